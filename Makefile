@@ -1,0 +1,101 @@
+# The environment and everything built stay in the checkout: .venv, .bench and target.
+
+PYTHON ?= python3
+NAME ?= records
+ARGS ?=
+OUT ?= .bench
+FUZZ_SECONDS ?= 60
+
+VENV := .venv
+BIN := $(VENV)/bin
+BENCH_VENV := .bench/venv
+BENCH_BIN := $(BENCH_VENV)/bin
+FUZZ_TOOLS := target/tools
+
+# The directories themselves are sources too: they change when a file is removed.
+SOURCES := Cargo.toml $(wildcard Cargo.lock) pyproject.toml \
+  $(shell find crates -name fuzz -prune -o \( -name '*.rs' -o -name '*.toml' -o -type d \) -print)
+
+# One interpreter for maturin and for cargo, or each would rebuild what the other has built.
+export VIRTUAL_ENV := $(CURDIR)/$(VENV)
+export PYO3_PYTHON := $(CURDIR)/$(BIN)/python
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+
+.DEFAULT_GOAL := help
+.PHONY: help build demo test check bench fuzz clean
+.DELETE_ON_ERROR:
+
+help:  ## show this list
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+build: $(VENV)/built  ## set up .venv and build the extension into it
+
+demo: build  ## write, read, verify and damage a data set, and print the rates
+	$(BIN)/python examples/demo.py
+
+test: build  ## run every test
+	cargo test --workspace --exclude ingot-python
+	$(BIN)/python -m pytest
+
+check: build  ## formats, lints, types and layers
+	cargo fmt --all --check
+	cargo clippy --workspace --all-targets -- -D warnings
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/python -m mypy.stubtest ingot._core
+	$(BIN)/lint-imports
+	$(BIN)/python tests/check_layers.py
+
+bench: $(BENCH_VENV)/built  ## compare with the peers: NAME=records ARGS=--quick OUT=directory
+	$(BENCH_BIN)/python benchmarks/bench_$(NAME).py \
+	  --json $(OUT)/$(NAME).json --chart $(OUT)/$(NAME).png $(ARGS)
+
+fuzz: $(FUZZ_TOOLS)/bin/cargo-fuzz  ## feed damaged files to the parsers: FUZZ_SECONDS=60 for each
+	cd crates/ingot && export PATH="$(CURDIR)/$(FUZZ_TOOLS)/bin:$$PATH" && \
+	for target in $$(cargo +nightly fuzz list); do \
+	  cargo +nightly fuzz run $$target -- -max_total_time=$(FUZZ_SECONDS) || exit 1; \
+	done
+
+clean:  ## remove the environments and everything built
+	rm -rf $(VENV) .bench target crates/ingot/fuzz/target crates/ingot/fuzz/artifacts
+	rm -rf .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
+	rm -f src/ingot/_core*.so
+	find src tests benchmarks examples -name __pycache__ -prune -exec rm -rf {} +
+
+# $(call new_venv,DIRECTORY): an environment whose pip knows dependency groups.
+define new_venv
+@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+  { echo "Python 3.11 or later is needed, $(PYTHON) is $$($(PYTHON) --version 2>&1);" \
+    "name another with: make PYTHON=python3.12 ..." >&2; exit 1; }
+@command -v cargo >/dev/null || \
+  { echo "a Rust toolchain is needed (rustup.rs), cargo is not on the PATH" >&2; exit 1; }
+rm -rf $(1)
+$(PYTHON) -m venv $(1)
+$(1)/bin/python -m pip install --quiet 'pip>=25.1'
+endef
+
+$(VENV)/installed: pyproject.toml
+	$(call new_venv,$(VENV))
+	$(BIN)/python -m pip install --quiet --group test --group check
+	touch $@
+
+$(VENV)/built: $(VENV)/installed $(SOURCES)
+	$(BIN)/maturin develop --release
+	touch $@
+
+$(BENCH_VENV)/installed: pyproject.toml
+	$(call new_venv,$(BENCH_VENV))
+	$(BENCH_BIN)/python -m pip install --quiet --group bench
+	touch $@
+
+$(BENCH_VENV)/built: $(BENCH_VENV)/installed $(VENV)/built $(wildcard src/ingot/*.py)
+	rm -rf .bench/wheels
+	$(BIN)/maturin build --release --interpreter $(BIN)/python --out .bench/wheels
+	$(BENCH_BIN)/python -m pip install --quiet --force-reinstall --no-deps .bench/wheels/*.whl
+	touch $@
+
+$(FUZZ_TOOLS)/bin/cargo-fuzz:
+	@rustup run nightly rustc --version || \
+	  { echo "fuzzing needs a nightly compiler: rustup toolchain install nightly" >&2; exit 1; }
+	cargo install --locked --quiet --root $(FUZZ_TOOLS) cargo-fuzz

@@ -1,0 +1,72 @@
+"""How fast, how small and how cheap are record files, Ingot's and others'?"""
+
+from __future__ import annotations
+
+import argparse
+from dataclasses import replace
+from pathlib import Path
+
+import report
+from peers import SYSTEMS, installed
+from questions import QUESTIONS, Settings, ask
+
+_QUICK_SIZES = (("4kb", 30_000), ("text", 10_000), ("100kb", 1_000), ("1kb", 10_000))
+_HOME = Path(__file__).resolve().parent.parent / ".bench"
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--quick", action="store_true", help="smaller data, fewer windows")
+    parser.add_argument("--only", nargs="+", metavar="QUESTION", choices=[q.key for q in QUESTIONS])
+    parser.add_argument("--systems", nargs="+", metavar="SYSTEM", choices=list(SYSTEMS))
+    parser.add_argument("--json", type=Path, default=_HOME / "records.json")
+    parser.add_argument("--chart", type=Path, default=_HOME / "records.png")
+    parser.add_argument("--dir", type=Path, default=_HOME / "data", help="where the data goes")
+    parser.add_argument("--open-records", type=int, help="records of the file that is opened")
+    parser.add_argument("--memory-bytes", type=int, help="bytes written to see the writer grow")
+    return parser
+
+
+def _settings(arguments: argparse.Namespace, systems: tuple[str, ...]) -> Settings:
+    settings = Settings(arguments.dir, systems)
+    if arguments.quick:
+        settings = replace(
+            settings, rounds=2, slow_rounds=1, window_s=0.1, cold_window_s=0.3, sizes=_QUICK_SIZES,
+            open_records=100_000, memory_bytes=128 << 20,
+        )  # fmt: skip
+    if arguments.only:
+        asked = tuple(question for question in QUESTIONS if question.key in arguments.only)
+        settings = replace(settings, questions=asked)
+    sizes = {"open_records": arguments.open_records, "memory_bytes": arguments.memory_bytes}
+    return replace(settings, **{name: size for name, size in sizes.items() if size})
+
+
+def _described(settings: Settings) -> dict[str, object]:
+    names = ("rounds", "slow_rounds", "window_s", "cold_window_s", "open_records", "memory_bytes")
+    sizes = {name: settings.dataset(name).size for name in ("4kb", "text", "100kb", "1kb")}
+    return {**{name: getattr(settings, name) for name in names}, "records": sizes}
+
+
+def main() -> None:
+    """Measure, print, and write the JSON file and the chart."""
+    arguments = _parser().parse_args()
+    arguments.dir.mkdir(parents=True, exist_ok=True)
+    wanted = arguments.systems or list(SYSTEMS)
+    versions = installed(wanted)
+    for name in wanted:
+        if name not in versions:
+            print(f"{name}: not installed, left out")
+    settings = _settings(arguments, tuple(versions))
+    machine = report.machine(arguments.dir)
+    result = report.Report(machine, _described(settings), versions)
+    result.print_head()
+    for rows in ask(settings):
+        result.add(rows)
+    result.print_goals()
+    result.write_json(arguments.json)
+    result.write_chart(arguments.chart)
+    print(f"\nwritten: {arguments.json} {arguments.chart}")
+
+
+if __name__ == "__main__":
+    main()

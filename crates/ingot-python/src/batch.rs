@@ -1,0 +1,93 @@
+//! Memory that many records share, lent to Python through the buffer protocol.
+#![allow(unsafe_code)]
+
+use std::ffi::{c_int, c_void};
+use std::sync::{Arc, Mutex};
+
+use pyo3::exceptions::PyBufferError;
+use pyo3::ffi;
+use pyo3::prelude::*;
+
+/// Buffers of a reader that wait to be used again: fresh memory costs a page fault
+/// for every 4 KB, more than the copy itself.
+#[derive(Default)]
+pub struct Spares(Mutex<Vec<Vec<u8>>>);
+
+/// Spares that are kept, and the most that one may hold.
+const KEPT: (usize, usize) = (4, 32 << 20);
+
+impl Spares {
+    /// Returns a buffer of `len` bytes with unknown content.
+    pub fn take(&self, len: usize) -> PyResult<Vec<u8>> {
+        let spare = self.0.lock().expect("no panics under this lock").pop();
+        let mut buffer = spare.unwrap_or_default();
+        if buffer.len() < len {
+            buffer.clear();
+            buffer.try_reserve_exact(len).map_err(|_| {
+                pyo3::exceptions::PyMemoryError::new_err(format!("out of memory for {len} bytes"))
+            })?;
+            buffer.resize(len, 0);
+        }
+        Ok(buffer)
+    }
+
+    fn put_back(&self, buffer: Vec<u8>) {
+        let mut spares = self.0.lock().expect("no panics under this lock");
+        if spares.len() < KEPT.0 && buffer.capacity() <= KEPT.1 {
+            spares.push(buffer);
+        }
+    }
+}
+
+/// One block of memory with the buffer protocol. Goes back to its reader when the
+/// last view on it is gone.
+#[pyclass(frozen, name = "Buffer", module = "ingot._core")]
+pub struct PyBuffer {
+    bytes: Vec<u8>,
+    len: usize,
+    spares: Arc<Spares>,
+}
+
+impl PyBuffer {
+    pub fn new(bytes: Vec<u8>, len: usize, spares: &Arc<Spares>) -> Self {
+        PyBuffer { bytes, len, spares: Arc::clone(spares) }
+    }
+}
+
+impl Drop for PyBuffer {
+    fn drop(&mut self) {
+        self.spares.put_back(std::mem::take(&mut self.bytes));
+    }
+}
+
+#[pymethods]
+impl PyBuffer {
+    fn __len__(&self) -> usize {
+        self.len
+    }
+
+    unsafe fn __getbuffer__(
+        slf: Bound<'_, Self>,
+        view: *mut ffi::Py_buffer,
+        flags: c_int,
+    ) -> PyResult<()> {
+        if view.is_null() {
+            return Err(PyBufferError::new_err("the view is null"));
+        }
+        let this = slf.get();
+        // SAFETY: `view` is a valid pointer by the contract of the slot. The memory is
+        // owned by this object, which the view keeps alive, and never moves. Writing
+        // through the view is allowed: the engine has finished with the memory.
+        let code = unsafe {
+            ffi::PyBuffer_FillInfo(
+                view,
+                slf.as_ptr(),
+                this.bytes.as_ptr().cast_mut().cast::<c_void>(),
+                this.len as ffi::Py_ssize_t,
+                0,
+                flags,
+            )
+        };
+        if code == 0 { Ok(()) } else { Err(PyErr::fetch(slf.py())) }
+    }
+}

@@ -1,0 +1,60 @@
+//! Bytes objects that the engine fills without the GIL.
+#![allow(unsafe_code)]
+
+use ingot::Result as EngineResult;
+use ingot::records::{Cell, Reader};
+use pyo3::ffi;
+use pyo3::prelude::*;
+use pyo3::types::PyBytes;
+
+use crate::error::raised;
+
+/// Returns a new bytes object of `len` bytes that nothing has been written to.
+fn uninitialised(py: Python<'_>, len: u64) -> PyResult<Bound<'_, PyBytes>> {
+    let len = ffi::Py_ssize_t::try_from(len).map_err(|_| {
+        pyo3::exceptions::PyMemoryError::new_err("a record exceeds the address space")
+    })?;
+    // SAFETY: with a null pointer the call allocates an object of `len` bytes or raises.
+    unsafe {
+        let object = ffi::PyBytes_FromStringAndSize(std::ptr::null(), len);
+        Ok(Bound::from_owned_ptr_or_err(py, object)?.cast_into_unchecked())
+    }
+}
+
+/// Returns the memory of a bytes object that only this thread knows of yet.
+///
+/// The slice must not outlive the object, and the object must not be handed out
+/// before the last write to the slice.
+fn memory<'a>(object: &Bound<'_, PyBytes>) -> &'a mut [u8] {
+    let bytes = object.as_bytes();
+    if bytes.is_empty() {
+        return &mut []; // The empty object is shared by the whole interpreter.
+    }
+    // SAFETY: the object was made by `uninitialised` and is not shared, see above.
+    unsafe { std::slice::from_raw_parts_mut(bytes.as_ptr().cast_mut(), bytes.len()) }
+}
+
+/// Reads one cell into a bytes object.
+pub fn read_one<'py>(
+    py: Python<'py>,
+    reader: &Reader,
+    cell: &Cell,
+) -> PyResult<Bound<'py, PyBytes>> {
+    let object = uninitialised(py, cell.raw)?;
+    let value = memory(&object);
+    py.detach(|| reader.fetch(std::slice::from_ref(cell), &mut [value])).map_err(raised)?;
+    Ok(object)
+}
+
+/// Reads cells into bytes objects with `fetch`, which is called without the GIL.
+pub fn read_many<'py>(
+    py: Python<'py>,
+    cells: &[Cell],
+    fetch: impl FnOnce(&mut [&mut [u8]]) -> EngineResult<()> + Send,
+) -> PyResult<Vec<Bound<'py, PyBytes>>> {
+    let objects: Vec<Bound<'py, PyBytes>> =
+        cells.iter().map(|cell| uninitialised(py, cell.raw)).collect::<PyResult<_>>()?;
+    let mut values: Vec<&mut [u8]> = objects.iter().map(memory).collect();
+    py.detach(|| fetch(&mut values)).map_err(raised)?;
+    Ok(objects)
+}

@@ -1,0 +1,21 @@
+//! The Python binding of the Ingot engine: converts arguments, releases the GIL, calls.
+
+mod batch;
+mod bytes;
+mod error;
+mod reader;
+mod rows;
+mod stream;
+mod writer;
+
+use pyo3::prelude::*;
+
+#[pymodule(gil_used = false)]
+fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_class::<batch::PyBuffer>()?;
+    module.add_class::<reader::PyReader>()?;
+    module.add_class::<stream::PyStream>()?;
+    module.add_class::<writer::PyWriter>()?;
+    module.add_function(wrap_pyfunction!(writer::recover, module)?)?;
+    Ok(())
+}

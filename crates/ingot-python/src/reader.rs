@@ -1,0 +1,232 @@
+//! `ingot._core.Reader`.
+
+use std::path::PathBuf;
+use std::sync::{Arc, RwLock};
+
+use ingot::Error;
+use ingot::records::{Mode, Reader, path};
+use pyo3::prelude::*;
+use pyo3::types::{PyByteArray, PyBytes, PyInt, PyList, PySlice};
+
+use crate::batch::{PyBuffer, Spares};
+use crate::bytes;
+use crate::error::raised;
+use crate::rows::{row_of, rows_of};
+use crate::stream::PyStream;
+
+/// The single field of a record file.
+const FIELD: usize = 0;
+
+#[pyclass(frozen, subclass, name = "Reader", module = "ingot._core")]
+pub struct PyReader {
+    path: PathBuf,
+    mode: Mode,
+    reader: RwLock<Option<Arc<Reader>>>,
+    spares: Arc<Spares>,
+}
+
+impl PyReader {
+    pub fn reader(&self) -> PyResult<Arc<Reader>> {
+        let current = self.reader.read().expect("no panics under this lock").clone();
+        let Some(reader) = current else {
+            let path = self.path.display().to_string();
+            return Err(raised(Error::Closed { path, what: "reader" }));
+        };
+        if reader.generation() == ingot::process::generation() {
+            return Ok(reader);
+        }
+        let reader = Arc::new(reader.after_fork());
+        *self.reader.write().expect("no panics under this lock") = Some(Arc::clone(&reader));
+        Ok(reader)
+    }
+
+    fn open(&self, py: Python<'_>) -> PyResult<Reader> {
+        py.detach(|| path::open(&self.path, self.mode)).map_err(raised)
+    }
+
+    fn one<'py>(
+        &self,
+        py: Python<'py>,
+        reader: &Reader,
+        row: u64,
+    ) -> PyResult<Bound<'py, PyBytes>> {
+        let cell = match reader.locate_loaded(row, FIELD) {
+            Some(cell) => cell,
+            None => py.detach(|| reader.locate_one(row, FIELD)),
+        };
+        bytes::read_one(py, reader, &cell.map_err(raised)?)
+    }
+
+    fn many<'py>(
+        &self,
+        py: Python<'py>,
+        reader: &Reader,
+        rows: &[u64],
+    ) -> PyResult<Bound<'py, PyList>> {
+        let mut cells = Vec::with_capacity(rows.len());
+        py.detach(|| reader.locate(rows, FIELD, &mut cells)).map_err(raised)?;
+        let objects = bytes::read_many(py, &cells, |values| reader.fetch(&cells, values))?;
+        PyList::new(py, objects)
+    }
+}
+
+#[pymethods]
+impl PyReader {
+    #[new]
+    fn new(py: Python<'_>, path: PathBuf, partial: bool) -> PyResult<Self> {
+        let mode = if partial { Mode::Partial } else { Mode::Whole };
+        let this = PyReader { path, mode, reader: RwLock::default(), spares: Arc::default() };
+        let reader = this.open(py)?;
+        if !reader.schema().is_records() {
+            return Err(raised(Error::Format {
+                path: reader.name().to_owned(),
+                reason: "the rows of this file have several fields: it is not a record file"
+                    .to_owned(),
+            }));
+        }
+        *this.reader.write().expect("no panics under this lock") = Some(Arc::new(reader));
+        Ok(this)
+    }
+
+    fn __len__(&self) -> PyResult<usize> {
+        Ok(self.reader()?.num_rows() as usize)
+    }
+
+    fn __getitem__<'py>(
+        slf: &Bound<'py, Self>,
+        index: &Bound<'py, PyAny>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let (py, this) = (slf.py(), slf.get());
+        let reader = this.reader()?;
+        if index.is_instance_of::<PyInt>() {
+            return Ok(this.one(py, &reader, row_of(&reader, index)?)?.into_any());
+        }
+        if index.is_instance_of::<PySlice>() {
+            return slf.call_method1("_slice", (index,));
+        }
+        if index.hasattr("__index__")? && !index.hasattr("__len__")? {
+            return Ok(this.one(py, &reader, row_of(&reader, index)?)?.into_any());
+        }
+        Ok(this.many(py, &reader, &rows_of(&reader, index)?)?.into_any())
+    }
+
+    /// Reads into one buffer; returns it with the offsets of the records as int64 bytes.
+    fn read_buffer<'py>(
+        &self,
+        py: Python<'py>,
+        indices: &Bound<'py, PyAny>,
+    ) -> PyResult<(PyBuffer, Bound<'py, PyByteArray>)> {
+        let reader = self.reader()?;
+        let rows = rows_of(&reader, indices)?;
+        let mut cells = Vec::with_capacity(rows.len());
+        py.detach(|| reader.locate(&rows, FIELD, &mut cells)).map_err(raised)?;
+        let mut offsets = Vec::with_capacity(8 * cells.len() + 8);
+        let mut end = 0_u64;
+        offsets.extend_from_slice(&end.to_ne_bytes());
+        for cell in &cells {
+            end += cell.raw;
+            offsets.extend_from_slice(&end.to_ne_bytes());
+        }
+        let len = end as usize;
+        let mut buffer = self.spares.take(len)?;
+        py.detach(|| {
+            let mut rest = &mut buffer[..];
+            let mut values: Vec<&mut [u8]> = cells
+                .iter()
+                .map(|cell| rest.split_off_mut(..cell.raw as usize).expect("sized for all"))
+                .collect();
+            reader.fetch(&cells, &mut values)
+        })
+        .map_err(raised)?;
+        Ok((PyBuffer::new(buffer, len, &self.spares), PyByteArray::new(py, &offsets)))
+    }
+
+    fn stream(&self, indices: Option<&Bound<'_, PyAny>>) -> PyResult<PyStream> {
+        PyStream::new(self.reader()?, indices)
+    }
+
+    fn sizes<'py>(
+        &self,
+        py: Python<'py>,
+        indices: &Bound<'py, PyAny>,
+    ) -> PyResult<Bound<'py, PyByteArray>> {
+        let reader = self.reader()?;
+        let rows = rows_of(&reader, indices)?;
+        let mut cells = Vec::with_capacity(rows.len());
+        py.detach(|| reader.locate(&rows, FIELD, &mut cells)).map_err(raised)?;
+        let sizes: Vec<u8> = cells.iter().flat_map(|cell| cell.raw.to_ne_bytes()).collect();
+        Ok(PyByteArray::new(py, &sizes))
+    }
+
+    fn metadata_json(&self) -> PyResult<String> {
+        Ok(self.reader()?.header().metadata.clone())
+    }
+
+    fn file_id<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
+        Ok(PyBytes::new(py, &self.reader()?.header().id))
+    }
+
+    fn figures(&self) -> PyResult<(u64, u64, u64, u64, u64, u64, bool)> {
+        let stats = self.reader()?.stats();
+        Ok((
+            stats.rows,
+            stats.file_bytes,
+            stats.index_bytes,
+            stats.pages,
+            stats.dictionaries,
+            stats.dictionary_bytes,
+            stats.closed,
+        ))
+    }
+
+    fn check(
+        &self,
+        py: Python<'_>,
+        progress: Option<Py<PyAny>>,
+    ) -> PyResult<(u64, Vec<(Option<u64>, u64, u64, String)>)> {
+        let reader = self.reader()?;
+        let mut stopped = None;
+        let total = reader.num_rows();
+        let outcome = py.detach(|| {
+            reader.verify(&mut |done| {
+                let told = Python::attach(|py| {
+                    py.check_signals()?;
+                    progress.as_ref().map_or(Ok(()), |call| call.call1(py, (done, total)).map(drop))
+                });
+                told.map_err(|error| {
+                    stopped = Some(error);
+                    Error::Invalid("stopped".to_owned())
+                })
+            })
+        });
+        if let Some(error) = stopped {
+            return Err(error);
+        }
+        let found = outcome.map_err(raised)?;
+        let damaged = found.damaged.into_iter();
+        let damaged = damaged.map(|d| (d.record, d.records, d.offset, d.reason)).collect();
+        Ok((found.rows, damaged))
+    }
+
+    fn reopen(&self, py: Python<'_>) -> PyResult<()> {
+        let current = self.reader()?;
+        let reader = self.open(py)?;
+        if reader.header().id != current.header().id {
+            return Err(raised(Error::Format {
+                path: reader.name().to_owned(),
+                reason: "the file was replaced by another one; open it again".to_owned(),
+            }));
+        }
+        *self.reader.write().expect("no panics under this lock") = Some(Arc::new(reader));
+        Ok(())
+    }
+
+    fn close(&self) {
+        self.reader.write().expect("no panics under this lock").take();
+    }
+
+    #[getter]
+    fn closed(&self) -> bool {
+        self.reader.read().expect("no panics under this lock").is_none()
+    }
+}

@@ -1,0 +1,90 @@
+//! Python indices as row numbers.
+
+use ingot::records::Reader;
+use pyo3::buffer::{Element, PyBuffer};
+use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::types::{PyByteArray, PyBytes, PyDict, PyList, PySet, PyString, PyTuple};
+
+use crate::error::raised;
+
+/// Returns the row that an index, negative ones counted from the end, stands for.
+pub fn row(reader: &Reader, index: i64) -> PyResult<u64> {
+    let rows = reader.num_rows();
+    let row = if index < 0 { index.checked_add_unsigned(rows) } else { Some(index) };
+    match row {
+        Some(row) if row >= 0 && (row as u64) < rows => Ok(row as u64),
+        _ => Err(raised(reader.out_of_range(index))),
+    }
+}
+
+/// Returns the row that any object with `__index__` stands for.
+pub fn row_of(reader: &Reader, index: &Bound<'_, PyAny>) -> PyResult<u64> {
+    match index.extract::<i64>() {
+        Ok(index) => row(reader, index),
+        Err(error) if error.is_instance_of::<pyo3::exceptions::PyOverflowError>(index.py()) => {
+            Err(pyo3::exceptions::PyIndexError::new_err(format!(
+                "{}: index {index} is out of range for {} rows",
+                reader.name(),
+                reader.num_rows()
+            )))
+        }
+        Err(_) => Err(PyTypeError::new_err(format!(
+            "indices are integers, slices, or sequences or arrays of integers, not {}",
+            index.get_type().name()?
+        ))),
+    }
+}
+
+/// Returns the rows of a list, tuple, range, integer array or other sequence of indices.
+pub fn rows_of(reader: &Reader, indices: &Bound<'_, PyAny>) -> PyResult<Vec<u64>> {
+    if let Ok(list) = indices.cast::<PyList>() {
+        return list.iter().map(|index| row_of(reader, &index)).collect();
+    }
+    if let Ok(tuple) = indices.cast::<PyTuple>() {
+        return tuple.iter().map(|index| row_of(reader, &index)).collect();
+    }
+    let is_text = indices.is_instance_of::<PyString>()
+        || indices.is_instance_of::<PyBytes>()
+        || indices.is_instance_of::<PyByteArray>();
+    let is_unordered = indices.is_instance_of::<PySet>() || indices.is_instance_of::<PyDict>();
+    if is_text || is_unordered {
+        return Err(row_of(reader, indices).expect_err("no integer"));
+    }
+    for convert in [typed::<i64>, typed::<i32>, typed::<u64>, typed::<u32>, typed::<u8>] {
+        if let Some(rows) = convert(reader, indices) {
+            return rows;
+        }
+    }
+    if let Ok(dtype) = indices.getattr("dtype")
+        && dtype.getattr("kind")?.eq("b")?
+    {
+        return Err(PyTypeError::new_err(
+            "a boolean mask is not an index array; pass numpy.flatnonzero(mask)",
+        ));
+    }
+    match indices.try_iter() {
+        Ok(items) => items.map(|index| row_of(reader, &index?)).collect(),
+        Err(_) => Err(row_of(reader, indices).expect_err("no integer")),
+    }
+}
+
+/// Reads an integer array through the buffer protocol; `None` if it is of another type.
+fn typed<T: Element + TryInto<i64>>(
+    reader: &Reader,
+    indices: &Bound<'_, PyAny>,
+) -> Option<PyResult<Vec<u64>>> {
+    let buffer = PyBuffer::<T>::get(indices).ok()?;
+    if buffer.dimensions() != 1 {
+        return Some(Err(PyValueError::new_err(format!(
+            "an index array has one dimension, this one has {}",
+            buffer.dimensions()
+        ))));
+    }
+    let values = match buffer.to_vec(indices.py()) {
+        Ok(values) => values,
+        Err(error) => return Some(Err(error)),
+    };
+    let rows = values.into_iter().map(|index| row(reader, index.try_into().unwrap_or(i64::MAX)));
+    Some(rows.collect())
+}

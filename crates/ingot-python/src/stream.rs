@@ -1,0 +1,128 @@
+//! `ingot._core.Stream`: records along a stream of indices, read ahead.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use ingot::records::{Ahead, Reader, Window};
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyIterator};
+
+use crate::bytes;
+use crate::error::raised;
+use crate::rows::row_of;
+
+#[pyclass(name = "Stream", module = "ingot._core")]
+pub struct PyStream {
+    reader: Arc<Reader>,
+    rows: Rows,
+    ahead: Ahead,
+    /// Records that are ready, the next one last.
+    ready: Vec<Py<PyBytes>>,
+    /// Raised once the records before it were handed out.
+    error: Option<PyErr>,
+}
+
+enum Rows {
+    All(Range<u64>),
+    Some(Py<PyIterator>),
+    Done,
+}
+
+impl PyStream {
+    pub fn new(reader: Arc<Reader>, indices: Option<&Bound<'_, PyAny>>) -> PyResult<Self> {
+        let rows = match indices {
+            None => Rows::All(0..reader.num_rows()),
+            Some(indices) => Rows::Some(indices.try_iter()?.unbind()),
+        };
+        let ahead = Ahead::new(Arc::clone(&reader), 0);
+        Ok(PyStream { reader, rows, ahead, ready: Vec::new(), error: None })
+    }
+
+    /// Takes the next rows from the indices. A bad index ends the stream behind the good ones.
+    fn take(&mut self, py: Python<'_>, count: usize) -> Vec<u64> {
+        match &mut self.rows {
+            Rows::Done => Vec::new(),
+            Rows::All(rows) => rows.by_ref().take(count).collect(),
+            Rows::Some(indices) => {
+                let mut taken = Vec::with_capacity(count);
+                let mut indices = indices.bind(py).clone();
+                while taken.len() < count {
+                    let next = indices.next().map(|index| row_of(&self.reader, &index?));
+                    match next {
+                        Some(Ok(row)) => taken.push(row),
+                        other => {
+                            self.error = other.and_then(Result::err);
+                            self.rows = Rows::Done;
+                            break;
+                        }
+                    }
+                }
+                taken
+            }
+        }
+    }
+
+    fn top_up(&mut self, py: Python<'_>) {
+        loop {
+            let wanted = self.ahead.wanted();
+            let rows = if wanted > 0 { self.take(py, wanted) } else { Vec::new() };
+            if rows.is_empty() {
+                return;
+            }
+            let ahead = &mut self.ahead;
+            if let Err(error) = py.detach(|| ahead.push(&rows)) {
+                self.error = Some(raised(error));
+                self.rows = Rows::Done;
+                return;
+            }
+        }
+    }
+
+    /// Turns a window into bytes objects; a bad record ends the stream behind the good ones.
+    fn load(&mut self, py: Python<'_>, window: Window) -> PyResult<()> {
+        let cells = window.cells.clone();
+        let (reader, mut failed) = (&self.reader, None);
+        let read = py.detach(|| window.values());
+        let objects = match read.map_err(raised)? {
+            Some(values) => {
+                let mut rest = &values[..];
+                let cut = |cell: &ingot::records::Cell| {
+                    PyBytes::new(py, rest.split_off(..cell.raw as usize).expect("as read"))
+                };
+                cells.iter().map(cut).collect()
+            }
+            None => bytes::read_many(py, &cells, |values| {
+                let failures = reader.fetch_each(&cells, values);
+                failed = failures.into_iter().min_by_key(|&(k, _)| k);
+                Ok(())
+            })?,
+        };
+        self.ready = objects.into_iter().map(Bound::unbind).collect();
+        if let Some((k, error)) = failed {
+            self.ready.truncate(k);
+            self.error = Some(raised(error));
+            self.rows = Rows::Done;
+            while self.ahead.pop().is_some() {}
+        }
+        self.ready.reverse();
+        Ok(())
+    }
+}
+
+#[pymethods]
+impl PyStream {
+    fn __iter__(slf: PyRef<'_, Self>) -> PyRef<'_, Self> {
+        slf
+    }
+
+    fn __next__(&mut self, py: Python<'_>) -> PyResult<Option<Py<PyBytes>>> {
+        while self.ready.is_empty() {
+            self.top_up(py);
+            match self.ahead.pop() {
+                Some(window) => self.load(py, window)?,
+                None => return self.error.take().map_or(Ok(None), Err),
+            }
+        }
+        Ok(self.ready.pop())
+    }
+}

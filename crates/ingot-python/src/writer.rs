@@ -1,0 +1,155 @@
+//! `ingot._core.Writer` and `recover`.
+
+use std::path::PathBuf;
+use std::sync::Mutex;
+
+use ingot::format::ingot::Schema;
+use ingot::records::{Compression, Options, Recovery, Writer, path};
+use pyo3::buffer::PyUntypedBuffer;
+use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::sync::MutexExt;
+use pyo3::types::PyBytes;
+
+use crate::error::raised;
+
+#[pyclass(frozen, subclass, name = "Writer", module = "ingot._core")]
+pub struct PyWriter {
+    writer: Mutex<Writer>,
+}
+
+fn options(compression: Option<&str>, level: i32, sync: bool) -> PyResult<Options> {
+    let compression = match compression {
+        None => Compression::None,
+        Some("auto") => Compression::Auto,
+        Some("zstd") => Compression::Zstd,
+        Some("lz4") => Compression::Lz4,
+        Some(other) => {
+            return Err(PyValueError::new_err(format!(
+                "compression is \"auto\", \"zstd\", \"lz4\" or None, not {other:?}"
+            )));
+        }
+    };
+    if !(1..=22).contains(&level) {
+        return Err(PyValueError::new_err(format!("level is 1 to 22, not {level}")));
+    }
+    Ok(Options { compression, level, sync })
+}
+
+impl PyWriter {
+    fn with<T>(&self, py: Python<'_>, call: impl FnOnce(&mut Writer) -> T) -> T {
+        let mut writer = self.writer.lock_py_attached(py).expect("no panics under this lock");
+        call(&mut writer)
+    }
+
+    fn push(&self, py: Python<'_>, record: &Bound<'_, PyAny>) -> PyResult<u64> {
+        self.with(py, |writer| {
+            let row = match record.cast::<PyBytes>() {
+                Ok(bytes) => writer.push(bytes.as_bytes()).map_err(raised)?,
+                Err(_) => push_buffer(writer, record)?,
+            };
+            if writer.is_full() {
+                py.detach(|| writer.submit()).map_err(raised)?;
+            }
+            Ok(row)
+        })
+    }
+}
+
+#[allow(unsafe_code)]
+fn push_buffer(writer: &mut Writer, record: &Bound<'_, PyAny>) -> PyResult<u64> {
+    let Ok(buffer) = PyUntypedBuffer::get(record) else {
+        let found = record.get_type();
+        let hint = if found.name()?.to_cow()? == "str" { "; encode it first" } else { "" };
+        let found = found.name()?;
+        return Err(PyTypeError::new_err(format!("a record is bytes-like, not {found}{hint}")));
+    };
+    if !buffer.is_c_contiguous() {
+        return Err(PyValueError::new_err("a record must be contiguous in memory"));
+    }
+    if buffer.len_bytes() == 0 {
+        return writer.push(&[]).map_err(raised);
+    }
+    // SAFETY: the buffer is contiguous, holds `len_bytes` bytes and is locked by the
+    // view; the GIL is held while they are copied.
+    let bytes =
+        unsafe { std::slice::from_raw_parts(buffer.buf_ptr().cast::<u8>(), buffer.len_bytes()) };
+    writer.push(bytes).map_err(raised)
+}
+
+#[pymethods]
+impl PyWriter {
+    #[new]
+    fn new(
+        py: Python<'_>,
+        path: PathBuf,
+        mode: &str,
+        metadata: &str,
+        compression: Option<&str>,
+        level: i32,
+        sync: bool,
+    ) -> PyResult<Self> {
+        let options = options(compression, level, sync)?;
+        let writer = py.detach(|| match mode {
+            "append" => path::append(&path, options).map(|(writer, _)| writer),
+            "replace" => path::replace(&path, Schema::records(), metadata, options),
+            _ => path::create(&path, Schema::records(), metadata, options),
+        });
+        Ok(PyWriter { writer: Mutex::new(writer.map_err(raised)?) })
+    }
+
+    fn append(&self, py: Python<'_>, record: &Bound<'_, PyAny>) -> PyResult<u64> {
+        self.push(py, record)
+    }
+
+    fn extend(&self, py: Python<'_>, records: &Bound<'_, PyAny>) -> PyResult<()> {
+        for (k, record) in records.try_iter()?.enumerate() {
+            self.push(py, &record?)?;
+            if k % 1024 == 0 {
+                py.check_signals()?;
+            }
+        }
+        Ok(())
+    }
+
+    fn flush(&self, py: Python<'_>) -> PyResult<()> {
+        self.with(py, |writer| py.detach(|| writer.flush())).map_err(raised)
+    }
+
+    fn close(&self, py: Python<'_>) -> PyResult<()> {
+        self.with(py, |writer| py.detach(|| writer.close())).map_err(raised)
+    }
+
+    fn abandon(&self, py: Python<'_>) -> u64 {
+        self.with(py, |writer| {
+            py.detach(|| writer.abandon());
+            writer.num_committed()
+        })
+    }
+
+    fn __len__(&self, py: Python<'_>) -> usize {
+        self.with(py, |writer| writer.num_rows() as usize)
+    }
+
+    #[getter]
+    fn num_committed(&self, py: Python<'_>) -> u64 {
+        self.with(py, |writer| writer.num_committed())
+    }
+
+    #[getter]
+    fn closed(&self, py: Python<'_>) -> bool {
+        self.with(py, |writer| writer.is_closed())
+    }
+}
+
+type Found = (u64, bool, u64, Vec<(Option<u64>, u64, u64, String)>);
+
+/// Makes an unfinished file whole; returns rows, whether it was whole, bytes cut, damage.
+#[pyfunction]
+pub fn recover(py: Python<'_>, path: PathBuf, sync: bool) -> PyResult<Found> {
+    let options = Options { sync, ..Options::default() };
+    let found = py.detach(|| path::recover(&path, options)).map_err(raised)?;
+    let Recovery { rows, was_whole, cut_bytes, damaged } = found;
+    let damaged = damaged.into_iter().map(|d| (d.record, d.records, d.offset, d.reason)).collect();
+    Ok((rows, was_whole, cut_bytes, damaged))
+}

@@ -1,0 +1,199 @@
+//! Codecs: bytes of a cell to fewer bytes and back.
+
+use std::cell::RefCell;
+
+use zstd::zstd_safe::{CCtx, CParameter, DCtx, DDict, DParameter, FrameFormat, get_error_name};
+
+/// How the stored bytes of a compressed cell are to be read. The numbers are those of the file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Codec {
+    /// As they are.
+    None,
+    /// A Zstandard frame without its magic number, checksum, content size and dictionary id.
+    Zstd,
+    /// An LZ4 block.
+    Lz4,
+}
+
+impl Codec {
+    /// Returns the codec's number in a file.
+    pub fn code(self) -> u8 {
+        match self {
+            Codec::None => 0,
+            Codec::Zstd => 1,
+            Codec::Lz4 => 2,
+        }
+    }
+
+    /// Returns the codec with this number.
+    pub fn of(code: u8) -> Option<Codec> {
+        [Codec::None, Codec::Zstd, Codec::Lz4].into_iter().find(|codec| codec.code() == code)
+    }
+}
+
+/// A dictionary made ready for decompression; shared by all threads.
+pub struct Dictionary(DDict<'static>);
+
+impl Dictionary {
+    /// Digests the bytes of a dictionary.
+    pub fn new(bytes: &[u8]) -> Option<Self> {
+        DDict::try_create(bytes).map(Dictionary)
+    }
+}
+
+impl std::fmt::Debug for Dictionary {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Dictionary")
+    }
+}
+
+thread_local! {
+    static DECOMPRESSOR: RefCell<DCtx<'static>> = RefCell::new({
+        let mut context = DCtx::create();
+        context
+            .set_parameter(DParameter::Format(FrameFormat::Magicless))
+            .expect("a fresh context takes its format");
+        context
+    });
+}
+
+/// Decompresses `stored` into exactly `value`. Never writes or allocates more than that.
+pub fn decompress(
+    codec: Codec,
+    dictionary: Option<&Dictionary>,
+    stored: &[u8],
+    value: &mut [u8],
+) -> Result<(), String> {
+    let expected = value.len();
+    let found = match codec {
+        Codec::None => return Err("cell is shorter than its value but not compressed".to_owned()),
+        Codec::Zstd => DECOMPRESSOR.with_borrow_mut(|context| {
+            match dictionary {
+                Some(dictionary) => context.decompress_using_ddict(value, stored, &dictionary.0),
+                None => context.decompress(value, stored),
+            }
+            .map_err(|code| format!("zstd: {}", get_error_name(code)))
+        })?,
+        Codec::Lz4 => lz4_flex::block::decompress_into(stored, value)
+            .map_err(|error| format!("lz4: {error}"))?,
+    };
+    if found == expected {
+        Ok(())
+    } else {
+        Err(format!("decompressed to {found} bytes, expected {expected}"))
+    }
+}
+
+/// Compresses cells of one field on one thread.
+pub struct Compressor {
+    codec: Codec,
+    context: Option<CCtx<'static>>,
+}
+
+impl Compressor {
+    /// Returns a compressor; `dictionary` and `level` are for zstd alone.
+    pub fn new(codec: Codec, level: i32, dictionary: &[u8]) -> Self {
+        let context = (codec == Codec::Zstd).then(|| {
+            let mut context = CCtx::create();
+            for parameter in [
+                CParameter::CompressionLevel(level),
+                CParameter::Format(FrameFormat::Magicless),
+                CParameter::ContentSizeFlag(false),
+                CParameter::ChecksumFlag(false),
+                CParameter::DictIdFlag(false),
+            ] {
+                context.set_parameter(parameter).expect("a fresh context takes its parameters");
+            }
+            if !dictionary.is_empty() {
+                context.load_dictionary(dictionary).expect("a trained dictionary loads");
+            }
+            context
+        });
+        Compressor { codec, context }
+    }
+
+    /// Appends the compressed form of `value` to `out` and returns its length, or
+    /// appends nothing and returns `None` if it would not be shorter.
+    pub fn compress(&mut self, value: &[u8], out: &mut Vec<u8>) -> Option<usize> {
+        let start = out.len();
+        let room = match self.codec {
+            Codec::None => return None,
+            Codec::Zstd => zstd::zstd_safe::compress_bound(value.len()),
+            Codec::Lz4 => lz4_flex::block::get_maximum_output_size(value.len()),
+        };
+        out.resize(start + room, 0);
+        let len = match &mut self.context {
+            Some(context) => context.compress2(&mut out[start..], value).ok(),
+            None => lz4_flex::block::compress_into(value, &mut out[start..]).ok(),
+        };
+        let len = len.filter(|&len| len < value.len());
+        out.truncate(start + len.unwrap_or(0));
+        len
+    }
+}
+
+/// Trains a zstd dictionary of at most `bytes_max` bytes on samples that stand one
+/// behind the other. `None` if they are too few or too unlike.
+pub fn train(samples: &[u8], sizes: &[usize], bytes_max: usize) -> Option<Vec<u8>> {
+    let mut dictionary = Vec::with_capacity(bytes_max);
+    zstd::zstd_safe::train_from_buffer(&mut dictionary, samples, sizes).ok()?;
+    Some(dictionary)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_come_back_from_every_codec() {
+        let value = b"the same words again and again and again".repeat(20);
+        for codec in [Codec::Zstd, Codec::Lz4] {
+            let mut stored = Vec::new();
+            let len = Compressor::new(codec, 3, b"").compress(&value, &mut stored);
+            assert_eq!(len, Some(stored.len()));
+            let mut found = vec![0; value.len()];
+            decompress(codec, None, &stored, &mut found).unwrap();
+            assert_eq!(found, value);
+        }
+    }
+
+    #[test]
+    fn a_length_that_does_not_fit_is_an_error() {
+        let value = vec![7; 1000];
+        for codec in [Codec::Zstd, Codec::Lz4] {
+            let mut stored = Vec::new();
+            Compressor::new(codec, 3, b"").compress(&value, &mut stored).unwrap();
+            for len in [0, 999, 1001, 4000] {
+                assert!(decompress(codec, None, &stored, &mut vec![0; len]).is_err());
+            }
+        }
+    }
+
+    #[test]
+    fn what_does_not_shrink_is_left_alone() {
+        let mut out = b"kept".to_vec();
+        for codec in [Codec::Zstd, Codec::Lz4] {
+            assert_eq!(Compressor::new(codec, 3, b"").compress(b"", &mut out), None);
+            assert_eq!(Compressor::new(codec, 3, b"").compress(b"ab", &mut out), None);
+        }
+        assert_eq!(out, b"kept");
+    }
+
+    #[test]
+    fn a_dictionary_is_needed_again_to_read() {
+        let samples: Vec<String> = (0..2000)
+            .map(|k| format!("{{\"user\": {k}, \"city\": \"Lisbon\", \"score\": {}}}", k * 7))
+            .collect();
+        let sizes: Vec<usize> = samples.iter().map(String::len).collect();
+        let bytes = train(samples.concat().as_bytes(), &sizes, 4096).unwrap();
+        let dictionary = Dictionary::new(&bytes).unwrap();
+        let value = samples[77].as_bytes();
+        let mut stored = Vec::new();
+        let len = Compressor::new(Codec::Zstd, 3, &bytes).compress(value, &mut stored).unwrap();
+        assert!(len * 2 < value.len());
+        let mut found = vec![0; value.len()];
+        decompress(Codec::Zstd, Some(&dictionary), &stored, &mut found).unwrap();
+        assert_eq!(found, value);
+        assert!(decompress(Codec::Zstd, None, &stored, &mut found).is_err() || found != value);
+    }
+}

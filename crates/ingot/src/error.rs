@@ -1,0 +1,160 @@
+//! The one error type of the engine.
+
+use std::io;
+
+/// What can go wrong, with the place where it did.
+///
+/// Messages are lower case, name the file first, and say what was expected and
+/// what was found.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The file is not an Ingot file, or its bytes break the specification.
+    #[error("{path}: {reason}")]
+    Format {
+        /// The file.
+        path: String,
+        /// What is wrong with it.
+        reason: String,
+    },
+
+    /// The file was written by a version of the format this build cannot read.
+    #[error("{path}: format version {found} is not supported, this build reads up to {supported}")]
+    Version {
+        /// The file.
+        path: String,
+        /// The major version in the file.
+        found: u16,
+        /// The newest major version this build reads.
+        supported: u16,
+    },
+
+    /// A checksum, a bound or a length does not hold: the bytes are damaged.
+    #[error("{path}: {}offset {offset}: {reason}", record_prefix(.record))]
+    Corrupt {
+        /// The file.
+        path: String,
+        /// The row the bytes belong to, where they belong to one.
+        record: Option<u64>,
+        /// Where in the file the damaged bytes begin.
+        offset: u64,
+        /// What does not hold.
+        reason: String,
+    },
+
+    /// The file does not end in a closing trailer.
+    #[error(
+        "{path}: the file is not finished (offset {offset}: {reason}): {rows} rows are committed; \
+         open it with partial=True to read them, or call ingot.recover to make it whole"
+    )]
+    Unfinished {
+        /// The file.
+        path: String,
+        /// Rows that are committed and can be read.
+        rows: u64,
+        /// Where the closing trailer was looked for.
+        offset: u64,
+        /// What was found there.
+        reason: String,
+    },
+
+    /// The operating system or the device refused a read or a write.
+    #[error("{path}: {}offset {offset}: {action} failed: {source}", record_prefix(.record))]
+    Storage {
+        /// The file.
+        path: String,
+        /// The row that was wanted, where there was one.
+        record: Option<u64>,
+        /// The offset of the read or write.
+        offset: u64,
+        /// What was attempted.
+        action: &'static str,
+        /// The cause.
+        source: io::Error,
+    },
+
+    /// Another writer holds the file.
+    #[error("{path}: another writer has this file open")]
+    Locked {
+        /// The file.
+        path: String,
+    },
+
+    /// The reader or writer was closed.
+    #[error("{path}: the {what} is closed")]
+    Closed {
+        /// The file.
+        path: String,
+        /// `reader` or `writer`.
+        what: &'static str,
+    },
+
+    /// A row number is not in the file.
+    #[error("{path}: index {index} is out of range for {rows} rows")]
+    Index {
+        /// The file.
+        path: String,
+        /// The index as it was given.
+        index: i64,
+        /// The number of rows.
+        rows: u64,
+    },
+
+    /// An argument does not fit.
+    #[error("{0}")]
+    Invalid(String),
+
+    /// Memory for a record could not be had.
+    #[error("{path}: {}out of memory for {bytes} bytes", record_prefix(.record))]
+    Memory {
+        /// The file.
+        path: String,
+        /// The row that was wanted, where there was one.
+        record: Option<u64>,
+        /// How much was asked for.
+        bytes: u64,
+    },
+}
+
+/// The engine's result type.
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+fn record_prefix(record: &Option<u64>) -> String {
+    record.map_or_else(String::new, |record| format!("record {record}: "))
+}
+
+impl Error {
+    /// Returns the same error once more: a writer that failed goes on failing so.
+    #[must_use]
+    pub fn again(&self) -> Self {
+        match self {
+            Error::Storage { path, record, offset, action, source } => Error::Storage {
+                path: path.clone(),
+                record: *record,
+                offset: *offset,
+                action,
+                source: copy_of(source),
+            },
+            other => Error::Invalid(other.to_string()),
+        }
+    }
+
+    /// Returns the error with the row it concerns filled in, where it has a place for one.
+    #[must_use]
+    pub fn at_record(mut self, row: u64) -> Self {
+        match &mut self {
+            Error::Corrupt { record, .. }
+            | Error::Storage { record, .. }
+            | Error::Memory { record, .. } => *record = Some(row),
+            _ => {}
+        }
+        self
+    }
+}
+
+/// Returns an I/O error that says the same.
+pub(crate) fn copy_of(error: &io::Error) -> io::Error {
+    match error.raw_os_error() {
+        Some(code) => io::Error::from_raw_os_error(code),
+        None => io::Error::new(error.kind(), error.to_string()),
+    }
+}

@@ -1,0 +1,22 @@
+//! Bytes to structs and back, one module per container. Nothing here does I/O.
+
+pub mod checksum;
+pub mod ingot;
+
+mod fields;
+
+/// Why bytes are not what the specification asks for. The caller knows the file and the offset.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Violation(pub String);
+
+impl Violation {
+    fn new(reason: impl Into<String>) -> Self {
+        Violation(reason.into())
+    }
+}
+
+impl std::fmt::Display for Violation {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.0)
+    }
+}

@@ -1,0 +1,20 @@
+//! The Ingot engine: record files for training data.
+//!
+//! A record file is written in one pass, survives a crash at any byte, opens in
+//! a millisecond whatever its size, gives any record in any order, and notices
+//! every flipped bit. The layers, each of which knows only those before it:
+//!
+//! - [`error`], [`process`], [`pool`]: what goes wrong, which process this is, threads;
+//! - [`storage`]: bytes at offsets; knows no format;
+//! - [`format`], [`compression`]: bytes to structs and back; do no I/O;
+//! - [`records`]: a file of rows as a sequence: read, write, recover, verify.
+
+pub mod compression;
+pub mod error;
+pub mod format;
+pub mod pool;
+pub mod process;
+pub mod records;
+pub mod storage;
+
+pub use error::{Error, Result};

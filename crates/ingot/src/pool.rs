@@ -1,0 +1,278 @@
+//! Threads that help with one batch at a time.
+//!
+//! The caller of [`Pool::run`] works too, so a batch never waits for a thread to
+//! wake up: helpers that come in time take a share, the others find nothing left.
+
+use std::collections::VecDeque;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Condvar, Mutex, Once};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use crate::process;
+
+/// How long a helper of the compute pool looks for the next batch before it goes to
+/// sleep. Waking a sleeping thread costs about as much as copying sixteen records of 4 KB.
+const LINGER: Duration = Duration::from_micros(60);
+
+/// A set of helper threads of one process, started when they are first needed.
+pub struct Pool {
+    shared: Arc<Shared>,
+    helpers: usize,
+    linger: Duration,
+    started: Once,
+}
+
+#[derive(Default)]
+struct Shared {
+    queue: Mutex<VecDeque<Arc<Job>>>,
+    arrived: Condvar,
+    /// Jobs ever submitted: lets a lingering helper see news without the lock.
+    submitted: AtomicU64,
+    sleeping: AtomicUsize,
+}
+
+/// A batch of numbered tasks that any number of threads claim one by one.
+struct Job {
+    work: Work,
+    tasks: usize,
+    claimed: AtomicUsize,
+    finished: AtomicUsize,
+    panicked: AtomicBool,
+    caller: thread::Thread,
+}
+
+/// A borrowed closure, alive for as long as its job has unfinished tasks.
+struct Work(*const (dyn Fn(usize) + Sync));
+
+#[allow(unsafe_code)]
+// SAFETY: the closure is `Sync`, and `Pool::run` does not return before the last call ended.
+unsafe impl Send for Work {}
+#[allow(unsafe_code)]
+// SAFETY: as above.
+unsafe impl Sync for Work {}
+
+impl Pool {
+    /// Returns the pool for work that keeps a core busy: one thread a core, the caller among them.
+    pub fn compute() -> Arc<Pool> {
+        static POOL: PerProcess = PerProcess::new();
+        POOL.get(|| Pool::new(thread::available_parallelism().map_or(1, usize::from) - 1, LINGER))
+    }
+
+    /// Returns the pool for calls that wait for a device: more threads than cores.
+    pub fn blocking() -> Arc<Pool> {
+        static POOL: PerProcess = PerProcess::new();
+        POOL.get(|| Pool::new(31, Duration::ZERO))
+    }
+
+    fn new(helpers: usize, linger: Duration) -> Pool {
+        Pool { shared: Arc::default(), helpers, linger, started: Once::new() }
+    }
+
+    /// Starts the helpers. If the system has fewer threads to spare, the caller works more.
+    fn start(&self) {
+        for k in 0..self.helpers {
+            let (shared, linger) = (Arc::clone(&self.shared), self.linger);
+            let helper = thread::Builder::new().name(format!("ingot-{k}")).stack_size(512 << 10);
+            if helper.spawn(move || help(&shared, linger)).is_err() {
+                return;
+            }
+        }
+    }
+
+    /// Number of threads that can work on one batch, the caller included.
+    pub fn width(&self) -> usize {
+        self.helpers + 1
+    }
+
+    /// Calls `work(0)` to `work(tasks - 1)`, on the calling thread and on helpers,
+    /// and returns when all have ended. A panic in a task is passed on to the caller.
+    #[allow(unsafe_code)]
+    pub fn run(&self, tasks: usize, work: &(dyn Fn(usize) + Sync)) {
+        if tasks <= 1 || self.helpers == 0 {
+            (0..tasks).for_each(work);
+            return;
+        }
+        self.started.call_once(|| self.start());
+        // SAFETY: only the lifetime changes. The pointer is used by claimed tasks
+        // alone, and this function waits for every claimed task to finish.
+        let work: *const (dyn Fn(usize) + Sync + 'static) =
+            unsafe { std::mem::transmute(std::ptr::from_ref(work)) };
+        let job = Arc::new(Job {
+            work: Work(work),
+            tasks,
+            claimed: AtomicUsize::new(0),
+            finished: AtomicUsize::new(0),
+            panicked: AtomicBool::new(false),
+            caller: thread::current(),
+        });
+        self.shared.submit(&job, self.helpers.min(tasks - 1));
+        job.work_until_claimed();
+        self.shared.retire(&job);
+        job.wait();
+        if job.panicked.load(Ordering::Relaxed) {
+            resume_unwind(Box::new("a task of the pool panicked"));
+        }
+    }
+}
+
+impl Shared {
+    fn submit(&self, job: &Arc<Job>, wanted: usize) {
+        self.queue.lock().expect("no panics under this lock").push_back(Arc::clone(job));
+        self.submitted.fetch_add(1, Ordering::SeqCst);
+        for _ in 0..wanted.min(self.sleeping.load(Ordering::SeqCst)) {
+            self.arrived.notify_one();
+        }
+    }
+
+    fn retire(&self, job: &Arc<Job>) {
+        self.queue
+            .lock()
+            .expect("no panics under this lock")
+            .retain(|queued| !Arc::ptr_eq(queued, job));
+    }
+
+    fn front(&self) -> Option<Arc<Job>> {
+        let mut queue = self.queue.lock().expect("no panics under this lock");
+        while queue.front().is_some_and(|job| job.is_claimed()) {
+            queue.pop_front();
+        }
+        queue.front().cloned()
+    }
+
+    fn sleep(&self, seen: u64) {
+        let mut queue = self.queue.lock().expect("no panics under this lock");
+        self.sleeping.fetch_add(1, Ordering::SeqCst);
+        while queue.is_empty() && self.submitted.load(Ordering::SeqCst) == seen {
+            queue = self.arrived.wait(queue).expect("no panics under this lock");
+        }
+        self.sleeping.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
+impl Job {
+    fn is_claimed(&self) -> bool {
+        self.claimed.load(Ordering::Relaxed) >= self.tasks
+    }
+
+    #[allow(unsafe_code)]
+    fn work_until_claimed(&self) {
+        loop {
+            let task = self.claimed.fetch_add(1, Ordering::AcqRel);
+            if task >= self.tasks {
+                return;
+            }
+            // SAFETY: task `task` is unfinished, so the caller still waits in `Pool::run`.
+            let work = unsafe { &*self.work.0 };
+            if catch_unwind(AssertUnwindSafe(|| work(task))).is_err() {
+                self.panicked.store(true, Ordering::Relaxed);
+            }
+            if self.finished.fetch_add(1, Ordering::AcqRel) + 1 == self.tasks {
+                self.caller.unpark();
+            }
+        }
+    }
+
+    fn wait(&self) {
+        let mut spins = 0_u32;
+        while self.finished.load(Ordering::Acquire) < self.tasks {
+            spins += 1;
+            if spins < 4_000 {
+                std::hint::spin_loop();
+            } else {
+                thread::park_timeout(Duration::from_millis(10));
+            }
+        }
+    }
+}
+
+fn help(shared: &Shared, linger: Duration) {
+    loop {
+        let seen = shared.submitted.load(Ordering::SeqCst);
+        while let Some(job) = shared.front() {
+            job.work_until_claimed();
+        }
+        let since = Instant::now();
+        while shared.submitted.load(Ordering::Relaxed) == seen && since.elapsed() < linger {
+            for _ in 0..32 {
+                std::hint::spin_loop();
+            }
+        }
+        if shared.submitted.load(Ordering::SeqCst) == seen {
+            shared.sleep(seen);
+        }
+    }
+}
+
+/// A pool that is made anew in the child of a fork. There are no locks here that a
+/// thread of the parent could have held at that moment; the parent's pool is left alone.
+struct PerProcess(AtomicPtr<(u64, Arc<Pool>)>);
+
+impl PerProcess {
+    const fn new() -> Self {
+        PerProcess(AtomicPtr::new(std::ptr::null_mut()))
+    }
+
+    #[allow(unsafe_code)]
+    fn get(&self, make: impl Fn() -> Pool) -> Arc<Pool> {
+        let generation = process::generation();
+        loop {
+            let current = self.0.load(Ordering::Acquire);
+            // SAFETY: a pointer that was stored here is never freed.
+            if let Some((made, pool)) = unsafe { current.as_ref() }
+                && *made == generation
+            {
+                return Arc::clone(pool);
+            }
+            let made = Box::into_raw(Box::new((generation, Arc::new(make()))));
+            if self.0.compare_exchange(current, made, Ordering::AcqRel, Ordering::Acquire).is_err()
+            {
+                // SAFETY: the pointer came from a box and was not stored. No thread was
+                // started for this pool yet.
+                drop(unsafe { Box::from_raw(made) });
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_task_runs_exactly_once() {
+        for tasks in [0, 1, 2, 7, 1000] {
+            let counts: Vec<AtomicUsize> = (0..tasks).map(|_| AtomicUsize::new(0)).collect();
+            Pool::blocking().run(tasks, &|k| {
+                counts[k].fetch_add(1, Ordering::Relaxed);
+            });
+            assert!(counts.iter().all(|count| count.load(Ordering::Relaxed) == 1));
+        }
+    }
+
+    #[test]
+    fn a_panic_reaches_the_caller_and_the_pool_lives_on() {
+        let pool = Pool::blocking();
+        let outcome = catch_unwind(|| pool.run(8, &|k| assert_ne!(k, 5)));
+        assert!(outcome.is_err());
+        pool.run(8, &|_| {});
+    }
+
+    #[test]
+    fn runs_may_be_nested_and_concurrent() {
+        let total = AtomicUsize::new(0);
+        thread::scope(|scope| {
+            for _ in 0..4 {
+                scope.spawn(|| {
+                    Pool::compute().run(10, &|_| {
+                        Pool::compute().run(10, &|_| {
+                            total.fetch_add(1, Ordering::Relaxed);
+                        });
+                    });
+                });
+            }
+        });
+        assert_eq!(total.into_inner(), 400);
+    }
+}

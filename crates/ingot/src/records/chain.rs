@@ -1,0 +1,197 @@
+//! The chain of trailers, from the last one in the file back to the header.
+
+use memchr::memmem;
+
+use super::contents::Source;
+use crate::error::Result;
+use crate::format::Violation;
+use crate::format::ingot::{
+    Block, BlockKind, Dictionary, DictionaryEntry, Directory, Header, PAGE_MAGIC, Page, PageEntry,
+    TRAILER_LEN, TRAILER_MAGIC, Trailer,
+};
+
+/// How much of the file is searched at a time.
+const STEP: u64 = 1 << 20;
+
+/// One link: a commit and the bytes it covers.
+#[derive(Debug, Clone, Copy)]
+pub struct Segment {
+    /// Where the cells of the segment begin: right behind the trailer before.
+    pub start: u64,
+    pub trailer: Trailer,
+    pub crc: u32,
+}
+
+/// What the chain says is in the file, in file order.
+pub struct Chain {
+    pub segments: Vec<Segment>,
+    pub contents: Directory,
+    /// Damage that was passed over: offset and reason.
+    pub damage: Vec<(u64, String)>,
+}
+
+/// Returns the last valid trailer that ends at or before `end`.
+pub fn last_trailer(
+    source: Source<'_>,
+    header: &Header,
+    end: u64,
+) -> Result<Option<(Trailer, u32)>> {
+    let finder = memmem::FinderRev::new(&TRAILER_MAGIC);
+    let floor = header.bytes.len() as u64;
+    let mut high = end;
+    while high >= floor + TRAILER_LEN as u64 {
+        let low = high.saturating_sub(STEP).max(floor);
+        let bytes = source.read(low, high - low)?;
+        for at in finder.rfind_iter(&bytes) {
+            let found = bytes
+                .get(at..at + TRAILER_LEN)
+                .and_then(|candidate| Trailer::decode(candidate, low + at as u64, &header.id).ok());
+            if found.is_some() {
+                return Ok(found);
+            }
+        }
+        if low == floor {
+            break;
+        }
+        high = low + TRAILER_LEN as u64 - 1;
+    }
+    Ok(None)
+}
+
+/// Follows the chain back from `last`. It ends at the header, or at a closing
+/// trailer with a readable directory unless `whole` asks for every segment.
+pub fn walk(
+    source: Source<'_>,
+    header: &Header,
+    last: (Trailer, u32),
+    whole: bool,
+) -> Result<Chain> {
+    let floor = header.bytes.len() as u64;
+    let mut chain =
+        Chain { segments: Vec::new(), contents: Directory::default(), damage: Vec::new() };
+    let mut next = Some(last);
+    while let Some((trailer, crc)) = next {
+        if trailer.block.kind == BlockKind::Directory {
+            match source.directory(&trailer, header.seed()) {
+                Ok(directory) if !whole => {
+                    chain.contents = directory;
+                    chain.push(trailer.block.offset, trailer, crc);
+                    break;
+                }
+                Ok(_) => {}
+                Err(error) => chain.damage.push((trailer.block.offset, error.to_string())),
+            }
+        }
+        next = before(source, header, &trailer, &mut chain.damage)?;
+        let start = next.map_or(floor, |(previous, _)| previous.offset + TRAILER_LEN as u64);
+        chain.push(start, trailer, crc);
+    }
+    chain.segments.reverse();
+    chain.list(source, header);
+    Ok(chain)
+}
+
+/// Returns the trailer before `trailer`, made up from its block if it is damaged itself.
+fn before(
+    source: Source<'_>,
+    header: &Header,
+    trailer: &Trailer,
+    damage: &mut Vec<(u64, String)>,
+) -> Result<Option<(Trailer, u32)>> {
+    let (offset, crc) = trailer.previous;
+    if offset == 0 {
+        return Ok(None);
+    }
+    let why = match source.trailer(offset, header) {
+        Ok((previous, found)) if found == crc && previous.rows <= trailer.rows => {
+            return Ok(Some((previous, crc)));
+        }
+        Ok(_) => source.corrupt(offset, Violation("trailer is not the one committed".to_owned())),
+        Err(error) => error,
+    };
+    damage.push((offset, why.to_string()));
+    let earlier = last_trailer(source, header, offset)?;
+    restore(source, header, offset, earlier).map(Some).ok_or(why)
+}
+
+/// Finds the block that a damaged trailer at `offset` committed: one that ends right there.
+fn restore(
+    source: Source<'_>,
+    header: &Header,
+    offset: u64,
+    earlier: Option<(Trailer, u32)>,
+) -> Option<(Trailer, u32)> {
+    let start = earlier
+        .map_or(header.bytes.len() as u64, |(trailer, _)| trailer.offset + TRAILER_LEN as u64);
+    let (rows, cells) = earlier.map_or((0, 0), |(trailer, _)| (trailer.rows, trailer.cells));
+    let made = |kind, block_offset, crc, rows, cells| Trailer {
+        offset,
+        block: Block { kind, offset: block_offset, len: offset - block_offset, crc },
+        previous: earlier.map_or((0, 0), |(trailer, crc)| (trailer.offset, crc)),
+        rows,
+        cells,
+        durable: earlier.map_or(0, |(trailer, _)| trailer.durable),
+    };
+    let bytes = source.read(start, offset.checked_sub(start)?).ok()?;
+    if bytes.is_empty() {
+        return Some((made(BlockKind::Mark, offset, 0, rows, cells), 0));
+    }
+    for at in memmem::rfind_iter(&bytes, &PAGE_MAGIC) {
+        let (block, at) = (bytes[at..].to_vec(), start + at as u64);
+        if let Ok((page, crc)) = Page::decode(block, at, &header.schema, header.seed()) {
+            let rows = rows + u64::from(page.rows);
+            let cells = cells + u64::from(page.cells);
+            return Some((made(BlockKind::Page, at, crc, rows, cells), 0));
+        }
+    }
+    if let Ok((_, crc)) = Dictionary::decode(&bytes, start, header.seed()) {
+        return Some((made(BlockKind::Dictionary, start, crc, rows, cells), 0));
+    }
+    let (_, crc) = Directory::decode(&bytes, start, header.seed()).ok()?;
+    Some((made(BlockKind::Directory, start, crc, rows, cells), 0))
+}
+
+impl Chain {
+    fn push(&mut self, start: u64, trailer: Trailer, crc: u32) {
+        self.segments.push(Segment { start, trailer, crc });
+    }
+
+    /// Adds the pages and dictionaries of the segments to the contents.
+    fn list(&mut self, source: Source<'_>, header: &Header) {
+        let listed = |directory: &Directory| {
+            directory.pages.iter().fold((0, 0), |(rows, cells), page| {
+                (rows + u64::from(page.rows), cells + u64::from(page.cells))
+            })
+        };
+        let (mut rows, mut cells) = listed(&self.contents);
+        for segment in &self.segments {
+            let (trailer, block) = (&segment.trailer, segment.trailer.block);
+            let len = u32::try_from(block.len).unwrap_or(0);
+            if block.kind == BlockKind::Page {
+                self.contents.pages.push(PageEntry {
+                    offset: block.offset,
+                    len,
+                    crc: block.crc,
+                    rows: trailer.rows.saturating_sub(rows) as u32,
+                    cells: trailer.cells.saturating_sub(cells) as u32,
+                });
+            } else if block.kind == BlockKind::Dictionary {
+                let read = source.dictionary(block.offset, block.len, header.seed());
+                let field = match read {
+                    Ok((dictionary, _)) => dictionary.field,
+                    Err(error) => {
+                        self.damage.push((block.offset, error.to_string()));
+                        0
+                    }
+                };
+                self.contents.dictionaries.push(DictionaryEntry {
+                    offset: block.offset,
+                    len,
+                    crc: block.crc,
+                    field,
+                });
+            }
+            (rows, cells) = (trailer.rows, trailer.cells);
+        }
+    }
+}

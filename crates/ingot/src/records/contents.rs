@@ -1,0 +1,150 @@
+//! What a file holds: its header and where its pages and dictionaries are.
+
+use crate::error::{Error, Result};
+use crate::format::Violation;
+use crate::format::checksum::Seed;
+use crate::format::ingot::{
+    BlockKind, Dictionary, Directory, HEADER_LEN, Header, TRAILER_LEN, Trailer,
+};
+use crate::storage::{Read, ReadAt};
+
+/// A storage with the name to call it by in errors.
+#[derive(Clone, Copy)]
+pub struct Source<'a> {
+    pub storage: &'a dyn ReadAt,
+    pub name: &'a str,
+}
+
+impl Source<'_> {
+    pub fn size(&self) -> Result<u64> {
+        self.storage.size().map_err(|source| self.failed(0, source))
+    }
+
+    /// Reads `len` bytes at `offset`; the caller has checked that the file could hold them.
+    pub fn read(&self, offset: u64, len: u64) -> Result<Vec<u8>> {
+        let mut bytes = Vec::new();
+        let wanted = usize::try_from(len).unwrap_or(usize::MAX);
+        bytes.try_reserve_exact(wanted).map_err(|_| Error::Memory {
+            path: self.name.to_owned(),
+            record: None,
+            bytes: len,
+        })?;
+        bytes.resize(wanted, 0);
+        self.storage
+            .read_many(&mut [Read { offset, buf: &mut bytes }], &mut |_, _| {})
+            .map_err(|error| self.failed(offset, error.source))?;
+        Ok(bytes)
+    }
+
+    /// Returns the error for a read at `offset` that failed. A file that ends too
+    /// early is damaged, not unreadable.
+    pub fn failed(&self, offset: u64, source: std::io::Error) -> Error {
+        if source.kind() == std::io::ErrorKind::UnexpectedEof {
+            return self
+                .corrupt(offset, Violation("the file ends here: it was cut short".to_owned()));
+        }
+        Error::Storage { path: self.name.to_owned(), record: None, offset, action: "read", source }
+    }
+
+    pub fn corrupt(&self, offset: u64, violation: Violation) -> Error {
+        Error::Corrupt { path: self.name.to_owned(), record: None, offset, reason: violation.0 }
+    }
+
+    pub fn trailer(&self, offset: u64, header: &Header) -> Result<(Trailer, u32)> {
+        let bytes = self.read(offset, TRAILER_LEN as u64)?;
+        Trailer::decode(&bytes, offset, &header.id).map_err(|why| self.corrupt(offset, why))
+    }
+
+    /// Reads the directory that a closing trailer commits.
+    pub fn directory(&self, trailer: &Trailer, seed: Seed) -> Result<Directory> {
+        let block = trailer.block;
+        let bytes = self.read(block.offset, block.len)?;
+        let (directory, crc) = Directory::decode(&bytes, block.offset, seed)
+            .map_err(|why| self.corrupt(block.offset, why))?;
+        let check = || -> Result<(), Violation> {
+            if crc != block.crc {
+                return Err(Violation("directory is not the one that was committed".to_owned()));
+            }
+            check_directory(&directory, trailer)
+        };
+        check().map_err(|why| self.corrupt(block.offset, why))?;
+        Ok(directory)
+    }
+
+    pub fn dictionary(&self, offset: u64, len: u64, seed: Seed) -> Result<(Dictionary, u32)> {
+        if len > Dictionary::BYTES_MAX {
+            let why = format!("dictionary says it has {len} bytes");
+            return Err(self.corrupt(offset, Violation(why)));
+        }
+        let bytes = self.read(offset, len)?;
+        Dictionary::decode(&bytes, offset, seed).map_err(|why| self.corrupt(offset, why))
+    }
+}
+
+/// What the front of a file is.
+pub enum Front {
+    Header(Header),
+    /// The file ends inside its header: a writer died before the first commit.
+    Torn,
+}
+
+/// Reads the header. A file that is none of ours is a format error, a damaged header corrupt.
+pub fn read_header(source: Source<'_>, size: u64) -> Result<Front> {
+    use crate::format::ingot::HeaderError;
+    let fail = |error: HeaderError| match error {
+        HeaderError::Foreign => Error::Format {
+            path: source.name.to_owned(),
+            reason: "not an Ingot file: it does not begin with the Ingot signature".to_owned(),
+        },
+        HeaderError::Version(found) => Error::Version {
+            path: source.name.to_owned(),
+            found,
+            supported: crate::format::ingot::VERSION.0,
+        },
+        HeaderError::Damaged(why) => source.corrupt(0, Violation(format!("header: {why}"))),
+    };
+    let front = source.read(0, size.min(4096))?;
+    if front.len() < HEADER_LEN {
+        let torn = Header::is_prefix(&front);
+        return if torn { Ok(Front::Torn) } else { Err(fail(HeaderError::Foreign)) };
+    }
+    let len = Header::measure(&front[..HEADER_LEN]).map_err(fail)?;
+    if len as u64 > size {
+        return Ok(Front::Torn);
+    }
+    let bytes =
+        if len <= front.len() { front[..len].to_vec() } else { source.read(0, len as u64)? };
+    Header::decode(&bytes).map(Front::Header).map_err(fail)
+}
+
+/// Pages and dictionaries lie before the directory, in order, and add up to the totals.
+fn check_directory(directory: &Directory, trailer: &Trailer) -> Result<(), Violation> {
+    if trailer.block.kind != BlockKind::Directory {
+        return Err(Violation("trailer does not close the file".to_owned()));
+    }
+    let (mut rows, mut cells, mut end) = (0_u64, 0_u64, 0_u64);
+    for page in &directory.pages {
+        rows = rows.saturating_add(page.rows.into());
+        cells = cells.saturating_add(page.cells.into());
+        if page.offset < end {
+            return Err(Violation("directory lists overlapping pages".to_owned()));
+        }
+        end = page.offset.saturating_add(page.len.into());
+    }
+    if (rows, cells) != (trailer.rows, trailer.cells) {
+        return Err(Violation(format!(
+            "directory lists {rows} rows and {cells} cells, the trailer {} and {}",
+            trailer.rows, trailer.cells
+        )));
+    }
+    let inside = |offset: u64, len: u32| {
+        offset.checked_add(len.into()).is_some_and(|end| end <= trailer.block.offset)
+    };
+    let pages = directory.pages.iter().all(|page| inside(page.offset, page.len));
+    let dictionaries = directory.dictionaries.iter().all(|entry| inside(entry.offset, entry.len));
+    if pages && dictionaries {
+        Ok(())
+    } else {
+        Err(Violation("directory points outside".to_owned()))
+    }
+}

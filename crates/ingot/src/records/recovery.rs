@@ -1,0 +1,242 @@
+//! Finding what is committed in a file that was not closed, and closing it.
+
+use std::sync::Arc;
+
+use memchr::memmem;
+
+use super::chain::{self, Chain};
+use super::contents::{self, Front, Source};
+use super::reader::Reader;
+use super::segment::{Beginning, Tail};
+use super::verify::Damage;
+use super::writer::{Options, Writer};
+use crate::error::{Error, Result};
+use crate::format::Violation;
+use crate::format::checksum::FileId;
+use crate::format::ingot::{
+    BlockKind, Directory, Header, PAGE_MAGIC, Page, PageEntry, TRAILER_LEN, Trailer,
+};
+use crate::storage::{Append, ReadAt};
+
+/// What was found in a file, and what was done to it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Recovery {
+    /// Rows in the file now.
+    pub rows: u64,
+    /// Whether the file was whole and nothing was done.
+    pub was_whole: bool,
+    /// Bytes behind the last commit that were cut off: rows that were never committed.
+    pub cut_bytes: u64,
+    /// Damage that was found on the way; these rows cannot be read. Not a full
+    /// verification: rows that a flush had secured are not looked at.
+    pub damaged: Vec<Damage>,
+}
+
+/// Cuts a file back to its last commit and closes it. Everything that was committed
+/// stays. A file that is whole already is left alone.
+///
+/// `storage` reads what `target` writes to.
+pub fn recover(
+    storage: &Arc<dyn ReadAt>,
+    target: Box<dyn Append>,
+    name: &str,
+    options: Options,
+) -> Result<Recovery> {
+    let (mut tail, recovery) = settle(storage, target, name, options)?;
+    if !recovery.was_whole {
+        tail.close()?;
+    }
+    Ok(recovery)
+}
+
+/// Goes on writing at the end of a file, closed or not.
+pub fn append(
+    storage: &Arc<dyn ReadAt>,
+    target: Box<dyn Append>,
+    name: &str,
+    options: Options,
+) -> Result<(Writer, Recovery)> {
+    let (tail, recovery) = settle(storage, target, name, options)?;
+    let schema = tail.schema().clone();
+    Ok((Writer::start(tail, name, schema, options), recovery))
+}
+
+/// Brings a file into a state in which rows can be added, and returns its end.
+fn settle(
+    storage: &Arc<dyn ReadAt>,
+    mut target: Box<dyn Append>,
+    name: &str,
+    options: Options,
+) -> Result<(Tail, Recovery)> {
+    let source = Source { storage: &**storage, name };
+    let size = source.size()?;
+    let (header, repaired) = find_header(source, size)?;
+    let fail = |source: std::io::Error| Error::Storage {
+        path: name.to_owned(),
+        record: None,
+        offset: 0,
+        action: "repair",
+        source,
+    };
+    if repaired {
+        target.rewrite(0, &header.bytes).map_err(fail)?;
+    }
+    let found = find_end(storage, name, &header, size)?;
+    let was_whole = found.closed && !repaired;
+    let position = found.beginning.position;
+    let cut_bytes = size - position;
+    if cut_bytes > 0 {
+        target.truncate(position).map_err(fail)?;
+    }
+    let rows = found.beginning.rows + found.salvaged.map_or(0, |page| u64::from(page.rows));
+    let mut tail = Tail::new(target, name, header, options, found.beginning);
+    if let Some(page) = found.salvaged {
+        tail.adopt_page(page)?;
+    }
+    Ok((tail, Recovery { rows, was_whole, cut_bytes, damaged: found.damaged }))
+}
+
+/// Reads the header, or the copy of it that a directory at the end holds.
+fn find_header(source: Source<'_>, size: u64) -> Result<(Header, bool)> {
+    let why = match contents::read_header(source, size) {
+        Ok(Front::Header(header)) => return Ok((header, false)),
+        Ok(Front::Torn) => source.corrupt(
+            0,
+            Violation("the file ends inside its header: nothing is committed".to_owned()),
+        ),
+        Err(error @ Error::Storage { .. }) => return Err(error),
+        Err(error) => error,
+    };
+    copy_of_header(source, size).map(|header| (header, true)).ok_or(why)
+}
+
+fn copy_of_header(source: Source<'_>, size: u64) -> Option<Header> {
+    let offset = size.checked_sub(TRAILER_LEN as u64)?;
+    let bytes = source.read(offset, TRAILER_LEN as u64).ok()?;
+    let id: FileId = bytes[8..24].try_into().ok()?;
+    let (trailer, _) = Trailer::decode(&bytes, offset, &id).ok()?;
+    let seed = crate::format::checksum::Seed::new(&id);
+    let directory = source.directory(&trailer, seed).ok()?;
+    Header::decode(&directory.header).ok().filter(|header| header.id == id)
+}
+
+/// Where a file ends for good.
+struct End {
+    closed: bool,
+    beginning: Beginning,
+    /// A page behind the last trailer that is complete but for its trailer.
+    salvaged: Option<PageEntry>,
+    damaged: Vec<Damage>,
+}
+
+fn find_end(storage: &Arc<dyn ReadAt>, name: &str, header: &Header, size: u64) -> Result<End> {
+    let source = Source { storage: &**storage, name };
+    let Some(last) = chain::last_trailer(source, header, size)? else {
+        let beginning = Beginning {
+            position: header.bytes.len() as u64,
+            previous: (0, 0),
+            rows: 0,
+            cells: 0,
+            durable: 0,
+            contents: Directory::default(),
+        };
+        return salvage(storage, name, header, size, beginning, Vec::new());
+    };
+    let mut chain = chain::walk(source, header, last, false)?;
+    let mut damaged: Vec<Damage> = chain.damage.drain(..).map(Damage::elsewhere).collect();
+    let closed = last.0.offset + TRAILER_LEN as u64 == size
+        && last.0.block.kind == BlockKind::Directory
+        && damaged.is_empty();
+    let dropped = if closed { 0 } else { unfit(storage, name, header, &chain, &mut damaged)? };
+    for _ in 0..dropped {
+        if chain.segments.pop().is_some_and(|segment| segment.trailer.block.kind == BlockKind::Page)
+        {
+            chain.contents.pages.pop();
+        }
+    }
+    let end = chain.segments.last();
+    let beginning = Beginning {
+        position: end
+            .map_or(header.bytes.len() as u64, |end| end.trailer.offset + TRAILER_LEN as u64),
+        previous: end.map_or((0, 0), |end| (end.trailer.offset, end.crc)),
+        rows: end.map_or(0, |end| end.trailer.rows),
+        cells: end.map_or(0, |end| end.trailer.cells),
+        durable: last.0.durable,
+        contents: chain.contents,
+    };
+    if closed || dropped > 0 {
+        return Ok(End { closed, beginning, salvaged: None, damaged });
+    }
+    salvage(storage, name, header, size, beginning, damaged)
+}
+
+/// Counts the segments at the end that a power failure left incomplete: not yet
+/// secured by a flush, and with a page or a cell that does not verify.
+fn unfit(
+    storage: &Arc<dyn ReadAt>,
+    name: &str,
+    header: &Header,
+    chain: &Chain,
+    damaged: &mut Vec<Damage>,
+) -> Result<usize> {
+    let durable = chain.segments.last().map_or(0, |last| last.trailer.durable);
+    let reader = Reader::over(storage, name, header, &chain.contents, false);
+    let (mut page, mut dropped, mut pending) = (chain.contents.pages.len(), 0, 0);
+    let mut kept = false;
+    for segment in chain.segments.iter().rev() {
+        if segment.trailer.offset < durable {
+            break;
+        }
+        pending += 1;
+        if segment.trailer.block.kind != BlockKind::Page {
+            continue;
+        }
+        page -= 1;
+        let found = reader.verify_page(page);
+        kept |= found.is_empty();
+        if kept {
+            damaged.extend(found);
+        } else {
+            dropped = pending;
+        }
+    }
+    Ok(dropped)
+}
+
+/// Looks behind the last trailer for a page that lacks nothing but its trailer.
+fn salvage(
+    storage: &Arc<dyn ReadAt>,
+    name: &str,
+    header: &Header,
+    size: u64,
+    beginning: Beginning,
+    damaged: Vec<Damage>,
+) -> Result<End> {
+    let mut end = End { closed: false, beginning, salvaged: None, damaged };
+    let start = end.beginning.position;
+    let source = Source { storage: &**storage, name };
+    let bytes = source.read(start, size - start)?;
+    for at in memmem::find_iter(&bytes, &PAGE_MAGIC) {
+        let Some(len) = Page::measure(&bytes[at..], &header.schema) else { continue };
+        let Some(block) = bytes.get(at..at + len) else { continue };
+        let offset = start + at as u64;
+        let Ok((page, crc)) = Page::decode(block.to_vec(), offset, &header.schema, header.seed())
+        else {
+            continue;
+        };
+        let fits = page.base() == start
+            && page.first_row == end.beginning.rows
+            && page.first_cell == end.beginning.cells;
+        let entry = PageEntry { offset, len: len as u32, crc, rows: page.rows, cells: page.cells };
+        let mut contents = end.beginning.contents.clone();
+        contents.pages.push(entry);
+        let last = contents.pages.len() - 1;
+        let reader = Reader::over(storage, name, header, &contents, false);
+        if fits && reader.verify_page(last).is_empty() {
+            end.beginning.position = offset + len as u64;
+            end.salvaged = Some(entry);
+            break;
+        }
+    }
+    Ok(end)
+}

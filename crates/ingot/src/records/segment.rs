@@ -1,0 +1,353 @@
+//! Turning batches of rows into segments of the file.
+
+use std::sync::Mutex;
+
+use super::batch::Batch;
+use super::training::{self, Choice, SAMPLE};
+use super::writer::Options;
+use crate::compression::{Codec, Compressor};
+use crate::error::{Error, Result};
+use crate::format::ingot::{
+    Block, BlockKind, Dictionary, DictionaryEntry, Directory, Encoding, FieldKind, Header,
+    PAGE_CELLS, PAGE_DATA, PageBuilder, PageEntry, Schema, Trailer, raw_limit,
+};
+use crate::pool::Pool;
+use crate::storage::Append;
+
+/// Cells of about this many bytes are compressed by one thread at a time.
+const COMPRESS: usize = 64 << 10;
+
+/// How many short batches a field gets to show what compresses it best.
+const TRIES: u32 = 8;
+
+/// The end of the file: everything that a writer adds goes through here.
+pub struct Tail {
+    storage: Box<dyn Append>,
+    header: Header,
+    options: Options,
+    name: String,
+    /// Length of the file.
+    pub position: u64,
+    /// Last trailer: offset and checksum.
+    previous: (u64, u32),
+    rows: u64,
+    cells: u64,
+    durable: u64,
+    contents: Directory,
+    page: PageBuilder,
+    /// For each field how it is compressed; `None` until that is known.
+    fields: Vec<Option<FieldEncoder>>,
+}
+
+struct FieldEncoder {
+    encoding: Encoding,
+    /// One for each thread that may work at once.
+    compressors: Vec<Mutex<Compressor>>,
+    /// Batches that the choice was made on; at [`TRIES`] it is settled.
+    tries: u32,
+}
+
+/// What is in a file already when a writer starts at its end.
+pub struct Beginning {
+    pub position: u64,
+    pub previous: (u64, u32),
+    pub rows: u64,
+    pub cells: u64,
+    pub durable: u64,
+    pub contents: Directory,
+}
+
+impl Tail {
+    pub fn new(
+        storage: Box<dyn Append>,
+        name: &str,
+        header: Header,
+        options: Options,
+        at: Beginning,
+    ) -> Self {
+        let page = PageBuilder::new(&header.schema, at.position, at.rows, at.cells);
+        let fields = header.schema.fields().iter().map(|_| None).collect();
+        Tail {
+            storage,
+            name: name.to_owned(),
+            options,
+            position: at.position,
+            previous: at.previous,
+            rows: at.rows,
+            cells: at.cells,
+            durable: at.durable,
+            contents: Directory { header: header.bytes.clone(), ..at.contents },
+            page,
+            fields,
+            header,
+        }
+    }
+
+    /// Returns the schema of the file.
+    pub fn schema(&self) -> &Schema {
+        &self.header.schema
+    }
+
+    /// Commits a page that stands at the end of the file already.
+    pub fn adopt_page(&mut self, page: PageEntry) -> Result<()> {
+        self.contents.pages.push(page);
+        self.rows += u64::from(page.rows);
+        self.cells += u64::from(page.cells);
+        self.commit_appended(BlockKind::Page, page.len.into(), page.crc)
+    }
+
+    /// Rows that are committed.
+    pub fn committed(&self) -> u64 {
+        self.rows
+    }
+
+    /// Adds the header of a new file.
+    pub fn write_header(&mut self) -> Result<()> {
+        let bytes = self.header.bytes.clone();
+        self.append(&bytes)?;
+        self.page = PageBuilder::new(&self.header.schema, self.position, 0, 0);
+        Ok(())
+    }
+
+    /// Adds the cells of a batch, and commits a page whenever one is full. `last`
+    /// says that no more rows may come before the next commit.
+    pub fn write(&mut self, batch: &Batch, last: bool) -> Result<()> {
+        if batch.rows == 0 {
+            return Ok(());
+        }
+        let fields = batch.fields(&self.header.schema);
+        self.choose(batch, &fields, last)?;
+        let cells = self.page.num_cells() + batch.ends.len();
+        if self.page.rows() > 0 && cells > PAGE_CELLS as usize {
+            self.commit_page()?;
+        }
+        let encodings: Vec<Encoding> = self
+            .fields
+            .iter()
+            .map(|field| field.as_ref().map_or_else(Encoding::default, |field| field.encoding))
+            .collect();
+        self.page.set_encodings(&encodings);
+        if encodings.iter().all(|encoding| encoding.codec == Codec::None.code()) {
+            self.write_raw(batch)?;
+        } else {
+            self.write_compressed(batch, &fields)?;
+        }
+        self.page.push_rows(batch.rows, &batch.counts, &batch.columns);
+        if self.page.data_len() >= PAGE_DATA || self.page.num_cells() >= PAGE_CELLS as usize {
+            self.commit_page()?;
+        }
+        Ok(())
+    }
+
+    /// Commits what was written and, unless the user waived it, waits for the device.
+    pub fn flush(&mut self) -> Result<()> {
+        self.commit_page()?;
+        if self.options.sync && self.durable < self.position {
+            self.sync()?;
+            self.commit(BlockKind::Mark, &[], 0)?;
+        }
+        Ok(())
+    }
+
+    /// Makes the file whole: directory, then the closing trailer.
+    pub fn close(&mut self) -> Result<()> {
+        self.commit_page()?;
+        let (block, crc) = self.contents.encode(self.position, self.header.seed());
+        self.append(&block)?;
+        if self.options.sync {
+            self.sync()?;
+        }
+        self.commit_appended(BlockKind::Directory, block.len() as u64, crc)?;
+        if self.options.sync {
+            self.sync()?;
+        }
+        Ok(())
+    }
+
+    fn write_raw(&mut self, batch: &Batch) -> Result<()> {
+        let seed = self.header.seed();
+        for k in 0..batch.ends.len() {
+            let cell = batch.cell(k);
+            let crc = seed.cell(self.page.next_cell(), cell);
+            self.page.push_cell(cell.len() as u64, cell.len() as u64, crc);
+        }
+        self.append(&batch.bytes)
+    }
+
+    fn write_compressed(&mut self, batch: &Batch, fields: &[u16]) -> Result<()> {
+        let groups = group(batch);
+        let seed = self.header.seed();
+        let first = self.page.next_cell();
+        let outputs: Vec<Mutex<(Vec<u8>, Vec<(u64, u64, u32)>)>> =
+            groups.iter().map(|_| Mutex::default()).collect();
+        let encoders = &self.fields;
+        Pool::compute().run(groups.len(), &|task| {
+            let mut output = outputs[task].lock().expect("no panics under this lock");
+            let (bytes, entries) = &mut *output;
+            for k in groups[task].clone() {
+                let (cell, start) = (batch.cell(k), bytes.len());
+                let encoder = encoders[usize::from(fields[k])].as_ref().expect("chosen before");
+                encoder.encode(cell, task, bytes);
+                let crc = seed.cell(first + k as u64, &bytes[start..]);
+                entries.push(((bytes.len() - start) as u64, cell.len() as u64, crc));
+            }
+        });
+        for output in outputs {
+            let (bytes, entries) = output.into_inner().expect("no panics under this lock");
+            for (stored, raw, crc) in entries {
+                self.page.push_cell(stored, raw, crc);
+            }
+            self.append(&bytes)?;
+        }
+        Ok(())
+    }
+
+    /// Settles how each field is compressed as soon as a batch tells enough. A short
+    /// batch, of few rows before a flush, gets what suits it and leaves the choice open.
+    fn choose(&mut self, batch: &Batch, fields: &[u16], last: bool) -> Result<()> {
+        let Options { compression, level, .. } = self.options;
+        for k in 0..self.fields.len() {
+            let is_column = self.header.schema.fields()[k].kind == FieldKind::Column;
+            let tries = self.fields[k].as_ref().map_or(0, |field| field.tries);
+            if is_column || tries >= TRIES {
+                continue;
+            }
+            let values: Vec<&[u8]> = (0..batch.ends.len())
+                .filter(|&cell| usize::from(fields[cell]) == k)
+                .map(|cell| batch.cell(cell))
+                .collect();
+            if values.is_empty() {
+                continue;
+            }
+            let choice = training::choose(compression, level, &values);
+            let enough =
+                !last || values.iter().map(|value| value.len()).sum::<usize>() >= SAMPLE / 4;
+            let tries = if enough { TRIES } else { tries + 1 };
+            match &mut self.fields[k] {
+                Some(field) if field.is(&choice) => field.tries = tries,
+                _ => self.adopt(k, &choice, tries)?,
+            }
+        }
+        Ok(())
+    }
+
+    /// Compresses field `field` as chosen from here on. A page has one encoding for
+    /// each field, so the open one is committed first.
+    fn adopt(&mut self, field: usize, choice: &Choice, tries: u32) -> Result<()> {
+        self.commit_page()?;
+        let mut encoding = Encoding { codec: choice.codec.code(), dictionary: 0 };
+        let room = self.contents.dictionaries.len() < usize::from(u16::MAX);
+        let dictionary = if room { &choice.dictionary[..] } else { &[] };
+        if !dictionary.is_empty() {
+            let block = Dictionary { field: field as u32, bytes: dictionary.to_vec() };
+            let (block, crc) = block.encode(self.position, self.header.seed());
+            self.contents.dictionaries.push(DictionaryEntry {
+                offset: self.position,
+                len: block.len() as u32,
+                crc,
+                field: field as u32,
+            });
+            self.commit(BlockKind::Dictionary, &block, crc)?;
+            encoding.dictionary = self.contents.dictionaries.len() as u16;
+        }
+        let compressors = (0..Pool::compute().width())
+            .map(|_| Compressor::new(choice.codec, self.options.level, dictionary))
+            .map(Mutex::new)
+            .collect();
+        self.fields[field] = Some(FieldEncoder { encoding, compressors, tries });
+        Ok(())
+    }
+
+    fn commit_page(&mut self) -> Result<()> {
+        if self.page.rows() == 0 {
+            return Ok(());
+        }
+        let (block, crc) = self.page.encode(self.position, self.header.seed());
+        let len = u32::try_from(block.len()).map_err(|_| {
+            Error::Invalid(format!("{}: the index of one page exceeds 4 GiB", self.name))
+        })?;
+        self.contents.pages.push(PageEntry {
+            offset: self.position,
+            len,
+            crc,
+            rows: self.page.rows(),
+            cells: self.page.num_cells() as u32,
+        });
+        (self.rows, self.cells) = (self.page.next_row(), self.page.next_cell());
+        self.commit(BlockKind::Page, &block, crc)
+    }
+
+    fn commit(&mut self, kind: BlockKind, block: &[u8], crc: u32) -> Result<()> {
+        self.append(block)?;
+        self.commit_appended(kind, block.len() as u64, crc)
+    }
+
+    /// Writes the trailer of a block that was just appended.
+    fn commit_appended(&mut self, kind: BlockKind, len: u64, crc: u32) -> Result<()> {
+        let trailer = Trailer {
+            offset: self.position,
+            block: Block { kind, offset: self.position - len, len, crc },
+            previous: self.previous,
+            rows: self.rows,
+            cells: self.cells,
+            durable: self.durable,
+        };
+        let (bytes, crc) = trailer.encode(&self.header.id);
+        self.append(&bytes)?;
+        self.previous = (trailer.offset, crc);
+        self.page = PageBuilder::new(&self.header.schema, self.position, self.rows, self.cells);
+        Ok(())
+    }
+
+    fn append(&mut self, bytes: &[u8]) -> Result<()> {
+        self.storage.append(bytes).map_err(|source| self.failed("write", source))?;
+        self.position += bytes.len() as u64;
+        Ok(())
+    }
+
+    fn sync(&mut self) -> Result<()> {
+        self.storage.sync().map_err(|source| self.failed("sync", source))?;
+        self.durable = self.position;
+        Ok(())
+    }
+
+    fn failed(&self, action: &'static str, source: std::io::Error) -> Error {
+        Error::Storage {
+            path: self.name.clone(),
+            record: Some(self.page.next_row()),
+            offset: self.position,
+            action,
+            source,
+        }
+    }
+}
+
+impl FieldEncoder {
+    /// Whether `choice` would change nothing.
+    fn is(&self, choice: &Choice) -> bool {
+        self.encoding.codec == choice.codec.code() && choice.dictionary.is_empty()
+    }
+
+    /// Appends the stored form of `value` to `out`.
+    fn encode(&self, value: &[u8], task: usize, out: &mut Vec<u8>) {
+        let start = out.len();
+        let compressor = &self.compressors[task % self.compressors.len()];
+        let len = compressor.lock().expect("no panics under this lock").compress(value, out);
+        if len.is_none_or(|len| value.len() as u64 > raw_limit(len as u64)) {
+            out.truncate(start);
+            out.extend_from_slice(value);
+        }
+    }
+}
+
+/// Cuts a batch into runs of cells that are compressed together.
+fn group(batch: &Batch) -> Vec<std::ops::Range<usize>> {
+    let (mut groups, mut first, mut begin) = (Vec::new(), 0, 0);
+    for (k, &end) in batch.ends.iter().enumerate() {
+        if end - begin >= COMPRESS || k + 1 == batch.ends.len() {
+            groups.push(first..k + 1);
+            (first, begin) = (k + 1, end);
+        }
+    }
+    groups
+}

@@ -1,0 +1,92 @@
+//! Choosing how the cells of a field are compressed, from its first rows.
+
+use crate::compression::{self, Codec, Compressor};
+
+/// What the user asks for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Compression {
+    /// Zstd where the first rows shrink by it, nothing elsewhere.
+    Auto,
+    /// Zstd, with a dictionary where one pays.
+    Zstd,
+    /// LZ4.
+    Lz4,
+    /// Store values as they are.
+    None,
+}
+
+/// Bytes of values that a choice is made on.
+pub const SAMPLE: usize = 4 << 20;
+
+/// Largest dictionary that is trained.
+const DICTIONARY_MAX: usize = 64 << 10;
+
+/// Values longer than this on average gain nothing from a dictionary.
+const DICTIONARY_VALUE_MAX: usize = 16 << 10;
+
+/// Fewest values to train on.
+const DICTIONARY_VALUES_MIN: usize = 64;
+
+/// `Auto` leaves a field alone if it does not shrink to this share, in percent.
+const WORTH: usize = 90;
+
+/// How one field is compressed from now on.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Choice {
+    pub codec: Codec,
+    /// Empty for none.
+    pub dictionary: Vec<u8>,
+}
+
+/// Chooses for one field, by trying on its first values.
+pub fn choose(wish: Compression, level: i32, values: &[&[u8]]) -> Choice {
+    let plain = |codec| Choice { codec, dictionary: Vec::new() };
+    match wish {
+        Compression::None => return plain(Codec::None),
+        Compression::Lz4 => return plain(Codec::Lz4),
+        Compression::Auto | Compression::Zstd => {}
+    }
+    let total: usize = values.iter().map(|value| value.len()).sum();
+    let without = compressed_len(values, level, b"");
+    let dictionary = train(values, total);
+    let with = dictionary.as_ref().map_or(usize::MAX, |bytes| {
+        compressed_len(values, level, bytes).saturating_add(bytes.len())
+    });
+    let (len, dictionary) =
+        if with < without { (with, dictionary.unwrap_or_default()) } else { (without, Vec::new()) };
+    if wish == Compression::Auto && len * 100 > total * WORTH {
+        return plain(Codec::None);
+    }
+    Choice { codec: Codec::Zstd, dictionary }
+}
+
+/// Trains on values up to the sample size; a dictionary of a hundredth of them is
+/// what its makers advise.
+fn train(values: &[&[u8]], total: usize) -> Option<Vec<u8>> {
+    if values.len() < DICTIONARY_VALUES_MIN || total / values.len() > DICTIONARY_VALUE_MAX {
+        return None;
+    }
+    let mut samples = Vec::with_capacity(total.min(SAMPLE));
+    let mut sizes = Vec::with_capacity(values.len());
+    for value in values {
+        if samples.len() >= SAMPLE {
+            break;
+        }
+        samples.extend_from_slice(value);
+        sizes.push(value.len());
+    }
+    let bytes_max = (samples.len() / 64).clamp(1 << 10, DICTIONARY_MAX);
+    compression::train(&samples, &sizes, bytes_max)
+}
+
+fn compressed_len(values: &[&[u8]], level: i32, dictionary: &[u8]) -> usize {
+    let mut compressor = Compressor::new(Codec::Zstd, level, dictionary);
+    let mut out = Vec::new();
+    values
+        .iter()
+        .map(|value| {
+            out.clear();
+            compressor.compress(value, &mut out).unwrap_or(value.len())
+        })
+        .sum()
+}

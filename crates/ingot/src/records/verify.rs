@@ -1,0 +1,174 @@
+//! Checking every byte of a file.
+
+use super::chain;
+use super::fetch::Cell;
+use super::reader::Reader;
+use crate::error::{Error, Result};
+use crate::format::ingot::{BlockKind, FieldKind, Page, TRAILER_LEN};
+
+/// Values are checked in batches of about this many bytes.
+const BATCH: u64 = 4 << 20;
+
+/// Something in a file that is not as it was written.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Damage {
+    /// The first row it makes unreadable, if any.
+    pub record: Option<u64>,
+    /// How many rows it makes unreadable.
+    pub records: u64,
+    /// Where it is.
+    pub offset: u64,
+    /// What is wrong.
+    pub reason: String,
+}
+
+impl Damage {
+    /// Returns damage that makes no row unreadable.
+    pub(super) fn elsewhere((offset, reason): (u64, String)) -> Self {
+        Damage { record: None, records: 0, offset, reason }
+    }
+
+    fn of(error: &Error, rows: std::ops::Range<u64>, offset: u64) -> Self {
+        let offset = match error {
+            Error::Corrupt { offset, .. } | Error::Storage { offset, .. } => *offset,
+            _ => offset,
+        };
+        Damage {
+            record: Some(rows.start),
+            records: rows.end - rows.start,
+            offset,
+            reason: error.to_string(),
+        }
+    }
+}
+
+/// What a verification found.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Verification {
+    /// Rows that were checked.
+    pub rows: u64,
+    /// Everything that is wrong, in file order.
+    pub damaged: Vec<Damage>,
+}
+
+impl Reader {
+    /// Reads every value and checks every checksum of the file. `progress` is called
+    /// with the rows done after each page and may stop the work by returning an error.
+    pub fn verify(&self, progress: &mut dyn FnMut(u64) -> Result<()>) -> Result<Verification> {
+        let mut found = Verification::default();
+        for entry in self.dictionaries() {
+            let read = self.source().dictionary(entry.offset, entry.len.into(), self.seed());
+            if let Err(error) = read {
+                found.damaged.push(Damage::elsewhere((entry.offset, error.to_string())));
+            }
+        }
+        for page in 0..self.pages().entries().len() {
+            found.damaged.extend(self.verify_page(page));
+            found.rows += u64::from(self.pages().entries()[page].rows);
+            progress(found.rows)?;
+        }
+        found.damaged.extend(self.verify_chain()?.into_iter().map(Damage::elsewhere));
+        found.damaged.sort_by_key(|damage| damage.offset);
+        Ok(found)
+    }
+
+    /// Checks one page and every cell it describes.
+    pub(super) fn verify_page(&self, page: usize) -> Vec<Damage> {
+        let entry = self.pages().entries()[page];
+        let first = self.pages().first_row(page);
+        let rows = first..first + u64::from(entry.rows);
+        match self.pages().read(page, &self.loader()).map(|page| self.cells_of_page(&page)) {
+            Err(error) => vec![Damage::of(&error, rows, entry.offset)],
+            Ok(Err(why)) => {
+                let error = self.source().corrupt(entry.offset, why).at_record(first);
+                vec![Damage::of(&error, rows, entry.offset)]
+            }
+            Ok(Ok(cells)) => self.verify_cells(&cells),
+        }
+    }
+
+    fn verify_cells(&self, cells: &[Cell]) -> Vec<Damage> {
+        let mut damaged = Vec::new();
+        let mut buffer = Vec::new();
+        let (mut first, mut bytes) = (0, 0);
+        for (k, cell) in cells.iter().enumerate() {
+            bytes += cell.raw;
+            if bytes < BATCH && k + 1 < cells.len() {
+                continue;
+            }
+            let batch = &cells[first..=k];
+            buffer.resize(bytes as usize, 0_u8);
+            let mut rest = &mut buffer[..];
+            let mut bufs: Vec<&mut [u8]> = batch
+                .iter()
+                .map(|cell| rest.split_off_mut(..cell.raw as usize).expect("sized for all"))
+                .collect();
+            self.announce(batch);
+            let mut failures = self.fetch_each(batch, &mut bufs);
+            failures.sort_by_key(|&(k, _)| k);
+            damaged.extend(failures.into_iter().map(|(k, error)| {
+                let cell = &batch[k];
+                Damage::of(&error, cell.row..cell.row + 1, cell.offset)
+            }));
+            (first, bytes) = (k + 1, 0);
+        }
+        damaged
+    }
+
+    fn cells_of_page(&self, page: &Page) -> Result<Vec<Cell>, crate::format::Violation> {
+        let mut cells = Vec::with_capacity(page.cells as usize);
+        let schema = self.schema();
+        for row in 0..page.rows {
+            for (k, field) in schema.fields().iter().enumerate() {
+                if field.kind == FieldKind::Column {
+                    continue;
+                }
+                for cell in page.cells_of(schema, row, k)? {
+                    cells.push(self.describe(page, page.first_row + u64::from(row), k, cell)?);
+                }
+            }
+        }
+        let end = cells.last().map_or(page.base(), |cell| cell.offset + cell.stored);
+        if end != page.offset() {
+            return Err(crate::format::Violation("cells do not reach the page".to_owned()));
+        }
+        Ok(cells)
+    }
+
+    /// Checks the trailers, and that pages, cells and blocks fill the file without gaps.
+    fn verify_chain(&self) -> Result<Vec<(u64, String)>> {
+        let end = self.stats().file_bytes;
+        let Some(last) = chain::last_trailer(self.source(), self.header(), end)? else {
+            return Ok(Vec::new());
+        };
+        let chain = chain::walk(self.source(), self.header(), last, true)?;
+        let mut damage = chain.damage;
+        let mut bases = chain.contents.pages.iter().enumerate();
+        for segment in &chain.segments {
+            let block = segment.trailer.block;
+            let base = match block.kind {
+                BlockKind::Page => {
+                    let page = bases.next().map(|(page, _)| page).filter(|&page| {
+                        self.pages()
+                            .entries()
+                            .get(page)
+                            .is_some_and(|kept| kept.offset == block.offset)
+                    });
+                    let base = page.map(|page| {
+                        self.pages().with(page, &self.loader(), Page::base).unwrap_or(segment.start)
+                    });
+                    base.unwrap_or(segment.start)
+                }
+                _ => block.offset,
+            };
+            if base != segment.start {
+                let gap = format!("bytes up to offset {base} belong to nothing");
+                damage.push((segment.start, gap));
+            }
+        }
+        if self.is_closed_file() && last.0.offset + TRAILER_LEN as u64 != end {
+            damage.push((last.0.offset, "the closing trailer is not valid any more".to_owned()));
+        }
+        Ok(damage)
+    }
+}

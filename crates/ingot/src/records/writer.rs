@@ -1,0 +1,327 @@
+//! A record file, open for writing.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::{Arc, Mutex};
+use std::thread::{self, JoinHandle};
+
+use super::batch::{Batch, Value};
+use super::segment::{Beginning, Tail};
+use super::training::{Compression, SAMPLE};
+use crate::error::{Error, Result};
+use crate::format::checksum::FileId;
+use crate::format::ingot::{Directory, Header, Schema};
+use crate::process;
+use crate::storage::Append;
+
+/// Rows are handed over in batches of about this many bytes.
+const BATCH: usize = 1 << 20;
+
+/// How a writer writes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Options {
+    /// How cells are compressed.
+    pub compression: Compression,
+    /// Level of zstd.
+    pub level: i32,
+    /// Whether flush and close wait until the device has the bytes.
+    pub sync: bool,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Options { compression: Compression::Auto, level: 3, sync: true }
+    }
+}
+
+/// A record file, open for writing, in one pass and in bounded memory.
+///
+/// A thread of the writer's own checksums, compresses and writes while the caller
+/// prepares the next rows. After an error every later call fails with the same
+/// error: what was committed before it stays.
+pub struct Writer {
+    name: String,
+    schema: Schema,
+    batch: Batch,
+    limit: usize,
+    rows: u64,
+    generation: u64,
+    state: Arc<State>,
+    drain: Option<Drain>,
+    /// What to do once the file is whole.
+    finish: Option<Box<dyn FnOnce() -> Result<()> + Send>>,
+}
+
+/// What the writer's thread tells.
+#[derive(Default)]
+struct State {
+    committed: AtomicU64,
+    failure: Mutex<Option<Error>>,
+}
+
+struct Drain {
+    orders: SyncSender<Order>,
+    spare: Receiver<Batch>,
+    thread: JoinHandle<()>,
+}
+
+/// What the writer's thread is to do with the rows it gets.
+enum Order {
+    Write(Batch),
+    Flush(Batch, SyncSender<()>),
+    Close(Batch),
+}
+
+impl Writer {
+    /// Starts a new file. `metadata` is the text of a JSON object.
+    pub fn create(
+        storage: Box<dyn Append>,
+        name: &str,
+        schema: Schema,
+        metadata: &str,
+        options: Options,
+    ) -> Result<Self> {
+        let mut id = FileId::default();
+        getrandom::fill(&mut id)
+            .map_err(|error| Error::Invalid(format!("no randomness for the file's id: {error}")))?;
+        Self::create_with_id(storage, name, schema, metadata, options, id)
+    }
+
+    /// As [`Writer::create`] with a chosen id, so that the same rows give the same bytes.
+    pub fn create_with_id(
+        storage: Box<dyn Append>,
+        name: &str,
+        schema: Schema,
+        metadata: &str,
+        options: Options,
+        id: FileId,
+    ) -> Result<Self> {
+        let header = Header::new(id, schema, metadata)
+            .map_err(|why| Error::Invalid(format!("{name}: {why}")))?;
+        let at = Beginning {
+            position: 0,
+            previous: (0, 0),
+            rows: 0,
+            cells: 0,
+            durable: 0,
+            contents: Directory::default(),
+        };
+        let mut tail = Tail::new(storage, name, header.clone(), options, at);
+        tail.write_header()?;
+        Ok(Self::start(tail, name, header.schema, options))
+    }
+
+    /// Goes on at the end of a file that was settled by [`super::recovery::settle`].
+    pub(super) fn start(tail: Tail, name: &str, schema: Schema, options: Options) -> Self {
+        let rows = tail.committed();
+        let state = Arc::new(State::default());
+        state.committed.store(rows, Ordering::Relaxed);
+        let (orders, taken) = sync_channel(2);
+        let (returned, spare) = sync_channel(4);
+        let shared = Arc::clone(&state);
+        let thread = thread::Builder::new()
+            .name("ingot-writer".to_owned())
+            .spawn(move || drain(tail, &taken, &returned, &shared))
+            .expect("the system starts one more thread");
+        let trains = matches!(options.compression, Compression::Auto | Compression::Zstd);
+        Writer {
+            name: name.to_owned(),
+            batch: Batch::new(&schema),
+            schema,
+            limit: if trains { SAMPLE } else { BATCH },
+            rows,
+            generation: process::generation(),
+            state,
+            drain: Some(Drain { orders, spare, thread }),
+            finish: None,
+        }
+    }
+
+    /// Has `finish` called when the file was closed without an error.
+    pub(super) fn then(mut self, finish: impl FnOnce() -> Result<()> + Send + 'static) -> Self {
+        self.finish = Some(Box::new(finish));
+        self
+    }
+
+    /// Returns what errors call this file.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Rows appended so far, those in the file before this writer included.
+    pub fn num_rows(&self) -> u64 {
+        self.rows
+    }
+
+    /// Rows that are committed: they survive whatever happens to this process.
+    pub fn num_committed(&self) -> u64 {
+        self.state.committed.load(Ordering::Acquire)
+    }
+
+    /// Whether the writer was closed or abandoned.
+    pub fn is_closed(&self) -> bool {
+        self.drain.is_none()
+    }
+
+    /// Adds a row to a plain record file and returns its number. If [`Writer::is_full`]
+    /// says so afterwards, [`Writer::submit`] is due.
+    pub fn push(&mut self, record: &[u8]) -> Result<u64> {
+        self.check()?;
+        if !self.schema.is_records() {
+            return Err(Error::Invalid(format!("{}: rows have several fields", self.name)));
+        }
+        self.batch.push_record(record);
+        self.rows += 1;
+        Ok(self.rows - 1)
+    }
+
+    /// Adds a row of several fields and returns its number; see [`Writer::push`].
+    pub fn push_row(&mut self, values: &[Value<'_>]) -> Result<u64> {
+        self.check()?;
+        self.batch.push(&self.schema, self.rows, values)?;
+        self.rows += 1;
+        Ok(self.rows - 1)
+    }
+
+    /// Whether enough rows have gathered to be handed over.
+    pub fn is_full(&self) -> bool {
+        self.batch.is_full(self.limit)
+    }
+
+    /// Hands the gathered rows to the writer's thread; waits while it is two batches behind.
+    pub fn submit(&mut self) -> Result<()> {
+        self.check()?;
+        self.order(Order::Write)?;
+        self.limit = BATCH;
+        self.failure()
+    }
+
+    /// As [`Writer::push`] and, when due, [`Writer::submit`].
+    pub fn append(&mut self, record: &[u8]) -> Result<u64> {
+        let row = self.push(record)?;
+        if self.is_full() {
+            self.submit()?;
+        }
+        Ok(row)
+    }
+
+    /// As [`Writer::push_row`] and, when due, [`Writer::submit`].
+    pub fn append_row(&mut self, values: &[Value<'_>]) -> Result<u64> {
+        let row = self.push_row(values)?;
+        if self.is_full() {
+            self.submit()?;
+        }
+        Ok(row)
+    }
+
+    /// Commits all rows so far: they survive a crash of the process and, with
+    /// [`Options::sync`], of the machine.
+    pub fn flush(&mut self) -> Result<()> {
+        self.check()?;
+        let (answer, done) = sync_channel(1);
+        self.order(|batch| Order::Flush(batch, answer))?;
+        // The thread drops the answer unsent only if it ends, after it noted why.
+        let _ = done.recv();
+        self.failure()
+    }
+
+    /// Commits all rows and makes the file whole. A second call does nothing.
+    pub fn close(&mut self) -> Result<()> {
+        if self.drain.is_none() {
+            return Ok(());
+        }
+        self.check_process()?;
+        let sent = self.order(Order::Close);
+        self.stop();
+        sent?;
+        self.failure()?;
+        self.finish.take().map_or(Ok(()), |finish| finish())
+    }
+
+    /// Leaves the file as it is, with the rows that are committed.
+    pub fn abandon(&mut self) {
+        if self.check_process().is_ok() {
+            self.stop();
+        }
+    }
+
+    fn check(&self) -> Result<()> {
+        if self.drain.is_none() {
+            self.failure()?;
+            return Err(Error::Closed { path: self.name.clone(), what: "writer" });
+        }
+        self.check_process()
+    }
+
+    fn check_process(&self) -> Result<()> {
+        if self.generation == process::generation() {
+            return Ok(());
+        }
+        Err(Error::Invalid(format!(
+            "{}: this writer belongs to the parent process; a file has one writer",
+            self.name
+        )))
+    }
+
+    fn failure(&self) -> Result<()> {
+        match &*self.state.failure.lock().expect("no panics under this lock") {
+            Some(error) => Err(error.again()),
+            None => Ok(()),
+        }
+    }
+
+    fn order(&mut self, order: impl FnOnce(Batch) -> Order) -> Result<()> {
+        let Some(drain) = &self.drain else { return Ok(()) };
+        let spare = drain.spare.try_recv().unwrap_or_else(|_| Batch::new(&self.schema));
+        let batch = std::mem::replace(&mut self.batch, spare);
+        if drain.orders.send(order(batch)).is_err() {
+            self.failure()?;
+            return Err(Error::Invalid(format!("{}: the writer's thread has ended", self.name)));
+        }
+        Ok(())
+    }
+
+    fn stop(&mut self) {
+        if let Some(Drain { orders, spare, thread }) = self.drain.take() {
+            drop(orders);
+            drop(spare);
+            let _ = thread.join();
+        }
+    }
+}
+
+impl Drop for Writer {
+    fn drop(&mut self) {
+        if self.check_process().is_ok() {
+            self.stop();
+        } else {
+            // The thread at the other end lives in the parent process.
+            std::mem::forget(self.drain.take());
+        }
+    }
+}
+
+/// Carries out orders until there are no more, or one fails.
+fn drain(mut tail: Tail, orders: &Receiver<Order>, spare: &SyncSender<Batch>, state: &State) {
+    for order in orders {
+        let outcome = match &order {
+            Order::Write(batch) => tail.write(batch, false),
+            Order::Flush(batch, _) => tail.write(batch, true).and_then(|()| tail.flush()),
+            Order::Close(batch) => tail.write(batch, true).and_then(|()| tail.close()),
+        };
+        state.committed.store(tail.committed(), Ordering::Release);
+        if let Err(error) = outcome {
+            *state.failure.lock().expect("no panics under this lock") = Some(error);
+            return;
+        }
+        let mut batch = match order {
+            Order::Write(batch) | Order::Close(batch) => batch,
+            Order::Flush(batch, answer) => {
+                let _ = answer.send(());
+                batch
+            }
+        };
+        batch.clear();
+        let _ = spare.try_send(batch);
+    }
+}

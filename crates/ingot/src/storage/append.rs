@@ -1,0 +1,198 @@
+//! A local file that grows at the end, under a lock.
+
+use std::fs::{File, OpenOptions, TryLockError};
+use std::io;
+use std::path::{Path, PathBuf};
+
+use super::Append;
+use crate::process;
+
+/// A file with one writer: whoever else opens it for appending is refused while
+/// this lives.
+///
+/// The lock is advisory and belongs to the open file: readers are not affected,
+/// and it ends with the process, however that ends. In the child of a fork every
+/// operation fails, and dropping this leaves the lock to the parent.
+#[derive(Debug)]
+pub struct AppendFile {
+    file: File,
+    path: PathBuf,
+    len: u64,
+    generation: u64,
+    /// Whether the length, the times and the name are known to be on the device.
+    settled: bool,
+    /// What the failed sync said. It is never tried again: the kernel forgets the
+    /// bytes it could not write, and the next call would succeed without them.
+    failed: Option<Failed>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Failed {
+    kind: io::ErrorKind,
+    errno: Option<i32>,
+}
+
+impl AppendFile {
+    /// Creates the file at `path`.
+    ///
+    /// Fails with `AlreadyExists` if there is one, and with `WouldBlock` if another
+    /// writer took the new file before it was locked.
+    pub fn create(path: impl AsRef<Path>) -> io::Result<AppendFile> {
+        let file = OpenOptions::new().read(true).write(true).create_new(true).open(&path)?;
+        AppendFile::lock(file, path.as_ref())
+    }
+
+    /// Opens the existing file at `path`, to go on at its end.
+    ///
+    /// Fails with `WouldBlock` if another writer has it.
+    pub fn open(path: impl AsRef<Path>) -> io::Result<AppendFile> {
+        let file = OpenOptions::new().read(true).write(true).open(&path)?;
+        AppendFile::lock(file, path.as_ref())
+    }
+
+    fn lock(file: File, path: &Path) -> io::Result<AppendFile> {
+        file.try_lock().map_err(|refusal| match refusal {
+            TryLockError::WouldBlock => {
+                io::Error::new(io::ErrorKind::WouldBlock, "another writer has this file open")
+            }
+            TryLockError::Error(error) => error,
+        })?;
+        let len = file.metadata()?.len();
+        Ok(AppendFile {
+            file,
+            path: path.to_owned(),
+            len,
+            generation: process::generation(),
+            settled: false,
+            failed: None,
+        })
+    }
+
+    /// Returns where the file is.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Returns the number of bytes in the file.
+    pub fn len(&self) -> u64 {
+        self.len
+    }
+
+    /// Returns whether the file has no bytes.
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// Returns the file itself, for reading back.
+    pub fn file(&self) -> &File {
+        &self.file
+    }
+
+    fn is_usable(&self) -> io::Result<()> {
+        if self.generation != process::generation() {
+            return Err(io::Error::other("the writer belongs to the process that forked this one"));
+        }
+        match self.failed {
+            Some(Failed { errno: Some(errno), .. }) => Err(io::Error::from_raw_os_error(errno)),
+            Some(Failed { kind, .. }) => Err(kind.into()),
+            None => Ok(()),
+        }
+    }
+
+    fn settle(&self) -> io::Result<()> {
+        if self.settled {
+            return self.file.sync_data();
+        }
+        self.file.sync_all()?;
+        sync_parent(&self.path)
+    }
+}
+
+impl Append for AppendFile {
+    fn append(&mut self, mut bytes: &[u8]) -> io::Result<()> {
+        self.is_usable()?;
+        while !bytes.is_empty() {
+            let count = write_some(&self.file, bytes, self.len)?;
+            bytes = &bytes[count..];
+            self.len += count as u64;
+        }
+        Ok(())
+    }
+
+    fn sync(&mut self) -> io::Result<()> {
+        self.is_usable()?;
+        let outcome = self.settle();
+        match &outcome {
+            Ok(()) => self.settled = true,
+            Err(error) => {
+                self.failed = Some(Failed { kind: error.kind(), errno: error.raw_os_error() });
+            }
+        }
+        outcome
+    }
+
+    fn truncate(&mut self, len: u64) -> io::Result<()> {
+        self.is_usable()?;
+        if len > self.len {
+            return Err(super::past_end());
+        }
+        self.file.set_len(len)?;
+        self.len = len;
+        Ok(())
+    }
+
+    fn rewrite(&mut self, mut offset: u64, mut bytes: &[u8]) -> io::Result<()> {
+        self.is_usable()?;
+        if offset.checked_add(bytes.len() as u64).is_none_or(|end| end > self.len) {
+            return Err(super::past_end());
+        }
+        while !bytes.is_empty() {
+            let count = write_some(&self.file, bytes, offset)?;
+            bytes = &bytes[count..];
+            offset += count as u64;
+        }
+        Ok(())
+    }
+}
+
+impl Drop for AppendFile {
+    fn drop(&mut self) {
+        // A child may hold a duplicate of the descriptor, which would keep the lock.
+        if self.generation == process::generation() {
+            let _ = self.file.unlock();
+        }
+    }
+}
+
+/// Writes at least one of `bytes`, and returns how many.
+fn write_some(file: &File, bytes: &[u8], offset: u64) -> io::Result<usize> {
+    loop {
+        match write_at(file, bytes, offset) {
+            Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            outcome => return outcome,
+        }
+    }
+}
+
+#[cfg(unix)]
+fn write_at(file: &File, bytes: &[u8], offset: u64) -> io::Result<usize> {
+    std::os::unix::fs::FileExt::write_at(file, bytes, offset)
+}
+
+#[cfg(windows)]
+fn write_at(file: &File, bytes: &[u8], offset: u64) -> io::Result<usize> {
+    std::os::windows::fs::FileExt::seek_write(file, bytes, offset)
+}
+
+/// Makes the name of the file at `path` survive a power failure.
+#[cfg(unix)]
+fn sync_parent(path: &Path) -> io::Result<()> {
+    let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
+    File::open(parent.unwrap_or(Path::new(".")))?.sync_all()
+}
+
+#[cfg(windows)]
+fn sync_parent(_path: &Path) -> io::Result<()> {
+    Ok(())
+}

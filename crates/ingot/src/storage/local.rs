@@ -1,0 +1,268 @@
+//! A file of this machine, read the fastest way its state allows.
+
+use std::env;
+use std::fs::{File, Metadata};
+use std::io;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::SystemTime;
+
+use super::capacity::available_memory;
+use super::mapping::Mapping;
+use super::pread::Pread;
+use super::uring::Uring;
+use super::{Read, ReadAt, ReadError};
+
+/// The environment variable that forces one way of reading.
+const VARIABLE: &str = "INGOT_IO";
+
+/// Bytes of all files that are open here with automatic access, against the bytes
+/// that may be expected to stay in memory.
+static OPEN_BYTES: AtomicU64 = AtomicU64::new(0);
+static MEMORY_BYTES: AtomicU64 = AtomicU64::new(u64::MAX);
+
+/// How a file is read. All ways give the same bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Access {
+    /// `Mapping` while the open files fit into half of the memory, else `Mixed`.
+    Automatic,
+    /// Copies from a mapping; what is not in memory is asked for beforehand.
+    Mapping,
+    /// Copies what is in memory from a mapping, reads the rest past the page cache.
+    Mixed,
+    /// Reads by io_uring, past the page cache where the file system allows it.
+    Uring,
+    /// Positioned reads.
+    Pread,
+}
+
+impl Access {
+    /// Returns what the environment variable `INGOT_IO` says: `mmap`, `uring` or
+    /// `pread`; `Automatic` if it is not set or empty.
+    pub fn from_environment() -> io::Result<Access> {
+        let value = env::var_os(VARIABLE).unwrap_or_default();
+        match value.to_str() {
+            Some("") => Ok(Access::Automatic),
+            Some("mmap") => Ok(Access::Mapping),
+            Some("uring") => Ok(Access::Uring),
+            Some("pread") => Ok(Access::Pread),
+            _ => Err(io::Error::new(
+                io::ErrorKind::InvalidInput,
+                format!("{VARIABLE}={}: expected mmap, uring or pread", value.display()),
+            )),
+        }
+    }
+}
+
+/// An open file, as long as it is now or longer.
+///
+/// Every way of reading falls back to positioned reads, and their result is what
+/// the caller sees. May be used from several threads, and in the child of a fork.
+pub struct LocalFile {
+    path: PathBuf,
+    identity: Option<(u64, u64)>,
+    access: Access,
+    mapping: Option<Mapping>,
+    uring: Uring,
+    pread: Pread,
+    /// What this file adds to `OPEN_BYTES`.
+    counted_bytes: u64,
+}
+
+impl LocalFile {
+    /// Opens the file at `path` for reading as `INGOT_IO` says, else automatically.
+    pub fn open(path: impl AsRef<Path>) -> io::Result<LocalFile> {
+        LocalFile::open_with(path, Access::from_environment()?)
+    }
+
+    /// Opens the file at `path` for reading by `access`.
+    pub fn open_with(path: impl AsRef<Path>, access: Access) -> io::Result<LocalFile> {
+        let path = path.as_ref();
+        LocalFile::with_access(File::open(path)?, path, access)
+    }
+
+    /// Takes over a file that is open for reading; `path` is what messages call it.
+    pub fn from_file(file: File, path: impl AsRef<Path>) -> io::Result<LocalFile> {
+        LocalFile::with_access(file, path.as_ref(), Access::from_environment()?)
+    }
+
+    fn with_access(file: File, path: &Path, access: Access) -> io::Result<LocalFile> {
+        let metadata = file.metadata()?;
+        if metadata.is_dir() {
+            return Err(io::ErrorKind::IsADirectory.into());
+        }
+        let file = Arc::new(file);
+        let mapped = metadata.is_file() && !matches!(access, Access::Uring | Access::Pread);
+        let mapping = if mapped { Mapping::new(Arc::clone(&file)).ok() } else { None };
+        let access = match access {
+            Access::Uring if metadata.is_file() => Access::Uring,
+            _ if mapping.is_none() => Access::Pread,
+            mapped => mapped,
+        };
+        let counted_bytes = if access == Access::Automatic { metadata.len() } else { 0 };
+        if counted_bytes > 0 {
+            OPEN_BYTES.fetch_add(counted_bytes, Ordering::Relaxed);
+            measure_memory();
+        }
+        Ok(LocalFile {
+            path: path.to_owned(),
+            identity: identity(&metadata),
+            access,
+            mapping,
+            uring: Uring::new(Arc::clone(&file)),
+            pread: Pread::new(file),
+            counted_bytes,
+        })
+    }
+
+    /// Returns the path the file was opened by.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Returns the numbers of the device and the inode, where there are such.
+    pub fn identity(&self) -> Option<(u64, u64)> {
+        self.identity
+    }
+
+    /// Returns how the file is read now.
+    pub fn access(&self) -> Access {
+        let fits = OPEN_BYTES.load(Ordering::Relaxed) <= MEMORY_BYTES.load(Ordering::Relaxed);
+        match self.access {
+            Access::Automatic if fits => Access::Mapping,
+            Access::Automatic => Access::Mixed,
+            access => access,
+        }
+    }
+
+    /// Reads a batch of which some ranges are not in memory.
+    fn read_mixed(
+        &self,
+        mapping: &Mapping,
+        reads: &mut [Read<'_>],
+        landed: &mut dyn FnMut(usize, &mut [u8]),
+    ) -> Result<(), ReadError> {
+        let visit = mapping.visit(reads);
+        if visit.cold().len() == 0 {
+            return or_else(reads, landed, &self.pread, |reads, landed| {
+                mapping.copy_many(&visit, reads, landed)
+            });
+        }
+        let mut is_cold = vec![false; reads.len()];
+        visit.cold().for_each(|k| is_cold[k] = true);
+        let mut resident = Part::select(reads, |k| !is_cold[k]);
+        resident.read(landed, |reads, landed| {
+            or_else(reads, landed, &self.pread, |reads, landed| {
+                mapping.copy_many(&visit, reads, landed)
+            })
+        })?;
+        let mut cold = Part::select(reads, |k| is_cold[k]);
+        cold.read(landed, |reads, landed| match reads {
+            [_] => self.pread.read_many(reads, landed),
+            _ => self.uring.read_many(reads, landed),
+        })
+    }
+}
+
+impl Drop for LocalFile {
+    fn drop(&mut self) {
+        OPEN_BYTES.fetch_sub(self.counted_bytes, Ordering::Relaxed);
+    }
+}
+
+impl ReadAt for LocalFile {
+    fn size(&self) -> io::Result<u64> {
+        self.pread.size()
+    }
+
+    fn read_many(
+        &self,
+        reads: &mut [Read<'_>],
+        landed: &mut dyn FnMut(usize, &mut [u8]),
+    ) -> Result<(), ReadError> {
+        match (self.access(), &self.mapping) {
+            (Access::Mixed, Some(mapping)) => self.read_mixed(mapping, reads, landed),
+            (Access::Uring, _) => self.uring.read_many(reads, landed),
+            (_, Some(mapping)) => or_else(reads, landed, &self.pread, |reads, landed| {
+                mapping.read_many(reads, landed)
+            }),
+            (_, None) => self.pread.read_many(reads, landed),
+        }
+    }
+
+    fn announce(&self, ranges: &[Range<u64>]) -> bool {
+        match (self.access(), &self.mapping) {
+            (Access::Mapping, Some(mapping)) => mapping.announce(ranges),
+            _ => false,
+        }
+    }
+}
+
+/// Brings `MEMORY_BYTES` up to date, at most once a second: a data set may have
+/// thousands of files.
+fn measure_memory() {
+    static MEASURED: AtomicU64 = AtomicU64::new(0);
+    let now = SystemTime::UNIX_EPOCH.elapsed().map_or(0, |since| since.as_secs());
+    if MEASURED.swap(now, Ordering::Relaxed) != now {
+        MEMORY_BYTES.store(available_memory() / 2, Ordering::Relaxed);
+    }
+}
+
+type Landed<'l> = dyn FnMut(usize, &mut [u8]) + 'l;
+
+/// Reads from a mapping, and from where it fails on by positioned reads, whose
+/// errors are exact: a mapping knows neither the cause nor that the file grew.
+fn or_else(
+    reads: &mut [Read<'_>],
+    landed: &mut Landed<'_>,
+    pread: &Pread,
+    copy: impl FnOnce(&mut [Read<'_>], &mut Landed<'_>) -> Result<(), ReadError>,
+) -> Result<(), ReadError> {
+    let Err(ReadError { index: first, .. }) = copy(reads, landed) else {
+        return Ok(());
+    };
+    pread
+        .read_many(&mut reads[first..], &mut |index, bytes| landed(first + index, bytes))
+        .map_err(|error| ReadError { index: first + error.index, ..error })
+}
+
+/// Some reads of a batch, with their places in it.
+struct Part<'r> {
+    reads: Vec<Read<'r>>,
+    places: Vec<usize>,
+}
+
+impl<'r> Part<'r> {
+    fn select(reads: &'r mut [Read<'_>], wanted: impl Fn(usize) -> bool) -> Part<'r> {
+        let (places, reads) = reads
+            .iter_mut()
+            .enumerate()
+            .filter(|(place, _)| wanted(*place))
+            .map(|(place, read)| (place, Read { offset: read.offset, buf: &mut *read.buf }))
+            .unzip();
+        Part { reads, places }
+    }
+
+    fn read(
+        &mut self,
+        landed: &mut Landed<'_>,
+        read: impl FnOnce(&mut [Read<'_>], &mut Landed<'_>) -> Result<(), ReadError>,
+    ) -> Result<(), ReadError> {
+        let places = &self.places;
+        read(&mut self.reads, &mut |index, bytes| landed(places[index], bytes))
+            .map_err(|error| ReadError { index: places[error.index], ..error })
+    }
+}
+
+#[cfg(unix)]
+fn identity(metadata: &Metadata) -> Option<(u64, u64)> {
+    use std::os::unix::fs::MetadataExt;
+    Some((metadata.dev(), metadata.ino()))
+}
+
+#[cfg(not(unix))]
+fn identity(_metadata: &Metadata) -> Option<(u64, u64)> {
+    None
+}

@@ -1,0 +1,237 @@
+//! A file as memory.
+
+#![allow(unsafe_code)]
+
+use std::fs::File;
+use std::io;
+use std::ops::Range;
+use std::ptr;
+use std::sync::Arc;
+
+use memmap2::{MmapOptions, MmapRaw};
+
+use super::memory::within;
+use super::residency::{Residency, Visit};
+use super::sigbus::{self, Registration};
+use super::{Read, ReadAt, ReadError};
+
+/// Ranges are copied, and announced to the device, in pieces of this size.
+const PIECE_BYTES: usize = 16 << 20;
+
+/// How many reads ahead of the copy the processor is told about.
+const PREFETCH_DISTANCE: usize = 2;
+const PREFETCH_BYTES_MAX: usize = 64 << 10;
+
+/// A read-only mapping of a whole file, as long as the file was when it was made.
+///
+/// A page that cannot be read gives an error, not a signal: the mapping is then
+/// damaged, and every read through it fails from there on, whatever its range.
+/// Reads land in the order of the batch, so of a failed batch exactly those
+/// before the failed one have landed.
+///
+/// A file that is cut in the middle of a page shows zeros up to the end of that
+/// page, without a fault. The size is looked at before each larger batch, so only
+/// a cut during a batch, or shortly before a small one, can show such zeros.
+pub struct Mapping {
+    // Dropped before the mapping it guards.
+    guard: Registration,
+    bytes: MmapRaw,
+    file: Arc<File>,
+    residency: Residency,
+    page_bytes: usize,
+}
+
+impl Mapping {
+    /// Maps `file`, which must not be empty.
+    pub fn new(file: Arc<File>) -> io::Result<Mapping> {
+        let len = file.metadata()?.len();
+        let len = usize::try_from(len).map_err(io::Error::other)?;
+        if len == 0 {
+            return Err(io::Error::new(
+                io::ErrorKind::InvalidInput,
+                "an empty file has no mapping",
+            ));
+        }
+        let bytes = MmapOptions::new().len(len).map_raw_read_only(&*file)?;
+        let guard = Registration::new(bytes.as_ptr() as usize, len)?;
+        // SAFETY: sysconf only returns a number.
+        let page_bytes = unsafe { libc::sysconf(libc::_SC_PAGESIZE) } as usize;
+        let mapping = Mapping { guard, bytes, file, residency: Residency::default(), page_bytes };
+        mapping.advise(0..len, libc::MADV_RANDOM);
+        Ok(mapping)
+    }
+
+    /// Returns whether the file could not be read at some place of the mapping.
+    pub fn is_damaged(&self) -> bool {
+        self.guard.is_damaged()
+    }
+
+    /// Looks at what a batch asks for, before it is copied.
+    pub(super) fn visit(&self, reads: &[Read<'_>]) -> Visit {
+        let visit = self.residency.visit(self, reads);
+        if visit.is_thorough() {
+            let cut = self.file.metadata().is_ok_and(|now| now.len() < self.bytes.len() as u64);
+            if cut || sigbus::ensure_installed().is_err() {
+                self.guard.mark_damaged();
+            }
+        }
+        visit
+    }
+
+    /// Copies what a batch asks for, after a visit.
+    pub(super) fn copy_many(
+        &self,
+        visit: &Visit,
+        reads: &mut [Read<'_>],
+        landed: &mut dyn FnMut(usize, &mut [u8]),
+    ) -> Result<(), ReadError> {
+        for index in 0..reads.len() {
+            if let Some(ahead) = reads.get(index + PREFETCH_DISTANCE) {
+                self.prefetch(ahead.offset, ahead.buf.len());
+            }
+            let read = &mut reads[index];
+            self.copy(read).map_err(|source| ReadError { index, source })?;
+            landed(index, read.buf);
+        }
+        self.residency.conclude(visit);
+        Ok(())
+    }
+
+    fn copy(&self, read: &mut Read<'_>) -> io::Result<()> {
+        let wanted = within(self.bytes.len(), read.offset, read.buf.len())?;
+        let mut start = wanted.start;
+        for piece in read.buf.chunks_mut(PIECE_BYTES) {
+            let next = (start + piece.len())..wanted.end.min(start + 2 * PIECE_BYTES);
+            if !next.is_empty() {
+                self.advise(next, libc::MADV_WILLNEED);
+            }
+            // SAFETY: `within` keeps the range inside the mapping, which only this
+            // type points to. The bytes may change under the copy; nothing is
+            // assumed of them.
+            unsafe {
+                let source = self.bytes.as_ptr().add(start);
+                ptr::copy_nonoverlapping(source, piece.as_mut_ptr(), piece.len());
+            }
+            start += piece.len();
+            if self.guard.is_damaged() {
+                return Err(io::Error::other(
+                    "the file was cut short or its device failed under the mapping",
+                ));
+            }
+        }
+        Ok(())
+    }
+
+    #[cfg(target_arch = "x86_64")]
+    fn prefetch(&self, offset: u64, len: usize) {
+        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+        let Ok(range) = within(self.bytes.len(), offset, len.min(PREFETCH_BYTES_MAX)) else {
+            return;
+        };
+        for place in range.step_by(1 << 10) {
+            // SAFETY: the address is inside the mapping; a prefetch never faults.
+            unsafe { _mm_prefetch::<_MM_HINT_T0>(self.bytes.as_ptr().add(place).cast()) };
+        }
+    }
+
+    #[cfg(not(target_arch = "x86_64"))]
+    fn prefetch(&self, _offset: u64, _len: usize) {}
+
+    /// Returns whether all of a range is in memory. A range that is not in the
+    /// file counts as being there: there is nothing to bring.
+    pub(super) fn is_resident(&self, offset: u64, len: usize) -> bool {
+        const PAGES: usize = 1024;
+        let range = match within(self.bytes.len(), offset, len) {
+            Ok(range) if !range.is_empty() => range,
+            _ => return true,
+        };
+        let first = range.start - range.start % self.page_bytes;
+        let mut flags = [0_u8; PAGES];
+        (first..range.end).step_by(PAGES * self.page_bytes).all(|start| {
+            let end = range.end.min(start + PAGES * self.page_bytes);
+            let flags = &mut flags[..(end - start).div_ceil(self.page_bytes)];
+            // SAFETY: the range is inside the mapping and begins at a page; there
+            // is a flag for each page of it.
+            let status = unsafe {
+                let address = self.bytes.as_ptr().add(start) as *mut libc::c_void;
+                libc::mincore(address, end - start, flags.as_mut_ptr().cast())
+            };
+            status == 0 && flags.iter().all(|flag| flag & 1 == 1)
+        })
+    }
+
+    /// Asks the system to bring ranges into memory, neighbours as one, the first
+    /// piece of each.
+    pub(super) fn bring(&self, ranges: impl Iterator<Item = (u64, usize)>) {
+        let mut pages: Vec<Range<usize>> = ranges
+            .filter_map(|(offset, len)| within(self.bytes.len(), offset, len.min(PIECE_BYTES)).ok())
+            .filter(|range| !range.is_empty())
+            .map(|range| {
+                let end = range.end.next_multiple_of(self.page_bytes).min(self.bytes.len());
+                range.start - range.start % self.page_bytes..end
+            })
+            .collect();
+        pages.sort_unstable_by_key(|range| range.start);
+        let mut pages = pages.into_iter();
+        let Some(mut run) = pages.next() else { return };
+        for next in pages {
+            if next.start <= run.end {
+                run.end = run.end.max(next.end);
+            } else {
+                self.advise(std::mem::replace(&mut run, next), libc::MADV_WILLNEED);
+            }
+        }
+        self.advise(run, libc::MADV_WILLNEED);
+    }
+
+    /// Advice may be refused, which costs speed alone.
+    fn advise(&self, range: Range<usize>, advice: libc::c_int) {
+        let start = range.start - range.start % self.page_bytes;
+        // SAFETY: the range is inside the mapping, and neither advice changes its bytes.
+        unsafe {
+            let address = self.bytes.as_ptr().add(start) as *mut libc::c_void;
+            libc::madvise(address, range.end - start, advice);
+        }
+    }
+}
+
+impl ReadAt for Mapping {
+    fn size(&self) -> io::Result<u64> {
+        Ok(self.file.metadata()?.len().min(self.bytes.len() as u64))
+    }
+
+    fn read_many(
+        &self,
+        reads: &mut [Read<'_>],
+        landed: &mut dyn FnMut(usize, &mut [u8]),
+    ) -> Result<(), ReadError> {
+        let visit = self.visit(reads);
+        self.bring(visit.cold().map(|k| (reads[k].offset, reads[k].buf.len())));
+        self.copy_many(&visit, reads, landed)
+    }
+
+    fn announce(&self, ranges: &[Range<u64>]) -> bool {
+        if !self.residency.is_warm() {
+            let ranges = ranges.iter().map(|range| {
+                (range.start, usize::try_from(range.end - range.start).unwrap_or(usize::MAX))
+            });
+            let asked = !self.residency.is_blind();
+            self.bring(ranges.filter(|&(offset, len)| !(asked && self.is_resident(offset, len))));
+        }
+        true
+    }
+}
+
+/// Returns how often the calling thread had to wait for a page, so far.
+pub(super) fn major_faults() -> u64 {
+    #[cfg(target_os = "linux")]
+    const WHO: libc::c_int = libc::RUSAGE_THREAD;
+    #[cfg(not(target_os = "linux"))]
+    const WHO: libc::c_int = libc::RUSAGE_SELF;
+    // SAFETY: a usage of zeros is a valid value for getrusage to fill.
+    unsafe {
+        let mut usage: libc::rusage = std::mem::zeroed();
+        libc::getrusage(WHO, &mut usage);
+        usage.ru_majflt as u64
+    }
+}

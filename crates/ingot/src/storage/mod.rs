@@ -1,0 +1,101 @@
+//! Where bytes live. Nothing here knows a file format.
+//!
+//! Reading many ranges at once is the primitive, one range is the special case:
+//! whoever implements [`ReadAt`] sees the whole batch and may coalesce, queue or
+//! map as suits the medium.
+
+mod append;
+mod capacity;
+mod coalesce;
+mod crashing;
+mod faulty;
+mod local;
+#[cfg_attr(not(any(target_os = "linux", target_os = "macos")), path = "absent.rs")]
+mod mapping;
+mod memory;
+mod pread;
+#[cfg(any(target_os = "linux", target_os = "macos"))]
+mod residency;
+#[cfg(any(target_os = "linux", target_os = "macos"))]
+mod sigbus;
+#[cfg(target_os = "linux")]
+mod uring;
+/// Where there is no io_uring, positioned reads do its work.
+#[cfg(not(target_os = "linux"))]
+mod uring {
+    pub use super::pread::Pread as Uring;
+}
+
+use std::io;
+use std::ops::Range;
+
+pub use append::AppendFile;
+pub use crashing::{CrashState, Crashing};
+pub use faulty::{Failure, Faulty};
+pub use local::{Access, LocalFile};
+pub use mapping::Mapping;
+pub use memory::Memory;
+pub use pread::Pread;
+pub use uring::Uring;
+
+/// A range of a storage that is wanted, and the place for its bytes.
+#[derive(Debug)]
+pub struct Read<'a> {
+    /// Where the range begins.
+    pub offset: u64,
+    /// Takes the bytes; its length is the length of the range.
+    pub buf: &'a mut [u8],
+}
+
+/// A read of a batch that failed.
+#[derive(Debug)]
+pub struct ReadError {
+    /// Which read of the batch.
+    pub index: usize,
+    /// Why; `UnexpectedEof` for a range that ends past the end of the storage.
+    pub source: io::Error,
+}
+
+/// Bytes that can be read at any offset, from several threads at once.
+pub trait ReadAt: Send + Sync {
+    /// Returns the number of bytes that are there now.
+    fn size(&self) -> io::Result<u64>;
+
+    /// Fills the buffer of every read, and calls `landed(k, bytes)` on the calling
+    /// thread as soon as `reads[k]` is filled, in any order, once each.
+    ///
+    /// On an error some buffers may be filled and others not; which one failed is
+    /// in the error. Interrupted and short reads are continued, not reported.
+    fn read_many(
+        &self,
+        reads: &mut [Read<'_>],
+        landed: &mut dyn FnMut(usize, &mut [u8]),
+    ) -> Result<(), ReadError>;
+
+    /// Says that `ranges` will be read soon. Returns whether the storage brings
+    /// them into memory by itself; if not, reading ahead is up to the caller.
+    fn announce(&self, _ranges: &[Range<u64>]) -> bool {
+        false
+    }
+}
+
+/// Bytes that grow at the end. Has one owner, the writer.
+pub trait Append: Send {
+    /// Adds all of `bytes` at the end. After an error the storage may hold a part of them.
+    fn append(&mut self, bytes: &[u8]) -> io::Result<()>;
+
+    /// Returns once everything appended so far would survive a power failure.
+    /// A failed call must not be repeated: the bytes may be gone.
+    fn sync(&mut self) -> io::Result<()>;
+
+    /// Cuts the storage back to `len` bytes.
+    fn truncate(&mut self, len: u64) -> io::Result<()>;
+
+    /// Overwrites bytes that are there already; for repair alone.
+    fn rewrite(&mut self, offset: u64, bytes: &[u8]) -> io::Result<()>;
+}
+
+/// The error of a range that ends past the end of a storage.
+fn past_end() -> io::Error {
+    io::Error::new(io::ErrorKind::UnexpectedEof, "the range ends past the end of the storage")
+}

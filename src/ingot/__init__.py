@@ -1,0 +1,43 @@
+"""Ingot: record files for training data, any record in any order, every byte verified."""
+
+from ingot.errors import (
+    ClosedError,
+    CorruptFileError,
+    FormatError,
+    IngotError,
+    StorageError,
+    UnfinishedFileError,
+    UnsupportedVersionError,
+)
+from ingot.records import (
+    Batch,
+    Damage,
+    Reader,
+    Recovery,
+    Stats,
+    Verification,
+    View,
+    Writer,
+    open,  # noqa: A004
+    recover,
+)
+
+__all__ = [
+    "Batch",
+    "ClosedError",
+    "CorruptFileError",
+    "Damage",
+    "FormatError",
+    "IngotError",
+    "Reader",
+    "Recovery",
+    "Stats",
+    "StorageError",
+    "UnfinishedFileError",
+    "UnsupportedVersionError",
+    "Verification",
+    "View",
+    "Writer",
+    "open",
+    "recover",
+]

@@ -1,0 +1,176 @@
+"""Checks that the engine's modules use only those below them, and that it knows no Python.
+
+Run as `check_layers.py [ROOT]`; prints each violation and fails if there is one.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+
+ALLOWED = {
+    "error": set(),
+    "process": set(),
+    "pool": {"error", "process"},
+    "storage": {"error", "process", "pool"},
+    "format": {"error"},
+    "compression": {"error"},
+    "records": {"error", "process", "pool", "storage", "format", "compression"},
+}
+"""What each module of the engine may use besides itself."""
+
+NO_FILES = {"format", "compression"}
+NO_STREAMS = {"format"}
+
+_NOISE = re.compile(
+    r"""
+    //[^\n]*                              # line comment
+    | /\*.*?\*/                           # block comment
+    | \bb?r(?P<hashes>\#*)".*?"(?P=hashes)  # raw string
+    | b?"(?:\\.|[^"\\])*"                 # string
+    | b?'(?:\\[^\n]{1,10}?|[^'\\\n])'     # character, but not a lifetime
+    """,
+    re.DOTALL | re.VERBOSE,
+)
+_TEST_MODULE = re.compile(r"#\[cfg\(test\)\]\s*(?:#\[[^\]]*\]\s*)*(?:pub\s+)?mod\s+(\w+)\s*([{;])")
+_PATH = re.compile(r"(?<![\w:$])(crate|(?:super::)*super)\s*::\s*(\w+|\{)")
+_FILES = re.compile(r"\bstd::fs\b|\bstd::\{[^;]*\bfs\b")
+_STREAMS = re.compile(r"\bio::(?:Read|Write|Seek)\b|\bio::\{[^;]*\b(?:Read|Write|Seek)\b")
+_RE_EXPORT = re.compile(r"\bpub use (?:crate::|self::)?(\w+)::([^;]+);")
+
+
+def blank(text: str) -> str:
+    """Return spaces in place of `text`, so that line numbers stay."""
+    return re.sub(r"[^\n]", " ", text)
+
+
+def end_of_braces(code: str, start: int) -> int:
+    """Return the position after the brace that closes the one at `start`."""
+    depth = 0
+    for position in range(start, len(code)):
+        depth += {"{": 1, "}": -1}.get(code[position], 0)
+        if depth == 0:
+            return position + 1
+    return len(code)
+
+
+def read_code(path: Path) -> tuple[str, set[str]]:
+    """Return the code of a file without comments, strings and test modules.
+
+    The second value names the test modules that are files of their own.
+    """
+    code = _NOISE.sub(lambda match: blank(match[0]), path.read_text(encoding="utf-8"))
+    test_files = set()
+    while match := _TEST_MODULE.search(code):
+        if match[2] == ";":
+            test_files.add(match[1])
+            end = match.end()
+        else:
+            end = end_of_braces(code, match.end() - 1)
+        code = code[: match.start()] + blank(code[match.start() : end]) + code[end:]
+    return code, test_files
+
+
+def top_level_names(group: str) -> Iterator[str]:
+    """Yield the first name of each path in `{a::b, c::{d, e}}`."""
+    depth, expected = 0, False
+    for part in re.findall(r"\w+|[{},]", group):
+        if part == "{":
+            depth += 1
+            expected = depth == 1
+        elif part == "}":
+            depth -= 1
+        elif part == ",":
+            expected = depth == 1
+        elif expected:
+            yield part
+            expected = False
+
+
+def names_at_root(code: str, depth: int) -> Iterator[tuple[int, str]]:
+    """Yield position and name of what a module at `depth` takes from the crate's root."""
+    for match in _PATH.finditer(code):
+        if match[1] != "crate" and match[1].count("super") < depth:
+            continue
+        if match[2] == "{":
+            group = code[match.end() - 1 : end_of_braces(code, match.end() - 1)]
+            yield from ((match.start(), name) for name in top_level_names(group))
+        else:
+            yield match.start(), match[2]
+
+
+def re_exports(source: Path) -> dict[str, str]:
+    """Return the module behind each name that `lib.rs` exports again."""
+    code, _ = read_code(source / "lib.rs")
+    found = {}
+    for module, names in _RE_EXPORT.findall(code):
+        found.update(dict.fromkeys(re.findall(r"\w+", names), module))
+    return found
+
+
+def module_path(source: Path, path: Path) -> tuple[str, ...]:
+    """Return the names of the module in `path`, from the crate's root."""
+    parts = path.relative_to(source).with_suffix("").parts
+    return parts[:-1] if parts[-1] == "mod" else parts
+
+
+def check_file(source: Path, path: Path, code: str, exports: dict[str, str]) -> Iterator[str]:
+    """Yield what the code of one file may not do."""
+    modules = module_path(source, path)
+    module = modules[0]
+    if module not in ALLOWED:
+        yield f"{path}: module `{module}` has no place among the layers"
+        return
+    for position, name in names_at_root(code, len(modules)):
+        used = exports.get(name, name)
+        if used in ALLOWED and used != module and used not in ALLOWED[module]:
+            yield f"{path}:{line(code, position)}: `{module}` may not use `{used}`"
+    for banned, pattern in ((NO_FILES, _FILES), (NO_STREAMS, _STREAMS)):
+        if module in banned:
+            for match in pattern.finditer(code):
+                yield f"{path}:{line(code, match.start())}: `{module}` may do no I/O"
+
+
+def line(code: str, position: int) -> int:
+    """Return the number of the line at `position`."""
+    return code.count("\n", 0, position) + 1
+
+
+def check_source(source: Path) -> Iterator[str]:
+    """Yield the violations of all modules under `source`."""
+    exports = re_exports(source)
+    files = {path: read_code(path) for path in sorted(source.rglob("*.rs"))}
+    tests = {
+        (*module_path(source, path), name) if path.name != "lib.rs" else (name,)
+        for path, (_, names) in files.items()
+        for name in names
+    }
+    for path, (code, _) in files.items():
+        if path.name != "lib.rs" and module_path(source, path) not in tests:
+            yield from check_file(source, path, code, exports)
+
+
+def check_dependencies(manifest: Path) -> Iterator[str]:
+    """Yield the dependencies that would bring Python into the engine."""
+    content = tomllib.loads(manifest.read_text(encoding="utf-8"))
+    for table in (content, *content.get("target", {}).values()):
+        for kind in ("dependencies", "dev-dependencies", "build-dependencies"):
+            for name in table.get(kind, {}):
+                if name.startswith("pyo3") or name == "numpy":
+                    yield f"{manifest}: the engine may not depend on {name}"
+
+
+def main() -> int:
+    """Check the tree that the command line names, or the one around this file."""
+    root = Path(sys.argv[1]) if len(sys.argv) > 1 else Path(__file__).resolve().parent.parent
+    engine = root / "crates" / "ingot"
+    violations = [*check_source(engine / "src"), *check_dependencies(engine / "Cargo.toml")]
+    sys.stdout.writelines(f"{violation}\n" for violation in violations)
+    return 1 if violations else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
