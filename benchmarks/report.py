@@ -81,7 +81,15 @@ class Report:
         print("\ngoals")
         for question in dict.fromkeys(row.question for row in self.rows):
             for goal in question.goals:
-                print(f"  {question.title:<46} {_reached(self.values(question), question, goal)}")
+                reached = _reached(self.values(question), question, goal)
+                print(f"  {question.title:<46} {reached} {self._note(question)}".rstrip())
+
+    def _note(self, question: Question) -> str:
+        """Return what was noted about Ingot's answer, such as the size it was measured at."""
+        notes = [
+            r.note for r in self.rows if r.question == question and r.system == OURS and r.note
+        ]
+        return f"({notes[0]})" if notes else ""
 
     def write_json(self, path: Path) -> None:
         """Write everything."""

@@ -14,6 +14,8 @@ A missing file is the builtin `FileNotFoundError`, an index out of range the bui
 `IndexError`, a wrong argument `TypeError` or `ValueError`.
 """
 
+from typing import Any
+
 
 class IngotError(Exception):
     """Anything that goes wrong in Ingot and is not a plain misuse.
@@ -107,6 +109,10 @@ class StorageError(IngotError, OSError):
         self.record = record
         self.offset = offset
         self.errno = errno
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        arguments = (*self.args, self.path, self.record, self.offset, self.errno)
+        return type(self), arguments, self.__dict__
 
 
 class ClosedError(IngotError, ValueError):

@@ -31,6 +31,8 @@ class Damage:
         reason: What is wrong.
     """
 
+    __module__ = "ingot"
+
     record: int | None
     records: int
     offset: int
@@ -45,6 +47,8 @@ class Verification:
         rows: How many records were checked.
         damaged: Everything that is wrong, in file order.
     """
+
+    __module__ = "ingot"
 
     rows: int
     damaged: list[Damage]
@@ -66,6 +70,8 @@ class Recovery:
         damaged: Damage that was met on the way. This is not a full verification.
     """
 
+    __module__ = "ingot"
+
     rows: int
     was_whole: bool
     cut_bytes: int
@@ -86,6 +92,8 @@ class Stats:
         closed: Whether the file is whole; False only for `partial=True`.
     """
 
+    __module__ = "ingot"
+
     rows: int
     file_bytes: int
     index_bytes: int
@@ -104,6 +112,7 @@ class Batch(Sequence[npt.NDArray[np.uint8]]):
     """
 
     __slots__ = ("data", "offsets")
+    __module__ = "ingot"
 
     def __init__(self, data: npt.NDArray[np.uint8], offsets: npt.NDArray[np.int64]) -> None:
         self.data = data
@@ -176,7 +185,7 @@ class Reader(_core.Reader, Sequence[bytes]):
             IndexError: An index is out of range; raised behind the records before it.
             CorruptFileError: A record is damaged; raised behind the records before it.
         """
-        return self.stream(indices)
+        return self.stream(iter(indices))
 
     def read(self, indices: Indices) -> Batch:
         """Read the records at `indices` into one block of memory, without `bytes` objects.
@@ -265,9 +274,27 @@ class View(Sequence[bytes]):
     def __getitem__(self, index: SupportsIndex | slice | Indices) -> "bytes | View | list[bytes]":
         if isinstance(index, slice):
             return View(self.reader, self.rows[index])
+        if isinstance(index, np.ndarray):
+            if index.dtype == np.bool_:
+                message = "a boolean mask is not an index array; pass numpy.flatnonzero(mask)"
+                raise TypeError(message)
+            index = index.tolist()
         if isinstance(index, SupportsIndex):
-            return self.reader[self.rows[index]]
-        return self.reader[[self.rows[k] for k in index]]
+            return self.reader[self._row(index)]
+        if isinstance(index, Sequence) and not isinstance(index, str | bytes | bytearray):
+            return self.reader[[self._row(k) for k in index]]
+        message = (
+            "indices are integers, slices, or sequences or arrays of integers, "
+            f"not {type(index).__name__}"
+        )
+        raise TypeError(message)
+
+    def _row(self, index: SupportsIndex) -> int:
+        try:
+            return self.rows[index]
+        except IndexError:
+            message = f"{self.reader.path}: index {index} is out of range for a view of {len(self)}"
+            raise IndexError(message) from None
 
     def __iter__(self) -> Iterator[bytes]:
         return self.reader.iter(self.rows)
@@ -330,7 +357,10 @@ class Writer(_core.Writer):
             mode = "append"
         elif overwrite:
             mode = "replace"
-        text = json.dumps(metadata or {}, allow_nan=False)
+        text = json.dumps({} if metadata is None else metadata, allow_nan=False)
+        if not text.startswith("{"):
+            message = f"metadata is a dict, not {type(metadata).__name__}"
+            raise TypeError(message)
         try:
             writer = super().__new__(cls, path, mode, text, compression, level, sync)
         except FileExistsError as error:

@@ -42,7 +42,7 @@ pub fn read_one<'py>(
 ) -> PyResult<Bound<'py, PyBytes>> {
     let object = uninitialised(py, cell.raw)?;
     let value = memory(&object);
-    py.detach(|| reader.fetch(std::slice::from_ref(cell), &mut [value])).map_err(raised)?;
+    py.detach(|| reader.fetch_one(cell, value)).map_err(raised)?;
     Ok(object)
 }
 

@@ -104,7 +104,8 @@ impl PyReader {
         if index.is_instance_of::<PySlice>() {
             return slf.call_method1("_slice", (index,));
         }
-        if index.hasattr("__index__")? && !index.hasattr("__len__")? {
+        // An array of no dimensions has a `__len__` that raises.
+        if index.hasattr("__index__")? && index.len().is_err() {
             return Ok(this.one(py, &reader, row_of(&reader, index)?)?.into_any());
         }
         Ok(this.many(py, &reader, &rows_of(&reader, index)?)?.into_any())

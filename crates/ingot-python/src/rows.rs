@@ -4,7 +4,7 @@ use ingot::records::Reader;
 use pyo3::buffer::{Element, PyBuffer};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::{PyByteArray, PyBytes, PyDict, PyList, PySet, PyString, PyTuple};
+use pyo3::types::{PyByteArray, PyBytes, PyDict, PyFrozenSet, PyList, PySet, PyString, PyTuple};
 
 use crate::error::raised;
 
@@ -29,10 +29,17 @@ pub fn row_of(reader: &Reader, index: &Bound<'_, PyAny>) -> PyResult<u64> {
                 reader.num_rows()
             )))
         }
-        Err(_) => Err(PyTypeError::new_err(format!(
-            "indices are integers, slices, or sequences or arrays of integers, not {}",
-            index.get_type().name()?
-        ))),
+        Err(_) => Err(no_index(index)),
+    }
+}
+
+/// Returns the exception for an object that is no index and no sequence of indices.
+fn no_index(index: &Bound<'_, PyAny>) -> PyErr {
+    match index.get_type().name() {
+        Ok(name) => PyTypeError::new_err(format!(
+            "indices are integers, slices, or sequences or arrays of integers, not {name}"
+        )),
+        Err(error) => error,
     }
 }
 
@@ -47,9 +54,11 @@ pub fn rows_of(reader: &Reader, indices: &Bound<'_, PyAny>) -> PyResult<Vec<u64>
     let is_text = indices.is_instance_of::<PyString>()
         || indices.is_instance_of::<PyBytes>()
         || indices.is_instance_of::<PyByteArray>();
-    let is_unordered = indices.is_instance_of::<PySet>() || indices.is_instance_of::<PyDict>();
+    let is_unordered = indices.is_instance_of::<PySet>()
+        || indices.is_instance_of::<PyFrozenSet>()
+        || indices.is_instance_of::<PyDict>();
     if is_text || is_unordered {
-        return Err(row_of(reader, indices).expect_err("no integer"));
+        return Err(no_index(indices));
     }
     for convert in [typed::<i64>, typed::<i32>, typed::<u64>, typed::<u32>, typed::<u8>] {
         if let Some(rows) = convert(reader, indices) {
@@ -65,7 +74,7 @@ pub fn rows_of(reader: &Reader, indices: &Bound<'_, PyAny>) -> PyResult<Vec<u64>
     }
     match indices.try_iter() {
         Ok(items) => items.map(|index| row_of(reader, &index?)).collect(),
-        Err(_) => Err(row_of(reader, indices).expect_err("no integer")),
+        Err(_) => Err(no_index(indices)),
     }
 }
 
@@ -75,6 +84,10 @@ fn typed<T: Element + TryInto<i64>>(
     indices: &Bound<'_, PyAny>,
 ) -> Option<PyResult<Vec<u64>>> {
     let buffer = PyBuffer::<T>::get(indices).ok()?;
+    let foreign: &[u8] = if cfg!(target_endian = "little") { b">!" } else { b"<" };
+    if buffer.format().to_bytes().first().is_some_and(|order| foreign.contains(order)) {
+        return None; // The bytes of each number are the other way round.
+    }
     if buffer.dimensions() != 1 {
         return Some(Err(PyValueError::new_err(format!(
             "an index array has one dimension, this one has {}",

@@ -38,6 +38,23 @@ impl PyStream {
         Ok(PyStream { reader, rows, ahead, ready: Vec::new(), error: None })
     }
 
+    /// In the child of a fork: begins the windows anew, since the threads that were
+    /// reading them are the parent's.
+    fn follow_fork(&mut self, py: Python<'_>) -> PyResult<()> {
+        if self.reader.generation() == ingot::process::generation() {
+            return Ok(());
+        }
+        self.reader = Arc::new(self.reader.after_fork());
+        let mut ahead = Ahead::new(Arc::clone(&self.reader), 0);
+        while let Some(window) = self.ahead.pop() {
+            let rows: Vec<u64> = window.cells.iter().map(|cell| cell.row).collect();
+            std::mem::forget(window);
+            py.detach(|| ahead.push(&rows)).map_err(raised)?;
+        }
+        self.ahead = ahead;
+        Ok(())
+    }
+
     /// Takes the next rows from the indices. A bad index ends the stream behind the good ones.
     fn take(&mut self, py: Python<'_>, count: usize) -> Vec<u64> {
         match &mut self.rows {
@@ -69,8 +86,16 @@ impl PyStream {
             if rows.is_empty() {
                 return;
             }
-            let ahead = &mut self.ahead;
-            if let Err(error) = py.detach(|| ahead.push(&rows)) {
+            let (reader, ahead) = (&self.reader, &mut self.ahead);
+            let pushed = py.detach(|| {
+                ahead.push(&rows).or_else(|error| {
+                    // An index page is damaged: the rows before it are still good.
+                    let good = rows.iter().take_while(|&&row| reader.locate_one(row, 0).is_ok());
+                    ahead.push(&rows[..good.count()])?;
+                    Err(error)
+                })
+            });
+            if let Err(error) = pushed {
                 self.error = Some(raised(error));
                 self.rows = Rows::Done;
                 return;
@@ -82,8 +107,9 @@ impl PyStream {
     fn load(&mut self, py: Python<'_>, window: Window) -> PyResult<()> {
         let cells = window.cells.clone();
         let (reader, mut failed) = (&self.reader, None);
-        let read = py.detach(|| window.values());
-        let objects = match read.map_err(raised)? {
+        // What could not be read as a whole is read again one by one, to find the first bad one.
+        let read = py.detach(|| window.values().unwrap_or(None));
+        let objects = match read {
             Some(values) => {
                 let mut rest = &values[..];
                 let cut = |cell: &ingot::records::Cell| {
@@ -117,6 +143,7 @@ impl PyStream {
 
     fn __next__(&mut self, py: Python<'_>) -> PyResult<Option<Py<PyBytes>>> {
         while self.ready.is_empty() {
+            self.follow_fork(py)?;
             self.top_up(py);
             match self.ahead.pop() {
                 Some(window) => self.load(py, window)?,

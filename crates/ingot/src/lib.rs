@@ -10,6 +10,7 @@
 //! - [`records`]: a file of rows as a sequence: read, write, recover, verify.
 
 pub mod compression;
+pub mod crc;
 pub mod error;
 pub mod format;
 pub mod pool;

@@ -5,7 +5,7 @@
 
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
-use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, Once};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -22,7 +22,13 @@ pub struct Pool {
     helpers: usize,
     linger: Duration,
     started: Once,
+    /// Batches that the caller is to work on alone.
+    alone: AtomicU32,
 }
+
+/// For so many batches the caller works alone after it waited for a helper longer than
+/// it worked: something else wants the cores.
+const ALONE: u32 = 16;
 
 #[derive(Default)]
 struct Shared {
@@ -67,7 +73,21 @@ impl Pool {
     }
 
     fn new(helpers: usize, linger: Duration) -> Pool {
-        Pool { shared: Arc::default(), helpers, linger, started: Once::new() }
+        Pool {
+            shared: Arc::default(),
+            helpers,
+            linger,
+            started: Once::new(),
+            alone: AtomicU32::new(0),
+        }
+    }
+
+    fn is_alone(&self) -> bool {
+        let left = self.alone.load(Ordering::Relaxed);
+        if left > 0 {
+            self.alone.store(left - 1, Ordering::Relaxed);
+        }
+        left > 0
     }
 
     /// Starts the helpers. If the system has fewer threads to spare, the caller works more.
@@ -90,7 +110,7 @@ impl Pool {
     /// and returns when all have ended. A panic in a task is passed on to the caller.
     #[allow(unsafe_code)]
     pub fn run(&self, tasks: usize, work: &(dyn Fn(usize) + Sync)) {
-        if tasks <= 1 || self.helpers == 0 {
+        if tasks <= 1 || self.helpers == 0 || self.is_alone() {
             (0..tasks).for_each(work);
             return;
         }
@@ -108,9 +128,14 @@ impl Pool {
             caller: thread::current(),
         });
         self.shared.submit(&job, self.helpers.min(tasks - 1));
+        let began = Instant::now();
         job.work_until_claimed();
         self.shared.retire(&job);
+        let worked = began.elapsed();
         job.wait();
+        if !self.linger.is_zero() && began.elapsed() > 2 * worked {
+            self.alone.store(ALONE, Ordering::Relaxed);
+        }
         if job.panicked.load(Ordering::Relaxed) {
             resume_unwind(Box::new("a task of the pool panicked"));
         }

@@ -2,6 +2,7 @@
 //! another place in this one, do not pass (format.md, "Checksums").
 
 use super::Violation;
+use crate::crc;
 
 /// The random id of a file.
 pub type FileId = [u8; 16];
@@ -13,18 +14,18 @@ pub struct Seed(u32);
 impl Seed {
     /// Returns the seed of the file with this id.
     pub fn new(id: &FileId) -> Self {
-        Seed(crc32c::crc32c(id))
+        Seed(crc::append(0, id))
     }
 
     /// Returns the checksum of the stored bytes of cell `number`.
     #[inline]
     pub fn cell(self, number: u64, stored: &[u8]) -> u32 {
-        crc32c::crc32c_append(crc32c::crc32c_append(self.0, &number.to_le_bytes()), stored)
+        crc::append(crc::append(self.0, &number.to_le_bytes()), stored)
     }
 
     /// Returns the checksum of a block or trailer without its last four bytes.
     pub fn block(self, bytes: &[u8]) -> u32 {
-        crc32c::crc32c_append(self.0, bytes)
+        crc::append(self.0, bytes)
     }
 
     /// Appends the checksum of `bytes` to them.
@@ -51,5 +52,5 @@ pub fn mismatch(expected: u32, found: u32) -> Violation {
 
 /// Returns the CRC32C of bytes that are not seeded: the header, which holds the id itself.
 pub fn unseeded(bytes: &[u8]) -> u32 {
-    crc32c::crc32c(bytes)
+    crc::append(0, bytes)
 }

@@ -61,6 +61,25 @@ impl Reader {
         first.map_or(Ok(()), |(_, error)| Err(error))
     }
 
+    /// Fills `buf`, which has `cell.raw` bytes, with the value of `cell`.
+    pub fn fetch_one(&self, cell: &Cell, buf: &mut [u8]) -> Result<()> {
+        if cell.is_compressed() {
+            return self.fetch(std::slice::from_ref(cell), &mut [buf]);
+        }
+        let mut found = !cell.crc;
+        let source = self.source();
+        source
+            .storage
+            .read_many(&mut [Read { offset: cell.offset, buf }], &mut |_, bytes| {
+                found = self.seed().cell(cell.number, bytes);
+            })
+            .map_err(|error| source.failed(cell.offset, error.source).at_record(cell.row))?;
+        if found == cell.crc {
+            return Ok(());
+        }
+        Err(source.corrupt(cell.offset, mismatch(cell.crc, found)).at_record(cell.row))
+    }
+
     /// As [`Reader::fetch`], but goes on after a bad cell and returns all that failed.
     pub fn fetch_each(&self, cells: &[Cell], bufs: &mut [&mut [u8]]) -> Vec<Failure> {
         assert_eq!(cells.len(), bufs.len(), "one buffer for each cell");
@@ -69,7 +88,7 @@ impl Reader {
             return self.fetch_share(cells, bufs, 0);
         }
         let pool = Pool::compute();
-        let tasks = (pool.width() * 4).min((total / (SHARE / 2)) as usize).min(cells.len());
+        let tasks = (pool.width() * 2).min((total / (SHARE / 2)) as usize).min(cells.len());
         let shares: Vec<_> = split(cells, bufs, total / tasks as u64)
             .into_iter()
             .map(|share| Mutex::new(Some(share)))
@@ -101,10 +120,6 @@ impl Reader {
     }
 
     fn fetch_raw(&self, cells: &[Cell], bufs: &mut [&mut [u8]], first: usize) -> Vec<Failure> {
-        if let ([cell], [buf]) = (cells, &mut *bufs) {
-            let read = Read { offset: cell.offset, buf };
-            return self.read_cells(cells, &mut [read], first, &mut |_, _| Ok(()));
-        }
         let mut reads: Vec<Read<'_>> =
             cells.iter().zip(bufs).map(|(cell, buf)| Read { offset: cell.offset, buf }).collect();
         self.read_cells(cells, &mut reads, first, &mut |_, _| Ok(()))
@@ -152,7 +167,7 @@ impl Reader {
         land: &mut dyn FnMut(usize, &[u8]) -> Result<()>,
     ) -> Vec<Failure> {
         let mut failures: Vec<Failure> = Vec::new();
-        let mut landed = vec![false; if reads.len() > 1 { reads.len() } else { 0 }];
+        let mut landed = vec![false; reads.len()];
         let mut check = |k: usize, stored: &[u8], failures: &mut Vec<Failure>| {
             let cell = &cells[k];
             let found = self.seed().cell(cell.number, stored);
@@ -166,19 +181,17 @@ impl Reader {
             }
         };
         let outcome = self.source().storage.read_many(reads, &mut |k, bytes| {
-            if let Some(landed) = landed.get_mut(k) {
-                *landed = true;
-            }
+            landed[k] = true;
             check(k, bytes, &mut failures);
         });
         let Err(error) = outcome else { return failures };
         // One range failed and took the rest of the batch with it: ask for each of the rest alone.
         for (k, read) in reads.iter_mut().enumerate() {
-            if landed.get(k) == Some(&true) {
+            if landed[k] {
                 continue;
             }
             let cell = &cells[k];
-            let again = if cells.len() == 1 || k == error.index {
+            let again = if k == error.index {
                 Err(copy_of(&error.source))
             } else {
                 let mut one = [Read { offset: read.offset, buf: &mut *read.buf }];

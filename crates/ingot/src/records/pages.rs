@@ -83,11 +83,14 @@ impl Pages {
         self.ends.partition_point(|end| end.0 <= row)
     }
 
-    /// Whether a page is in memory.
-    pub fn is_loaded(&self, page: usize) -> bool {
-        self.slots
-            .get(page)
-            .is_some_and(|slot| slot.read().expect("no panics under this lock").is_some())
+    /// Calls `then` with the page if it is in memory.
+    pub fn with_loaded<T>(&self, page: usize, then: impl FnOnce(&Page) -> T) -> Option<T> {
+        let slot = self.slots[page].read().expect("no panics under this lock");
+        let slot = slot.as_ref()?;
+        if !slot.used.load(Ordering::Relaxed) {
+            slot.used.store(true, Ordering::Relaxed);
+        }
+        Some(then(&slot.page))
     }
 
     /// Calls `then` with the page, loading it first if need be.
@@ -95,16 +98,12 @@ impl Pages {
         &self,
         page: usize,
         loader: &Loader<'_>,
-        then: impl FnOnce(&Page) -> T,
+        then: impl Fn(&Page) -> T,
     ) -> Result<T> {
-        if let Some(slot) = &*self.slots[page].read().expect("no panics under this lock") {
-            if !slot.used.load(Ordering::Relaxed) {
-                slot.used.store(true, Ordering::Relaxed);
-            }
-            return Ok(then(&slot.page));
+        match self.with_loaded(page, &then) {
+            Some(outcome) => Ok(outcome),
+            None => Ok(then(&self.load(page, loader)?.page)),
         }
-        let slot = self.load(page, loader)?;
-        Ok(then(&slot.page))
     }
 
     /// Loads those of `wanted` that are missing, many at a time. Damaged ones are

@@ -189,20 +189,31 @@ impl Reader {
 
     /// Returns where field `field`, of kind cell, of `row` is. Both must exist.
     pub fn locate_one(&self, row: u64, field: usize) -> Result<Cell> {
-        self.in_page(row, |page, local| {
-            let cell = if self.schema().is_records() {
-                local
-            } else {
-                page.cells_of(self.schema(), local, field)?.start
-            };
-            self.describe(page, row, field, cell)
-        })
+        self.in_page(row, |page, local| self.locate_in(page, row, local, field))
+    }
+
+    fn locate_in(
+        &self,
+        page: &Page,
+        row: u64,
+        local: u32,
+        field: usize,
+    ) -> Result<Cell, Violation> {
+        let cell = if self.schema().is_records() {
+            local
+        } else {
+            page.cells_of(self.schema(), local, field)?.start
+        };
+        self.describe(page, row, field, cell)
     }
 
     /// As [`Reader::locate_one`], but returns `None` instead of reading from the storage.
     pub fn locate_loaded(&self, row: u64, field: usize) -> Option<Result<Cell>> {
         let page = self.pages.find(row);
-        self.pages.is_loaded(page).then(|| self.locate_one(row, field))
+        let local = (row - self.pages.first_row(page)) as u32;
+        let found =
+            self.pages.with_loaded(page, |loaded| self.locate_in(loaded, row, local, field));
+        found.map(|found| found.map_err(|why| self.page_error(page, row, why)))
     }
 
     /// Returns where the elements `range` of sequence `field` of `row` are: one
@@ -239,9 +250,10 @@ impl Reader {
         self.check_field(field, FieldKind::Column)?;
         let mut values = Vec::new();
         for page in 0..self.pages.entries().len() {
-            self.pages.with(page, &self.loader(), |page| {
-                values.extend_from_slice(page.column(self.schema(), field));
-            })?;
+            let column = self
+                .pages
+                .with(page, &self.loader(), |page| page.column(self.schema(), field).to_vec())?;
+            values.extend_from_slice(&column);
         }
         Ok(values)
     }
@@ -297,19 +309,18 @@ impl Reader {
     }
 
     /// Calls `then` with the page of `row` and the row's number in it.
-    fn in_page<T>(
-        &self,
-        row: u64,
-        then: impl FnOnce(&Page, u32) -> Result<T, Violation>,
-    ) -> Result<T> {
+    fn in_page<T>(&self, row: u64, then: impl Fn(&Page, u32) -> Result<T, Violation>) -> Result<T> {
         if row >= self.num_rows() {
             return Err(self.out_of_range(row as i64));
         }
         let page = self.pages.find(row);
         let local = (row - self.pages.first_row(page)) as u32;
-        self.pages.with(page, &self.loader(), |page| then(page, local))?.map_err(|why| {
-            self.source().corrupt(self.pages.entries()[page].offset, why).at_record(row)
-        })
+        let found = self.pages.with(page, &self.loader(), |loaded| then(loaded, local))?;
+        found.map_err(|why| self.page_error(page, row, why))
+    }
+
+    fn page_error(&self, page: usize, row: u64, why: Violation) -> Error {
+        self.source().corrupt(self.pages.entries()[page].offset, why).at_record(row)
     }
 
     pub(super) fn describe(

@@ -324,4 +324,7 @@ fn drain(mut tail: Tail, orders: &Receiver<Order>, spare: &SyncSender<Batch>, st
         batch.clear();
         let _ = spare.try_send(batch);
     }
+    if let Err(error) = tail.push() {
+        *state.failure.lock().expect("no panics under this lock") = Some(error);
+    }
 }

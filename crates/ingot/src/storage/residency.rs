@@ -16,10 +16,11 @@ const PATIENCE: u32 = 4;
 /// The same, at most, where residency has to be guessed.
 const PATIENCE_MAX: u32 = 4096;
 
-/// Smaller batches are watched only now and then, since watching costs as much as they do.
-const WATCHED_READS_MIN: usize = 8;
-const WATCHED_BYTES_MIN: usize = 16 << 10;
-const WATCHED_CALLS: u32 = 64;
+/// Watching costs four system calls, as much as copying a record or two. So a batch of
+/// this many bytes is always watched, smaller ones when as many have gone by.
+const WATCHED_BYTES: usize = 512 << 10;
+/// What a read counts for at least: a page.
+const READ_BYTES: usize = 4 << 10;
 
 /// What is known of one mapping. All of it is a guess that affects speed alone,
 /// so the atomics are not ordered among each other.
@@ -72,7 +73,7 @@ impl Residency {
 
     pub fn visit(&self, mapping: &Mapping, reads: &[Read<'_>]) -> Visit {
         let checked = !self.is_warm();
-        if !checked && !is_large(reads) && !is_due() {
+        if !checked && !is_due(reads) {
             return Visit { checked, cold: Vec::new(), faults: None };
         }
         let blind = self.is_blind();
@@ -104,16 +105,14 @@ impl Residency {
     }
 }
 
-fn is_large(reads: &[Read<'_>]) -> bool {
-    reads.len() >= WATCHED_READS_MIN
-        || reads.iter().map(|read| read.buf.len()).sum::<usize>() >= WATCHED_BYTES_MIN
-}
-
-/// Returns true for every `WATCHED_CALLS`th call of a thread.
-fn is_due() -> bool {
-    thread_local!(static CALLS: Cell<u32> = const { Cell::new(0) });
-    CALLS.with(|calls| {
-        calls.set(calls.get().wrapping_add(1));
-        calls.get() % WATCHED_CALLS == 0
+/// Counts what the calling thread reads; true whenever it is time for a close look.
+fn is_due(reads: &[Read<'_>]) -> bool {
+    thread_local!(static BYTES: Cell<usize> = const { Cell::new(0) });
+    let bytes: usize = reads.iter().map(|read| read.buf.len().max(READ_BYTES)).sum();
+    BYTES.with(|counted| {
+        let total = counted.get().saturating_add(bytes);
+        let due = total >= WATCHED_BYTES;
+        counted.set(if due { 0 } else { total });
+        due
     })
 }

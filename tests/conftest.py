@@ -1,0 +1,71 @@
+"""What the tests share: files to read, and programs to break them with."""
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+import pytest
+
+import ingot
+
+FAULTS = Path(__file__).parent / "faults"
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "x.ingot"
+
+
+@pytest.fixture
+def make(tmp_path: Path) -> Callable[..., Path]:
+    """Return a function that writes a closed file of `records` and returns its path."""
+
+    def make(records: Iterable[bytes], *, name: str = "x.ingot", **options: object) -> Path:
+        with ingot.Writer(tmp_path / name, **options) as writer:
+            writer.extend(records)
+        return tmp_path / name
+
+    return make
+
+
+@pytest.fixture
+def run_fault() -> Callable[..., subprocess.CompletedProcess[str]]:
+    """Return a function that runs a script of `faults` in a process of its own."""
+
+    def run_fault(
+        script: str,
+        *arguments: object,
+        under: Iterable[str] = (),
+        env: dict[str, str] | None = None,
+        timeout: float = 60,
+    ) -> subprocess.CompletedProcess[str]:
+        command = [*under, sys.executable, "-X", "faulthandler", str(FAULTS / script)]
+        return subprocess.run(
+            [*command, *map(str, arguments)],
+            check=False,
+            capture_output=True,
+            text=True,
+            timeout=timeout,
+            env={**os.environ, **(env or {})},
+        )
+
+    return run_fault
+
+
+@pytest.fixture
+def strace() -> str:
+    """Return the strace program; skip where it is missing or not allowed to trace."""
+    program = shutil.which("strace")
+    if program is None:
+        pytest.skip("needs strace")
+    probe = subprocess.run(
+        [program, "-f", "-o", os.devnull, sys.executable, "-c", ""],
+        check=False,
+        capture_output=True,
+    )
+    if probe.returncode != 0:
+        pytest.skip("strace may not trace here")
+    return program

@@ -1,0 +1,107 @@
+import itertools
+import os
+import random
+import select
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import ingot
+
+FAULTS = Path(__file__).parent / "faults"
+KILLS = 200
+
+
+def record(k):
+    return b"%d:" % k + b"x" * (k * 37 % 3000)
+
+
+def kill_at_a_random_moment(path, rng, *, sync):
+    """Start a writer, kill it, and return how many rows it had told to be committed."""
+    command = [sys.executable, "-S", str(FAULTS / "append_until_killed.py"), str(path)]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    writer = subprocess.Popen(
+        [*command, str(rng.randrange(1, 1000)), sync],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env=environment,
+    )
+    with writer:
+        first = writer.stdout.readline()
+        assert first, writer.stderr.read().decode()
+        select.select([], [], [], rng.random() ** 2 * 0.1)
+        writer.send_signal(signal.SIGKILL)
+        told = first + writer.stdout.read()
+        assert writer.stderr.read() == b""
+    assert writer.returncode == -signal.SIGKILL
+    return int(told[: told.rindex(b"\n")].split(b"\n")[-1])
+
+
+def check_prefix(path, committed):
+    """Check that every row that was committed is there, and return how many are."""
+    with ingot.open(path, partial=True) as reader:
+        rows = len(reader)
+        assert rows >= committed
+        assert list(reader) == [record(k) for k in range(rows)]
+    return rows
+
+
+@pytest.mark.parametrize("sync", ["sync", "none"])
+def test_nothing_committed_is_lost_when_a_writer_is_killed(tmp_path, sync):
+    rng = random.Random(9)
+    path, rows = tmp_path / "0.ingot", 0
+    for kill in range(KILLS // 2):
+        if rng.random() < 0.3 or rows > 10_000:
+            path, rows = tmp_path / f"{kill}.ingot", 0
+        committed = kill_at_a_random_moment(path, rng, sync=sync)
+        assert committed >= rows
+        rows = check_prefix(path, committed)
+        if rng.random() < 0.5:
+            recovery = ingot.recover(path, sync=False)
+            assert recovery.rows >= rows
+            assert recovery.damaged == []
+            rows = recovery.rows
+            with ingot.open(path) as reader:
+                assert len(reader) == rows
+                assert reader.verify().ok
+    with ingot.Writer(path, append=True) as writer:
+        rows = len(writer)
+        assert writer.append(record(rows)) == rows
+    with ingot.open(path) as reader:
+        assert list(reader) == [record(k) for k in range(rows + 1)]
+
+
+@pytest.mark.parametrize("begin", ["missing", "closed", "unfinished"])
+def test_a_kill_at_any_system_call_loses_nothing_committed(path, strace, begin):
+    before = {"missing": 0, "closed": 5, "unfinished": 5}[begin]
+    for call in itertools.count(1):
+        path.unlink(missing_ok=True)
+        if begin != "missing":
+            writer = ingot.Writer(path, sync=False)
+            writer.extend(record(k) for k in range(5))
+            writer.flush()
+            (writer.close if begin == "closed" else writer.abandon)()
+        inject = f"inject=write,pwrite64,fdatasync,fsync,ftruncate:signal=KILL:when={call}"
+        outcome = subprocess.run(
+            [strace, "-f", "-qq", "-e", "trace=none", "-e", inject, "-o", os.devnull]
+            + [sys.executable, str(FAULTS / "append_some.py"), str(path)],
+            check=False,
+            capture_output=True,
+        )
+        told = outcome.stdout.split(b"\n")[:-1]
+        if outcome.returncode == 0:
+            assert told[-1] == b"closed"
+            break
+        assert outcome.returncode == -signal.SIGKILL, outcome.stderr
+        committed = int(told[-1]) if told and told[-1] != b"closed" else before
+        if path.exists() and path.stat().st_size > 0:
+            assert ingot.recover(path, sync=False).rows >= check_prefix(path, committed)
+            with ingot.open(path) as reader:
+                assert list(reader) == [record(k) for k in range(len(reader))]
+                assert reader.verify().ok
+        else:
+            assert committed == 0
+    assert call > 15

@@ -1,0 +1,524 @@
+import gc
+import itertools
+import json
+import os
+import random
+import subprocess
+import sys
+import threading
+
+import numpy as np
+import pytest
+
+import ingot
+
+
+def texts(count):
+    rng = random.Random(1)
+    words = ["alpha", "beta", "gamma", "delta", "epsilon", "zeta", "eta", "theta"]
+    return [
+        json.dumps(
+            {"id": k, "user": rng.choice(words), "text": " ".join(rng.choices(words, k=20))}
+        ).encode()
+        for k in range(count)
+    ]
+
+
+def read_all(path):
+    with ingot.open(path) as reader:
+        return list(reader)
+
+
+def test_append_returns_the_index_of_the_record(path):
+    with ingot.Writer(path) as writer:
+        assert [writer.append(b"a"), writer.append(b"bc"), writer.append(b"")] == [0, 1, 2]
+        assert len(writer) == 3
+    assert read_all(path) == [b"a", b"bc", b""]
+
+
+def test_extend_takes_lists_and_generators(path):
+    with ingot.Writer(path) as writer:
+        writer.extend([b"0", b"1"])
+        writer.extend(str(k).encode() for k in range(2, 5000))
+        writer.extend([])
+        assert writer.append(b"last") == 5000
+    assert read_all(path) == [*(str(k).encode() for k in range(5000)), b"last"]
+
+
+def test_extend_passes_on_an_exception_of_its_generator(path):
+    def broken():
+        yield b"good"
+        raise LookupError("no more")
+
+    with ingot.Writer(path) as writer:
+        with pytest.raises(LookupError, match="no more"):
+            writer.extend(broken())
+        assert len(writer) == 1
+    assert read_all(path) == [b"good"]
+
+
+@pytest.mark.parametrize(
+    ("record", "expected"),
+    [
+        (b"plain", b"plain"),
+        (bytearray(b"array"), b"array"),
+        (memoryview(b"a view")[2:], b"view"),
+        (np.array([1, 2, 3], np.uint8), b"\1\2\3"),
+        (np.array([[1, 2], [3, 4]], "<u2"), b"\1\0\2\0\3\0\4\0"),
+        (np.array([], np.float64), b""),
+        (memoryview(b""), b""),
+    ],
+)
+def test_append_takes_anything_bytes_like(path, record, expected):
+    with ingot.Writer(path) as writer:
+        writer.append(record)
+    assert read_all(path) == [expected]
+
+
+def test_append_copies_the_record_at_once(path):
+    buffer = bytearray(b"before")
+    with ingot.Writer(path) as writer:
+        writer.append(buffer)
+        buffer[:] = b"after!"
+        buffer.clear()
+    assert read_all(path) == [b"before"]
+
+
+@pytest.mark.parametrize(
+    ("record", "message"),
+    [
+        ("text", "a record is bytes-like, not str; encode it first"),
+        (None, "a record is bytes-like, not NoneType"),
+        (7, "a record is bytes-like, not int"),
+        ([1, 2], "a record is bytes-like, not list"),
+    ],
+)
+def test_append_refuses_what_is_not_bytes_like(path, record, message):
+    with ingot.Writer(path) as writer:
+        with pytest.raises(TypeError, match=message):
+            writer.append(record)
+        with pytest.raises(TypeError, match=message):
+            writer.extend([b"first", record])
+    assert read_all(path) == [b"first"]
+
+
+def test_append_refuses_memory_that_is_not_contiguous(path):
+    with ingot.Writer(path) as writer:
+        with pytest.raises(ValueError, match="a record must be contiguous in memory"):
+            writer.append(np.arange(10, dtype=np.uint8)[::2])
+        with pytest.raises(ValueError, match="a record must be contiguous in memory"):
+            writer.append(memoryview(b"abcdef")[::2])
+    assert read_all(path) == []
+
+
+@pytest.mark.parametrize("compression", ["auto", "zstd", "lz4", None])
+def test_empty_records_and_empty_files_are_legal(make, compression):
+    assert read_all(make([], name="none.ingot", compression=compression)) == []
+    path = make([b"", b"x", b"", b""], name="some.ingot", compression=compression)
+    assert read_all(path) == [b"", b"x", b"", b""]
+    assert read_all(make([b""] * 10_000, name="many.ingot", compression=compression)) == (
+        [b""] * 10_000
+    )
+
+
+@pytest.mark.parametrize("compression", ["auto", None])
+def test_large_records_come_back_whole(make, compression):
+    big = random.Random(2).randbytes(25 << 20) + bytes(25 << 20)
+    path = make([b"before", big, b"after"], compression=compression)
+    with ingot.open(path) as reader:
+        assert reader[1] == big
+        assert reader[[2, 0]] == [b"after", b"before"]
+
+
+def test_flush_commits_what_was_appended(path):
+    with ingot.Writer(path) as writer:
+        writer.append(b"one")
+        assert writer.num_committed == 0
+        writer.flush()
+        assert writer.num_committed == 1
+        with ingot.open(path, partial=True) as reader:
+            assert list(reader) == [b"one"]
+        writer.append(b"two")
+        writer.flush()
+        writer.flush()
+        assert writer.num_committed == 2
+    assert read_all(path) == [b"one", b"two"]
+
+
+def test_many_flushes_leave_a_whole_file(path):
+    with ingot.Writer(path, sync=False) as writer:
+        for k in range(500):
+            writer.append(b"%d" % k)
+            writer.flush()
+    with ingot.open(path) as reader:
+        assert list(reader) == [b"%d" % k for k in range(500)]
+        assert reader.verify().ok
+
+
+def test_close_may_be_repeated(path):
+    writer = ingot.Writer(path)
+    writer.append(b"one")
+    assert not writer.closed
+    writer.close()
+    writer.close()
+    assert writer.closed
+    assert read_all(path) == [b"one"]
+
+
+@pytest.mark.parametrize("call", ["append", "extend", "flush"])
+def test_use_after_close_raises(path, call):
+    writer = ingot.Writer(path)
+    writer.close()
+    arguments = {"append": [b"x"], "extend": [[b"x"]], "flush": []}[call]
+    with pytest.raises(ingot.ClosedError, match="the writer is closed") as caught:
+        getattr(writer, call)(*arguments)
+    assert caught.value.path == str(path)
+    assert read_all(path) == []
+
+
+def fail_after_flush(writer):
+    with writer:
+        writer.extend([b"one", b"two"])
+        writer.flush()
+        writer.append(b"three")
+        raise LookupError("the user's own")
+
+
+def test_an_exception_inside_with_leaves_what_was_flushed_and_says_so(path):
+    writer = ingot.Writer(path)
+    with pytest.raises(LookupError, match="the user's own") as caught:
+        fail_after_flush(writer)
+    assert writer.closed
+    (note,) = caught.value.__notes__
+    assert note.startswith(f"{path}: left unfinished with 2 committed records")
+    assert "partial=True" in note
+    assert "append=True" in note
+    assert "ingot.recover" in note
+    with pytest.raises(ingot.UnfinishedFileError):
+        ingot.open(path)
+    with ingot.open(path, partial=True) as reader:
+        assert list(reader) == [b"one", b"two"]
+    with ingot.Writer(path, append=True) as writer:
+        assert writer.append(b"more") == 2
+    assert read_all(path) == [b"one", b"two", b"more"]
+
+
+def test_an_existing_file_is_refused_with_a_note(make):
+    path = make([b"old"])
+    with pytest.raises(FileExistsError) as caught:
+        ingot.Writer(path)
+    assert caught.value.filename == str(path)
+    (note,) = caught.value.__notes__
+    assert "append=True" in note
+    assert "overwrite=True" in note
+    assert read_all(path) == [b"old"]
+
+
+def test_overwrite_keeps_the_old_file_until_close(make):
+    path = make([b"old"])
+    with ingot.Writer(path, overwrite=True, metadata={"new": True}) as writer:
+        writer.append(b"new")
+        writer.flush()
+        assert read_all(path) == [b"old"]
+    with ingot.open(path) as reader:
+        assert list(reader) == [b"new"]
+        assert reader.metadata == {"new": True}
+    assert list(path.parent.iterdir()) == [path]
+
+
+def test_overwrite_of_nothing_makes_a_new_file(path):
+    with ingot.Writer(path, overwrite=True) as writer:
+        writer.append(b"new")
+    assert read_all(path) == [b"new"]
+
+
+def test_a_reader_of_a_file_that_is_overwritten_keeps_the_old_records(make):
+    path = make([b"old"])
+    with ingot.open(path) as reader:
+        with ingot.Writer(path, overwrite=True) as writer:
+            writer.append(b"new")
+        assert list(reader) == [b"old"]
+        assert read_all(path) == [b"new"]
+
+
+def test_an_exception_while_overwriting_leaves_the_old_file_alone(make):
+    path = make([b"old"])
+    with pytest.raises(LookupError):
+        fail_after_flush(ingot.Writer(path, overwrite=True))
+    assert read_all(path) == [b"old"]
+
+
+def test_append_goes_on_behind_a_closed_file(make):
+    path = make([b"0", b"1"], metadata={"kept": 1})
+    for k in range(2, 6):
+        with ingot.Writer(path, append=True) as writer:
+            assert len(writer) == k
+            assert writer.append(b"%d" % k) == k
+    with ingot.open(path) as reader:
+        assert list(reader) == [b"0", b"1", b"2", b"3", b"4", b"5"]
+        assert reader.metadata == {"kept": 1}
+        assert reader.verify().ok
+
+
+def test_append_of_nothing_leaves_the_records_alone(make):
+    path = make([b"0", b"1"])
+    ingot.Writer(path, append=True).close()
+    assert read_all(path) == [b"0", b"1"]
+
+
+@pytest.mark.parametrize("compression", ["auto", "zstd", "lz4", None])
+def test_append_may_compress_in_another_way(make, compression):
+    records = texts(2000)
+    path = make(records[:1000], compression="zstd")
+    with ingot.Writer(path, append=True, compression=compression) as writer:
+        writer.extend(records[1000:])
+    assert read_all(path) == records
+
+
+def test_append_cuts_a_torn_end(path):
+    with pytest.raises(LookupError):
+        fail_after_flush(ingot.Writer(path))
+    whole = path.read_bytes()
+    path.write_bytes(whole + b"half a segment that was never committed")
+    with ingot.Writer(path, append=True) as writer:
+        assert writer.append(b"three") == 2
+    with ingot.open(path) as reader:
+        assert list(reader) == [b"one", b"two", b"three"]
+        assert reader.verify().ok
+
+
+def test_append_makes_a_file_that_is_missing(path):
+    with ingot.Writer(path, append=True) as writer:
+        assert writer.append(b"first") == 0
+    assert read_all(path) == [b"first"]
+
+
+def test_append_refuses_a_file_of_another_kind(path):
+    path.write_bytes(b"not a record file, but something dear to its owner")
+    with pytest.raises(ingot.FormatError, match="not an Ingot file"):
+        ingot.Writer(path, append=True)
+    assert path.read_bytes() == b"not a record file, but something dear to its owner"
+
+
+def test_metadata_comes_back(make):
+    metadata = {
+        "name": "caf\u00e9",
+        "sizes": [1, 2.5, None, True],
+        "deep": {"a": {"b": "c" * 9999}},
+    }
+    with ingot.open(make([b"x"], metadata=metadata)) as reader:
+        assert reader.metadata == metadata
+        reader.metadata["name"] = "changed"
+        assert reader.metadata == metadata
+
+
+def test_metadata_is_empty_unless_given(make):
+    with ingot.open(make([b"x"])) as reader:
+        assert reader.metadata == {}
+
+
+@pytest.mark.parametrize(
+    ("metadata", "error"),
+    [
+        ({"x": {1, 2}}, TypeError),
+        ({"x": b"bytes"}, TypeError),
+        ({"x": float("nan")}, ValueError),
+        ([1, 2], TypeError),
+        ("text", TypeError),
+        ([], TypeError),
+    ],
+)
+def test_metadata_that_is_no_json_object_is_refused_before_a_file_is_made(path, metadata, error):
+    with pytest.raises(error):
+        ingot.Writer(path, metadata=metadata)
+    assert not path.exists()
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "message"),
+    [
+        ({"compression": "gzip"}, ValueError, 'compression is "auto", "zstd", "lz4" or None'),
+        ({"compression": 3}, TypeError, "int"),
+        ({"level": 0}, ValueError, "level is 1 to 22, not 0"),
+        ({"level": 23}, ValueError, "level is 1 to 22, not 23"),
+        ({"level": "high"}, TypeError, "str"),
+        ({"append": True, "overwrite": True}, ValueError, "overwrite has no meaning with it"),
+        ({"append": True, "metadata": {}}, ValueError, "metadata has no meaning with it"),
+        ({"unknown": 1}, TypeError, "unknown"),
+    ],
+)
+def test_bad_arguments_are_refused_before_a_file_is_made(path, options, error, message):
+    with pytest.raises(error, match=message):
+        ingot.Writer(path, **options)
+    assert not path.exists()
+
+
+def test_a_path_that_cannot_be_written_raises_the_builtin_error(tmp_path):
+    with pytest.raises(FileNotFoundError) as caught:
+        ingot.Writer(tmp_path / "missing" / "x.ingot")
+    assert caught.value.filename == str(tmp_path / "missing" / "x.ingot")
+    with pytest.raises(IsADirectoryError):
+        ingot.Writer(tmp_path, append=True)
+    with pytest.raises(TypeError):
+        ingot.Writer(None)
+
+
+def test_text_compresses_with_a_dictionary(make):
+    records = texts(20_000)
+    raw = sum(map(len, records))
+    sizes = {
+        name: make(records, name=f"{name}.ingot", compression=name).stat().st_size
+        for name in ["auto", "zstd", "lz4", None]
+    }
+    assert sizes["auto"] < 0.40 * raw
+    assert sizes["zstd"] < 0.40 * raw
+    assert sizes["lz4"] < raw < sizes[None]
+    with ingot.open(make(records, name="x.ingot")) as reader:
+        assert list(reader) == records
+        assert reader.stats().dictionaries == 1
+
+
+def test_a_higher_level_makes_a_smaller_file(make):
+    records = texts(5000)
+    low = make(records, name="low.ingot", compression="zstd", level=1)
+    high = make(records, name="high.ingot", compression="zstd", level=19)
+    assert high.stat().st_size < low.stat().st_size
+    assert read_all(low) == read_all(high) == records
+
+
+def test_random_bytes_are_stored_as_they_are(make):
+    rng = random.Random(3)
+    records = [rng.randbytes(4096) for _ in range(2000)]
+    path = make(records, compression="auto")
+    data = path.read_bytes()
+    assert records[17] in data
+    assert records[1999] in data
+    assert len(data) < 1.01 * 2000 * 4096
+    assert read_all(path) == records
+
+
+def test_the_index_costs_little(make):
+    rng = random.Random(4)
+    path = make((rng.randbytes(1024) for _ in range(20_000)), compression=None)
+    assert path.stat().st_size < 1.012 * 20_000 * 1024
+
+
+def test_a_second_writer_of_the_file_is_refused(path):
+    with ingot.Writer(path) as writer:
+        writer.append(b"mine")
+        writer.flush()
+        with pytest.raises(ingot.StorageError, match="another writer has this file open") as caught:
+            ingot.Writer(path, append=True)
+        assert caught.value.path == str(path)
+        with pytest.raises(FileExistsError):
+            ingot.Writer(path)
+    assert read_all(path) == [b"mine"]
+
+
+def test_a_second_writer_in_another_process_is_refused(path, run_fault):
+    with ingot.Writer(path) as writer:
+        writer.append(b"mine")
+        writer.flush()
+        refused = run_fault("append_one.py", path)
+    assert refused.returncode == 1
+    assert "ingot.errors.StorageError" in refused.stderr
+    assert "another writer has this file open" in refused.stderr
+    assert read_all(path) == [b"mine"]
+    assert run_fault("append_one.py", path).returncode == 0
+    assert read_all(path) == [b"mine", b"other"]
+
+
+def test_of_many_writers_that_append_at_once_none_loses_a_record(make):
+    path = make([b"first"])
+    command = [
+        sys.executable,
+        "-c",
+        f"import ingot\nw = ingot.Writer({str(path)!r}, append=True)\n",
+    ]
+    command[-1] += "input()\nw.append(b'other')\nw.close()"
+    racers = [
+        subprocess.Popen(command, stdin=subprocess.PIPE, stderr=subprocess.DEVNULL)
+        for _ in range(4)
+    ]
+    for racer in racers:
+        racer.communicate(b"\n")
+    winners = [racer.returncode for racer in racers].count(0)
+    assert winners >= 1
+    assert read_all(path) == [b"first"] + [b"other"] * winners
+
+
+def test_a_writer_is_refused_in_a_forked_child(path, run_fault):
+    outcome = run_fault("writer_in_child.py", path)
+    assert outcome.returncode == 0, outcome.stderr
+    assert read_all(path) == [b"parent", b"parent again"]
+
+
+def test_a_writer_that_is_never_closed_warns(path):
+    writer = ingot.Writer(path)
+    writer.append(b"kept")
+    writer.flush()
+    writer.append(b"lost")
+    with pytest.warns(ResourceWarning, match="the writer was never closed"):
+        writer = gc.collect()
+    with ingot.open(path, partial=True) as reader:
+        assert list(reader) == [b"kept"]
+
+
+@pytest.mark.parametrize("compression", ["zstd", None])
+def test_threads_may_append_at_once(path, compression):
+    placed = [{} for _ in range(6)]
+
+    def work(number):
+        for k in range(2000):
+            record = b"%d of thread %d" % (k, number)
+            placed[number][writer.append(record)] = record
+            if k % 500 == 0:
+                writer.flush()
+
+    with ingot.Writer(path, compression=compression, sync=False) as writer:
+        threads = [threading.Thread(target=work, args=(k,)) for k in range(6)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    expected = dict(itertools.chain.from_iterable(one.items() for one in placed))
+    assert sorted(expected) == list(range(12_000))
+    assert read_all(path) == [expected[k] for k in range(12_000)]
+
+
+@pytest.mark.parametrize("compression", ["auto", "None"])
+def test_memory_stays_bounded_however_much_is_written(path, run_fault, compression):
+    outcome = run_fault("write_much.py", path, compression, 300)
+    assert outcome.returncode == 0, outcome.stderr
+    assert int(outcome.stdout) < 100 << 20
+    assert path.stat().st_size > 300 << 20
+
+
+def test_sync_is_a_choice(path, strace):
+    code = (
+        "import ingot, sys\n"
+        "with ingot.Writer(sys.argv[1], sync=sys.argv[2] == 'sync') as w:\n"
+        "    w.append(b'x')\n"
+        "    w.flush()\n"
+    )
+    synced = {}
+    for choice in ["sync", "none"]:
+        log = path.with_suffix(f".{choice}")
+        program = [sys.executable, "-c", code, f"{path}.{choice}", choice]
+        subprocess.run(
+            [strace, "-f", "-e", "trace=fsync,fdatasync", "-o", log, *program],
+            check=True,
+            env={**os.environ, "PYTHONDONTWRITEBYTECODE": "1"},
+        )
+        synced[choice] = log.read_text().count("sync(")
+    assert synced["sync"] >= 3
+    assert synced["none"] == 0
+
+
+def test_repr_names_the_file_and_its_state(path):
+    writer = ingot.Writer(path)
+    writer.append(b"x")
+    assert repr(writer) == f"<ingot.Writer {str(path)!r}, 1 records>"
+    assert writer.path == str(path)
+    writer.close()
+    assert repr(writer) == f"<ingot.Writer {str(path)!r}, closed>"
