@@ -13,12 +13,13 @@ from pathlib import Path
 
 ALLOWED = {
     "error": set(),
+    "crc": set(),
     "process": set(),
     "pool": {"error", "process"},
     "storage": {"error", "process", "pool"},
-    "format": {"error"},
+    "format": {"error", "crc"},
     "compression": {"error"},
-    "records": {"error", "process", "pool", "storage", "format", "compression"},
+    "records": {"error", "process", "crc", "pool", "storage", "format", "compression"},
 }
 """What each module of the engine may use besides itself."""
 

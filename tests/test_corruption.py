@@ -1,5 +1,6 @@
 import itertools
 import random
+from functools import partial
 
 import pytest
 
@@ -255,7 +256,7 @@ def test_every_flipped_bit_of_a_small_file_is_noticed(path):
         with reader:
             assert not reader.verify().ok, (at, bit)
             for k, record in enumerate(records):
-                found, error = attempt(lambda k=k: reader[k], ingot.CorruptFileError)
+                found, error = attempt(partial(reader.__getitem__, k), ingot.CorruptFileError)
                 assert found == record or error.offset < len(content), (at, bit)
 
 

@@ -2,6 +2,7 @@
 
 mod batch;
 mod bytes;
+mod damage;
 mod error;
 mod reader;
 mod rows;

@@ -6,10 +6,11 @@ use std::sync::{Arc, RwLock};
 use ingot::Error;
 use ingot::records::{Mode, Reader, path};
 use pyo3::prelude::*;
-use pyo3::types::{PyByteArray, PyBytes, PyInt, PyList, PySlice};
+use pyo3::types::{PyByteArray, PyBytes, PyInt, PyList, PyMemoryView, PySlice};
 
 use crate::batch::{PyBuffer, Spares};
 use crate::bytes;
+use crate::damage::{DamageTuple, tuples};
 use crate::error::raised;
 use crate::rows::{row_of, rows_of};
 use crate::stream::PyStream;
@@ -116,7 +117,7 @@ impl PyReader {
         &self,
         py: Python<'py>,
         indices: &Bound<'py, PyAny>,
-    ) -> PyResult<(PyBuffer, Bound<'py, PyByteArray>)> {
+    ) -> PyResult<(Bound<'py, PyMemoryView>, Bound<'py, PyByteArray>)> {
         let reader = self.reader()?;
         let rows = rows_of(&reader, indices)?;
         let mut cells = Vec::with_capacity(rows.len());
@@ -139,7 +140,8 @@ impl PyReader {
             reader.fetch(&cells, &mut values)
         })
         .map_err(raised)?;
-        Ok((PyBuffer::new(buffer, len, &self.spares), PyByteArray::new(py, &offsets)))
+        let buffer = Bound::new(py, PyBuffer::new(buffer, len, &self.spares))?;
+        Ok((PyMemoryView::from(&buffer)?, PyByteArray::new(py, &offsets)))
     }
 
     fn stream(&self, indices: Option<&Bound<'_, PyAny>>) -> PyResult<PyStream> {
@@ -184,7 +186,7 @@ impl PyReader {
         &self,
         py: Python<'_>,
         progress: Option<Py<PyAny>>,
-    ) -> PyResult<(u64, Vec<(Option<u64>, u64, u64, String)>)> {
+    ) -> PyResult<(u64, Vec<DamageTuple>)> {
         let reader = self.reader()?;
         let mut stopped = None;
         let total = reader.num_rows();
@@ -204,9 +206,7 @@ impl PyReader {
             return Err(error);
         }
         let found = outcome.map_err(raised)?;
-        let damaged = found.damaged.into_iter();
-        let damaged = damaged.map(|d| (d.record, d.records, d.offset, d.reason)).collect();
-        Ok((found.rows, damaged))
+        Ok((found.rows, tuples(found.damaged)))
     }
 
     fn reopen(&self, py: Python<'_>) -> PyResult<()> {

@@ -143,6 +143,7 @@ impl PyStream {
 
     fn __next__(&mut self, py: Python<'_>) -> PyResult<Option<Py<PyBytes>>> {
         while self.ready.is_empty() {
+            py.check_signals()?; // A loop in C, such as `list(reader)`, never does.
             self.follow_fork(py)?;
             self.top_up(py);
             match self.ahead.pop() {

@@ -11,6 +11,7 @@ use pyo3::prelude::*;
 use pyo3::sync::MutexExt;
 use pyo3::types::PyBytes;
 
+use crate::damage::{DamageTuple, tuples};
 use crate::error::raised;
 
 #[pyclass(frozen, subclass, name = "Writer", module = "ingot._core")]
@@ -142,7 +143,7 @@ impl PyWriter {
     }
 }
 
-type Found = (u64, bool, u64, Vec<(Option<u64>, u64, u64, String)>);
+type Found = (u64, bool, u64, Vec<DamageTuple>);
 
 /// Makes an unfinished file whole; returns rows, whether it was whole, bytes cut, damage.
 #[pyfunction]
@@ -150,6 +151,5 @@ pub fn recover(py: Python<'_>, path: PathBuf, sync: bool) -> PyResult<Found> {
     let options = Options { sync, ..Options::default() };
     let found = py.detach(|| path::recover(&path, options)).map_err(raised)?;
     let Recovery { rows, was_whole, cut_bytes, damaged } = found;
-    let damaged = damaged.into_iter().map(|d| (d.record, d.records, d.offset, d.reason)).collect();
-    Ok((rows, was_whole, cut_bytes, damaged))
+    Ok((rows, was_whole, cut_bytes, tuples(damaged)))
 }

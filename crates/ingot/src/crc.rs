@@ -103,7 +103,7 @@ mod tests {
 
     #[test]
     fn every_length_agrees_with_the_crate() {
-        let bytes: Vec<u8> = (0..20_000_u32).map(|k| (k * k >> 5) as u8).collect();
+        let bytes: Vec<u8> = (0..20_000_u32).map(|k| ((k * k) >> 5) as u8).collect();
         for len in (0..5_000).chain([8_161, 12_240, 16_384, 19_990]) {
             for start in [0, 1, 7] {
                 let bytes = &bytes[start..][..len];

@@ -3,7 +3,7 @@
 use memchr::memmem;
 
 use super::contents::Source;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::format::Violation;
 use crate::format::ingot::{
     Block, BlockKind, Dictionary, DictionaryEntry, Directory, Header, PAGE_MAGIC, Page, PageEntry,
@@ -60,6 +60,9 @@ pub fn last_trailer(
 
 /// Follows the chain back from `last`. It ends at the header, or at a closing
 /// trailer with a readable directory unless `whole` asks for every segment.
+///
+/// Where the chain is broken among segments that no flush has secured, a power failure
+/// lost a commit and kept a later one: the file then ends before the break.
 pub fn walk(
     source: Source<'_>,
     header: &Header,
@@ -82,7 +85,17 @@ pub fn walk(
                 Err(error) => chain.damage.push((trailer.block.offset, error.to_string())),
             }
         }
-        next = before(source, header, &trailer, &mut chain.damage)?;
+        next = match before(source, header, &trailer, &mut chain.damage)? {
+            Link::Sound(previous) => previous,
+            Link::Broken(earlier, why) => {
+                if trailer.previous.0 < last.0.durable {
+                    return Err(why);
+                }
+                chain.segments.clear();
+                next = earlier;
+                continue;
+            }
+        };
         let start = next.map_or(floor, |(previous, _)| previous.offset + TRAILER_LEN as u64);
         chain.push(start, trailer, crc);
     }
@@ -91,27 +104,38 @@ pub fn walk(
     Ok(chain)
 }
 
+/// What stands before a trailer.
+enum Link {
+    /// The trailer before it; `None` for the first.
+    Sound(Option<(Trailer, u32)>),
+    /// Nothing that can be told; the last valid trailer before the break, and what is wrong.
+    Broken(Option<(Trailer, u32)>, Error),
+}
+
 /// Returns the trailer before `trailer`, made up from its block if it is damaged itself.
 fn before(
     source: Source<'_>,
     header: &Header,
     trailer: &Trailer,
     damage: &mut Vec<(u64, String)>,
-) -> Result<Option<(Trailer, u32)>> {
+) -> Result<Link> {
     let (offset, crc) = trailer.previous;
     if offset == 0 {
-        return Ok(None);
+        return Ok(Link::Sound(None));
     }
     let why = match source.trailer(offset, header) {
         Ok((previous, found)) if found == crc && previous.rows <= trailer.rows => {
-            return Ok(Some((previous, crc)));
+            return Ok(Link::Sound(Some((previous, crc))));
         }
         Ok(_) => source.corrupt(offset, Violation("trailer is not the one committed".to_owned())),
         Err(error) => error,
     };
     damage.push((offset, why.to_string()));
     let earlier = last_trailer(source, header, offset)?;
-    restore(source, header, offset, earlier).map(Some).ok_or(why)
+    Ok(match restore(source, header, offset, earlier) {
+        Some(restored) => Link::Sound(Some(restored)),
+        None => Link::Broken(earlier, why),
+    })
 }
 
 /// Finds the block that a damaged trailer at `offset` committed: one that ends right there.
@@ -137,8 +161,13 @@ fn restore(
         return Some((made(BlockKind::Mark, offset, 0, rows, cells), 0));
     }
     for at in memmem::rfind_iter(&bytes, &PAGE_MAGIC) {
+        if Page::measure(&bytes[at..], &header.schema) != Some(bytes.len() - at) {
+            continue;
+        }
         let (block, at) = (bytes[at..].to_vec(), start + at as u64);
-        if let Ok((page, crc)) = Page::decode(block, at, &header.schema, header.seed()) {
+        if let Ok((page, crc)) = Page::decode(block, at, &header.schema, header.seed())
+            && (page.base(), page.first_row, page.first_cell) == (start, rows, cells)
+        {
             let rows = rows + u64::from(page.rows);
             let cells = cells + u64::from(page.cells);
             return Some((made(BlockKind::Page, at, crc, rows, cells), 0));
@@ -152,6 +181,11 @@ fn restore(
 }
 
 impl Chain {
+    /// Rows that are committed.
+    pub fn rows(&self) -> u64 {
+        self.segments.last().map_or(0, |last| last.trailer.rows)
+    }
+
     fn push(&mut self, start: u64, trailer: Trailer, crc: u32) {
         self.segments.push(Segment { start, trailer, crc });
     }

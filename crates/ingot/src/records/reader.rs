@@ -387,16 +387,14 @@ fn read_committed(
     error: &Error,
 ) -> Result<Directory> {
     let last = chain::last_trailer(source, header, size)?;
+    let chain = last.map(|last| chain::walk(source, header, last, false)).transpose();
     if mode == Mode::Whole {
         let (offset, reason) = match error {
             Error::Corrupt { offset, reason, .. } => (*offset, reason.clone()),
             other => (size, other.to_string()),
         };
-        let rows = last.map_or(0, |(trailer, _)| trailer.rows);
+        let rows = chain.ok().flatten().map_or(0, |chain| chain.rows());
         return Err(Error::Unfinished { path: source.name.to_owned(), rows, offset, reason });
     }
-    match last {
-        Some(last) => Ok(chain::walk(source, header, last, false)?.contents),
-        None => Ok(Directory::default()),
-    }
+    Ok(chain?.map_or_else(Directory::default, |chain| chain.contents))
 }

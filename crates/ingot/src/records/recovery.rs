@@ -147,21 +147,24 @@ fn find_end(storage: &Arc<dyn ReadAt>, name: &str, header: &Header, size: u64) -
     let closed = last.0.offset + TRAILER_LEN as u64 == size
         && last.0.block.kind == BlockKind::Directory
         && damaged.is_empty();
-    let dropped = if closed { 0 } else { unfit(storage, name, header, &chain, &mut damaged)? };
+    let dropped = if closed { 0 } else { unfit(storage, name, header, &chain, &mut damaged) };
     for _ in 0..dropped {
-        if chain.segments.pop().is_some_and(|segment| segment.trailer.block.kind == BlockKind::Page)
-        {
-            chain.contents.pages.pop();
+        match chain.segments.pop().map(|segment| segment.trailer.block.kind) {
+            Some(BlockKind::Page) => drop(chain.contents.pages.pop()),
+            Some(BlockKind::Dictionary) => drop(chain.contents.dictionaries.pop()),
+            _ => {}
         }
     }
     let end = chain.segments.last();
+    let position =
+        end.map_or(header.bytes.len() as u64, |end| end.trailer.offset + TRAILER_LEN as u64);
+    damaged.retain(|damage| damage.offset < position);
     let beginning = Beginning {
-        position: end
-            .map_or(header.bytes.len() as u64, |end| end.trailer.offset + TRAILER_LEN as u64),
+        position,
         previous: end.map_or((0, 0), |end| (end.trailer.offset, end.crc)),
         rows: end.map_or(0, |end| end.trailer.rows),
         cells: end.map_or(0, |end| end.trailer.cells),
-        durable: last.0.durable,
+        durable: end.map_or(0, |end| end.trailer.durable),
         contents: chain.contents,
     };
     if closed || dropped > 0 {
@@ -171,14 +174,14 @@ fn find_end(storage: &Arc<dyn ReadAt>, name: &str, header: &Header, size: u64) -
 }
 
 /// Counts the segments at the end that a power failure left incomplete: not yet
-/// secured by a flush, and with a page or a cell that does not verify.
+/// secured by a flush, and with a block or a cell that does not verify.
 fn unfit(
     storage: &Arc<dyn ReadAt>,
     name: &str,
     header: &Header,
     chain: &Chain,
     damaged: &mut Vec<Damage>,
-) -> Result<usize> {
+) -> usize {
     let durable = chain.segments.last().map_or(0, |last| last.trailer.durable);
     let reader = Reader::over(storage, name, header, &chain.contents, false);
     let (mut page, mut dropped, mut pending) = (chain.contents.pages.len(), 0, 0);
@@ -188,7 +191,12 @@ fn unfit(
             break;
         }
         pending += 1;
-        if segment.trailer.block.kind != BlockKind::Page {
+        let block = segment.trailer.block;
+        if block.kind != BlockKind::Page {
+            // The walk along the chain has read these, and noted those that it could not.
+            if !kept && damaged.iter().any(|damage| damage.offset == block.offset) {
+                dropped = pending;
+            }
             continue;
         }
         page -= 1;
@@ -200,7 +208,7 @@ fn unfit(
             dropped = pending;
         }
     }
-    Ok(dropped)
+    dropped
 }
 
 /// Looks behind the last trailer for a page that lacks nothing but its trailer.

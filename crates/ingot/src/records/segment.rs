@@ -1,5 +1,6 @@
 //! Turning batches of rows into segments of the file.
 
+use std::collections::VecDeque;
 use std::sync::Mutex;
 
 use super::batch::Batch;
@@ -34,6 +35,10 @@ pub struct Tail {
     position: u64,
     /// Bytes that are not in the storage yet.
     pending: Vec<u8>,
+    /// Commits that are not all in the storage yet: where each ends, and the rows up to it.
+    pending_commits: VecDeque<(u64, u64)>,
+    /// Rows whose commit is in the storage.
+    committed: u64,
     /// Last trailer: offset and checksum.
     previous: (u64, u32),
     rows: u64,
@@ -51,6 +56,14 @@ struct FieldEncoder {
     compressors: Vec<Mutex<Compressor>>,
     /// Batches that the choice was made on; at [`TRIES`] it is settled.
     tries: u32,
+}
+
+/// Cells as they go to the file.
+#[derive(Default)]
+struct Encoded {
+    bytes: Vec<u8>,
+    /// Stored length, raw length and checksum of each.
+    entries: Vec<(u64, u64, u32)>,
 }
 
 /// What is in a file already when a writer starts at its end.
@@ -79,6 +92,8 @@ impl Tail {
             options,
             position: at.position,
             pending: Vec::new(),
+            pending_commits: VecDeque::new(),
+            committed: at.rows,
             previous: at.previous,
             rows: at.rows,
             cells: at.cells,
@@ -100,12 +115,13 @@ impl Tail {
         self.contents.pages.push(page);
         self.rows += u64::from(page.rows);
         self.cells += u64::from(page.cells);
-        self.commit_appended(BlockKind::Page, page.len.into(), page.crc)
+        self.commit_appended(BlockKind::Page, page.len.into(), page.crc)?;
+        self.push()
     }
 
-    /// Rows that are committed.
+    /// Rows whose commit is in the storage.
     pub fn committed(&self) -> u64 {
-        self.rows
+        self.committed
     }
 
     /// Adds the header of a new file.
@@ -184,12 +200,11 @@ impl Tail {
         let groups = group(batch);
         let seed = self.header.seed();
         let first = self.page.next_cell();
-        let outputs: Vec<Mutex<(Vec<u8>, Vec<(u64, u64, u32)>)>> =
-            groups.iter().map(|_| Mutex::default()).collect();
+        let outputs: Vec<Mutex<Encoded>> = groups.iter().map(|_| Mutex::default()).collect();
         let encoders = &self.fields;
         Pool::compute().run(groups.len(), &|task| {
             let mut output = outputs[task].lock().expect("no panics under this lock");
-            let (bytes, entries) = &mut *output;
+            let Encoded { bytes, entries } = &mut *output;
             for k in groups[task].clone() {
                 let (cell, start) = (batch.cell(k), bytes.len());
                 let encoder = encoders[usize::from(fields[k])].as_ref().expect("chosen before");
@@ -199,7 +214,8 @@ impl Tail {
             }
         });
         for output in outputs {
-            let (bytes, entries) = output.into_inner().expect("no panics under this lock");
+            let Encoded { bytes, entries } =
+                output.into_inner().expect("no panics under this lock");
             for (stored, raw, crc) in entries {
                 self.page.push_cell(stored, raw, crc);
             }
@@ -299,6 +315,7 @@ impl Tail {
             durable: self.durable,
         };
         let (bytes, crc) = trailer.encode(&self.header.id);
+        self.pending_commits.push_back((self.position + bytes.len() as u64, self.rows));
         self.append(&bytes)?;
         self.previous = (trailer.offset, crc);
         self.page = PageBuilder::new(&self.header.schema, self.position, self.rows, self.cells);
@@ -323,6 +340,13 @@ impl Tail {
     fn write_out(&mut self, len: usize) -> Result<()> {
         self.storage.append(&self.pending[..len]).map_err(|source| self.failed("write", source))?;
         self.pending.drain(..len);
+        let written = self.position - self.pending.len() as u64;
+        while let Some(&(end, rows)) = self.pending_commits.front()
+            && end <= written
+        {
+            self.committed = rows;
+            self.pending_commits.pop_front();
+        }
         Ok(())
     }
 

@@ -1,6 +1,6 @@
 //! A record file, open for writing.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex};
 use std::thread::{self, JoinHandle};
@@ -56,7 +56,16 @@ pub struct Writer {
 #[derive(Default)]
 struct State {
     committed: AtomicU64,
+    /// Whether there is a failure: spares the calls of every row the lock.
+    failed: AtomicBool,
     failure: Mutex<Option<Error>>,
+}
+
+impl State {
+    fn fail(&self, error: Error) {
+        *self.failure.lock().expect("no panics under this lock") = Some(error);
+        self.failed.store(true, Ordering::Release);
+    }
 }
 
 struct Drain {
@@ -225,12 +234,13 @@ impl Writer {
         self.failure()
     }
 
-    /// Commits all rows and makes the file whole. A second call does nothing.
+    /// Commits all rows and makes the file whole. A second call does nothing, but fails
+    /// if the first one did.
     pub fn close(&mut self) -> Result<()> {
-        if self.drain.is_none() {
-            return Ok(());
-        }
         self.check_process()?;
+        if self.drain.is_none() {
+            return self.failure();
+        }
         let sent = self.order(Order::Close);
         self.stop();
         sent?;
@@ -246,11 +256,14 @@ impl Writer {
     }
 
     fn check(&self) -> Result<()> {
-        if self.drain.is_none() {
+        self.check_process()?;
+        if self.state.failed.load(Ordering::Acquire) {
             self.failure()?;
+        }
+        if self.drain.is_none() {
             return Err(Error::Closed { path: self.name.clone(), what: "writer" });
         }
-        self.check_process()
+        Ok(())
     }
 
     fn check_process(&self) -> Result<()> {
@@ -311,7 +324,7 @@ fn drain(mut tail: Tail, orders: &Receiver<Order>, spare: &SyncSender<Batch>, st
         };
         state.committed.store(tail.committed(), Ordering::Release);
         if let Err(error) = outcome {
-            *state.failure.lock().expect("no panics under this lock") = Some(error);
+            state.fail(error);
             return;
         }
         let mut batch = match order {
@@ -324,7 +337,9 @@ fn drain(mut tail: Tail, orders: &Receiver<Order>, spare: &SyncSender<Batch>, st
         batch.clear();
         let _ = spare.try_send(batch);
     }
-    if let Err(error) = tail.push() {
-        *state.failure.lock().expect("no panics under this lock") = Some(error);
+    let outcome = tail.push();
+    state.committed.store(tail.committed(), Ordering::Release);
+    if let Err(error) = outcome {
+        state.fail(error);
     }
 }

@@ -1,0 +1,245 @@
+"""A record file, open for reading."""
+
+import json
+import os
+import sys
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal, Self, SupportsIndex, TypeAlias, overload
+
+import numpy as np
+import numpy.typing as npt
+
+from ingot import _core
+from ingot.errors import FormatError
+from ingot.records.batch import Batch
+from ingot.records.verification import Damage, Verification
+
+StrPath: TypeAlias = str | os.PathLike[str]
+Indices: TypeAlias = Sequence[int] | npt.NDArray[np.integer[Any]]
+Progress: TypeAlias = Callable[[int, int], object] | Literal[True] | None
+
+
+@dataclass(frozen=True, slots=True)
+class Stats:
+    """Figures about a file, read from its directory alone.
+
+    Attributes:
+        rows: Number of records.
+        file_bytes: Size of the file.
+        index_bytes: Size of its index pages.
+        pages: Number of its index pages.
+        dictionaries: Number of compression dictionaries.
+        dictionary_bytes: Size of the compression dictionaries.
+        closed: Whether the file is whole; False only for `partial=True`.
+    """
+
+    __module__ = "ingot"
+
+    rows: int
+    file_bytes: int
+    index_bytes: int
+    pages: int
+    dictionaries: int
+    dictionary_bytes: int
+    closed: bool
+
+
+class Reader(_core.Reader, Sequence[bytes]):
+    """A record file, open for reading: a sequence of bytes.
+
+    `r[i]` is one record, `r[a:b]` a view that reads nothing yet, `r[[5, 1, 9]]` (any
+    sequence or array of integers) a list of records in one native read. Every record
+    is verified as it is read; a bad one raises `CorruptFileError` with its number and
+    offset. A reader may be used from several threads at once, in forked processes, and
+    pickles to its path.
+
+    Made by `ingot.open`.
+    """
+
+    __module__ = "ingot"
+
+    def __new__(cls, path: StrPath, *, partial: bool = False) -> Self:
+        """Open the file; see `ingot.open`."""
+        absolute = str(Path(path).absolute())
+        reader = super().__new__(cls, absolute, partial)
+        reader._path = absolute
+        reader._partial = partial
+        return reader
+
+    _path: str
+    _partial: bool
+
+    @property
+    def path(self) -> str:
+        """The absolute path of the file."""
+        return self._path
+
+    @property
+    def metadata(self) -> dict[str, Any]:
+        """What `Writer(metadata=...)` was given; a fresh copy on each access."""
+        loaded: dict[str, Any] = json.loads(self.metadata_json())
+        return loaded
+
+    def __iter__(self) -> Iterator[bytes]:
+        return self.stream(None)
+
+    def iter(self, indices: Iterable[SupportsIndex]) -> Iterator[bytes]:
+        """Iterate over the records at `indices`, in that order, reading ahead.
+
+        `indices` may be endless: some thousand of them at most are taken ahead of the
+        record that is handed out.
+
+        Raises:
+            IndexError: An index is out of range; raised behind the records before it.
+            CorruptFileError: A record is damaged; raised behind the records before it.
+        """
+        return self.stream(iter(indices))
+
+    def read(self, indices: Indices) -> Batch:
+        """Read the records at `indices` into one block of memory, without `bytes` objects.
+
+        Example:
+            >>> batch = r.read([2, 0])  # doctest: +SKIP
+            >>> batch[0]  # a view on the bytes of record 2  # doctest: +SKIP
+        """
+        buffer, offsets = self.read_buffer(indices)
+        return Batch(np.frombuffer(buffer, np.uint8), np.frombuffer(offsets, np.int64))
+
+    def lengths(self, indices: Indices | None = None) -> npt.NDArray[np.int64]:
+        """Return the length of each record, or of those at `indices`, from the index alone."""
+        rows = range(len(self)) if indices is None else indices
+        return np.frombuffer(self.sizes(rows), np.int64)
+
+    def stats(self) -> Stats:
+        """Return figures about the file."""
+        return Stats(*self.figures())
+
+    def verify(self, progress: Progress = None) -> Verification:
+        """Read the whole file and check every checksum in it.
+
+        Args:
+            progress: Called with the records done and their total after each index page;
+                True writes a line to standard error.
+
+        Returns:
+            Which records are bad, by number and offset. Damage is returned, not raised.
+        """
+        call = _print_progress if progress is True else progress
+        rows, damaged = self.check(call)
+        return Verification(rows, [Damage(*damage) for damage in damaged])
+
+    def refresh(self) -> int:
+        """Look for records committed since the file was opened; return how many there are.
+
+        Only a file opened with `partial=True` can grow.
+        """
+        before = len(self)
+        self.reopen()
+        return len(self) - before
+
+    def _slice(self, index: slice) -> "View":
+        return View(self, range(len(self))[index])
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _reopen, (self._path, self._partial, self.file_id())
+
+    def __repr__(self) -> str:
+        if self.closed:
+            return f"<ingot.Reader {self._path!r}, closed>"
+        return f"<ingot.Reader {self._path!r}, {len(self)} records>"
+
+
+class View(Sequence[bytes]):
+    """A slice of a reader. Reads nothing until it is asked for a record.
+
+    Attributes:
+        reader: The reader it is a part of.
+        rows: The record numbers it stands for.
+    """
+
+    __slots__ = ("reader", "rows")
+    __module__ = "ingot"
+
+    def __init__(self, reader: Reader, rows: range) -> None:
+        self.reader = reader
+        self.rows = rows
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    @overload
+    def __getitem__(self, index: SupportsIndex) -> bytes: ...  # type: ignore[overload-overlap]
+    @overload
+    def __getitem__(self, index: slice) -> "View": ...
+    @overload
+    def __getitem__(self, index: Indices) -> list[bytes]: ...
+    def __getitem__(self, index: SupportsIndex | slice | Indices) -> "bytes | View | list[bytes]":
+        if isinstance(index, slice):
+            return View(self.reader, self.rows[index])
+        if isinstance(index, np.ndarray):
+            if index.dtype == np.bool_:
+                message = "a boolean mask is not an index array; pass numpy.flatnonzero(mask)"
+                raise TypeError(message)
+            index = index.tolist()
+        if isinstance(index, SupportsIndex):
+            return self.reader[self._row(index)]
+        if isinstance(index, Sequence) and not isinstance(index, str | bytes | bytearray):
+            return self.reader[[self._row(k) for k in index]]
+        message = (
+            "indices are integers, slices, or sequences or arrays of integers, "
+            f"not {type(index).__name__}"
+        )
+        raise TypeError(message)
+
+    def _row(self, index: SupportsIndex) -> int:
+        try:
+            return self.rows[index]
+        except IndexError:
+            message = f"{self.reader.path}: index {index} is out of range for a view of {len(self)}"
+            raise IndexError(message) from None
+
+    def __iter__(self) -> Iterator[bytes]:
+        return self.reader.iter(self.rows)
+
+    def __repr__(self) -> str:
+        return f"<ingot.View of {len(self)} records of {self.reader.path!r}>"
+
+
+def open(path: StrPath, *, partial: bool = False) -> Reader:  # noqa: A001
+    """Open a record file for reading.
+
+    Costs two or three small reads, whatever the size of the file.
+
+    Args:
+        path: The file.
+        partial: Read the committed records of a file that is not finished, also while
+            its writer goes on; `Reader.refresh` sees more.
+
+    Raises:
+        FileNotFoundError: There is no such file.
+        UnfinishedFileError: The file does not end in a closing trailer.
+        FormatError: It is not an Ingot file, or is damaged.
+    """
+    return Reader(path, partial=partial)
+
+
+def _reopen(path: str, partial: bool, file_id: bytes) -> Reader:  # noqa: FBT001
+    reader = Reader(path, partial=partial)
+    if reader.file_id() != file_id:
+        message = f"{path}: the file was replaced since the reader was pickled"
+        raise FormatError(message, path)
+    return reader
+
+
+def _print_progress(done: int, total: int) -> None:
+    end = "\n" if done == total else ""
+    sys.stderr.write(f"\rverified {done} of {total} records{end}")
+    sys.stderr.flush()

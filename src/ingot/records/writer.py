@@ -1,0 +1,116 @@
+"""A record file, open for writing."""
+
+import json
+import os
+import warnings
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Literal, Self
+
+from ingot import _core
+
+
+class Writer(_core.Writer):
+    """A record file, open for writing.
+
+    The file is written in one pass and in bounded memory. What `flush` has committed
+    survives a crash at any later point; `close` makes the file whole, and only then
+    does a plain `ingot.open` take it. After an error every later call raises the same
+    error: what was committed before stays.
+
+    Args:
+        path: The file to write. It must not exist, unless `append` or `overwrite` is given.
+        compression: "zstd" or "lz4" compresses each record by itself, None stores them as
+            they are, "auto" takes zstd if the first records shrink by it. With zstd a
+            dictionary trained on the first records is stored in the file where it pays.
+        level: Level of zstd, 1 (fast) to 22 (small).
+        metadata: A JSON-able dict that is stored in the file.
+        append: Go on at the end of an existing file, closed or not.
+        overwrite: Take the place of an existing file when this one is closed.
+        sync: Whether `flush` and `close` wait until the device has the bytes. Without it
+            they survive a crash of the process, but not of the machine.
+
+    Raises:
+        FileExistsError: The file exists and neither `append` nor `overwrite` is given.
+        StorageError: Another writer has the file open, or the system refuses.
+
+    Example:
+        >>> with ingot.Writer("x.ingot") as w:  # doctest: +SKIP
+        ...     w.append(b"a record")
+    """
+
+    __module__ = "ingot"
+    _path: str
+
+    def __new__(
+        cls,
+        path: str | os.PathLike[str],
+        *,
+        compression: Literal["auto", "zstd", "lz4"] | None = "auto",
+        level: int = 3,
+        metadata: dict[str, Any] | None = None,
+        append: bool = False,
+        overwrite: bool = False,
+        sync: bool = True,
+    ) -> Self:
+        """Open the file; see the class."""
+        if append and (overwrite or metadata is not None):
+            other = "overwrite" if overwrite else "metadata"
+            message = f"append=True goes on with the file as it is; {other} has no meaning with it"
+            raise ValueError(message)
+        absolute = Path(path).absolute()
+        mode = "create"
+        if append and absolute.exists():
+            mode = "append"
+        elif overwrite:
+            mode = "replace"
+        text = json.dumps({} if metadata is None else metadata, allow_nan=False)
+        if not text.startswith("{"):
+            message = f"metadata is a dict, not {type(metadata).__name__}"
+            raise TypeError(message)
+        try:
+            writer = super().__new__(cls, str(absolute), mode, text, compression, level, sync)
+        except FileExistsError as error:
+            error.add_note(
+                "pass append=True to go on at its end, or overwrite=True to replace it once "
+                "the new file is closed"
+            )
+            raise
+        writer._path = str(absolute)
+        return writer
+
+    @property
+    def path(self) -> str:
+        """The absolute path of the file."""
+        return self._path
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if error is None:
+            self.close()
+            return
+        committed = self.abandon()
+        error.add_note(
+            f"{self._path}: left unfinished with {committed} committed records; "
+            "ingot.open(path, partial=True) reads them, Writer(path, append=True) goes on "
+            "behind them, ingot.recover(path) makes the file whole"
+        )
+
+    def __del__(self) -> None:
+        if not self.closed:
+            warnings.warn(
+                f"{self._path}: the writer was never closed; records since the last flush are lost",
+                ResourceWarning,
+                stacklevel=2,
+            )
+
+    def __repr__(self) -> str:
+        state = "closed" if self.closed else f"{len(self)} records"
+        return f"<ingot.Writer {self._path!r}, {state}>"
