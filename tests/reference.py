@@ -8,7 +8,7 @@ import json
 import struct
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import accumulate, pairwise
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import lz4.block
 import zstandard
@@ -29,18 +29,22 @@ KIND_MARK, KIND_PAGE, KIND_DICTIONARY, KIND_DIRECTORY = range(4)
 CODEC_NONE, CODEC_ZSTD, CODEC_LZ4 = range(3)
 WIDE, RAW_LENGTHS = 1, 2
 
-Row = dict[str, bytes | list[bytes]]
+Row = dict[str, Any]  # a sequence is a list of bytes; all else is bytes
 
 
-class NotIngotError(ValueError):
+class FormatError(ValueError):
+    """The file is refused."""
+
+
+class NotIngotError(FormatError):
     """The signature is another."""
 
 
-class UnsupportedError(ValueError):
+class UnsupportedError(FormatError):
     """The major version is not known."""
 
 
-class CorruptError(ValueError):
+class CorruptError(FormatError):
     """A checksum or a rule is broken."""
 
 
@@ -182,7 +186,7 @@ class File:
         """Rule 12."""
         require(self.header_length <= at <= len(self.content) - TRAILER.size, "trailer: place")
         trailer = Trailer(*TRAILER.unpack_from(self.content, at))
-        begin = max(self.header_length, trailer.previous + TRAILER.size)
+        begin = trailer.previous + TRAILER.size if trailer.previous else self.header_length
         require(trailer.magic == TRAILER_MAGIC, "trailer: magic")
         require(trailer.file_id == self.file_id, "trailer: file id")
         require(trailer.offset == at, "trailer: offset")
@@ -227,38 +231,30 @@ class File:
         return entries[:pages], entries[pages:]
 
     def _check_what_is_listed(self) -> None:
-        """Check that the directory lists what the trailers commit, with the same counts.
-
-        A page without trailer is one that recovery has kept: a directory follows it.
-        """
-        pages = {entry[:3]: entry for entry in self.page_entries}
-        dictionaries = []
+        """Check that the directory lists what the trailers commit, with the same counts."""
+        for kind, entries in (
+            (KIND_PAGE, self.page_entries),
+            (KIND_DICTIONARY, self.dictionary_entries),
+        ):
+            committed = [trailer for trailer in self.trailers if trailer.kind == kind]
+            places = [(t.block_offset, t.block_length, t.block_checksum) for t in committed]
+            require(places == [entry[:3] for entry in entries], "directory: not as committed")
         rows = cells = 0
+        pages = iter(self.page_entries)
         for trailer in self.trailers:
-            place = (trailer.block_offset, trailer.block_length, trailer.block_checksum)
             if trailer.kind == KIND_PAGE:
-                require(place in pages, "page: not listed")
-                rows, cells = rows + pages[place].rows, cells + pages[place].cells
-            elif trailer.kind == KIND_DIRECTORY:
-                rows, cells = max(rows, trailer.rows), max(cells, trailer.cells)
-            elif trailer.kind == KIND_DICTIONARY:
-                dictionaries.append(place)
-            require((rows, cells) == (trailer.rows, trailer.cells), "trailer: rows or cells")
-        listed = [entry[:3] for entry in self.dictionary_entries]
-        require(dictionaries == listed, "dictionaries: not listed")
+                entry = next(pages)
+                rows, cells = rows + entry.rows, cells + entry.cells
+            require((trailer.rows, trailer.cells) == (rows, cells), "trailer: rows or cells")
 
     def _check_that_there_are_no_gaps(self) -> None:
-        """Check that every byte belongs to one thing that has a checksum."""
-        spans = {(0, self.header_length)}
+        """Check that each segment begins where the one before it ends."""
+        end = self.header_length
+        bases = (page.base for page in self.pages)
         for trailer in self.trailers:
-            spans.add((trailer.block_offset, trailer.offset))
-            spans.add((trailer.offset, trailer.offset + TRAILER.size))
-        for entry, page in zip(self.page_entries, self.pages, strict=True):
-            spans.add((entry.offset, entry.offset + entry.length))
-            spans.add((page.base, entry.offset))
-        used = sorted((begin, end) for begin, end in spans if begin != end)
-        for (_, end), (begin, _) in pairwise([*used, (len(self.content), 0)]):
-            require(end == begin, f"bytes of nothing, or of two things, before {begin}")
+            begin = next(bases) if trailer.kind == KIND_PAGE else trailer.block_offset
+            require(begin == end, "segment: bytes that belong to nothing, or to two things")
+            end = trailer.offset + TRAILER.size
 
     def _read_dictionary(self, entry: Entry) -> bytes:
         block = self._read_block(entry, b"IDIC")
@@ -325,13 +321,14 @@ class File:
         require(index < len(page.cells), "page: fewer cells than its sequences count")
         begin, end, checksum, raw_length = page.cells[index]
         stored = self.content[begin:end]
-        number = page.first_cell + index
-        require(cell_checksum(self.file_id, number, stored) == checksum, "cell: checksum")
-        codec, zero, dictionary = page.encodings[field]
+        expected = cell_checksum(self.file_id, page.first_cell + index, stored)
+        require(expected == checksum, "cell: checksum")
+        codec, zero, number = page.encodings[field]
+        dictionary = self._dictionary(number, begin)
         require(codec <= CODEC_LZ4 and zero == 0, "cell: codec")
         if raw_length == len(stored):
             return stored
-        raw = decompress(codec, stored, raw_length, self._dictionary(dictionary, begin))
+        raw = decompress(codec, stored, raw_length, dictionary)
         require(len(raw) == raw_length, "cell: raw length")
         return raw
 
@@ -363,7 +360,7 @@ def read_schema(text: bytes) -> tuple[list[Field], dict[str, object]]:
     return [Field(**member) for member in members], metadata
 
 
-def check_field(field: object) -> None:
+def check_field(field: Any) -> None:
     """Rule 2."""
     require(isinstance(field, dict), "field: no object")
     require(isinstance(field.get("name"), str), "field: name")

@@ -222,17 +222,17 @@ def test_every_truncation_of_a_file_is_noticed(path, compression):
         with pytest.raises(ingot.UnfinishedFileError) as caught:
             ingot.open(path)
         rows = caught.value.rows
-        assert f"{rows} rows are committed" in str(caught.value)
+        committed = f"{rows} rows are committed" if rows else "nothing is committed"
+        assert committed in str(caught.value)
         seen.add(rows)
         reader, error = attempt(lambda: ingot.open(path, partial=True), ingot.UnfinishedFileError)
-        recovery, failure = attempt(lambda: ingot.recover(path, sync=False), ingot.CorruptFileError)
+        recovery = ingot.recover(path, sync=False)
         if error is not None:
-            assert error.rows == 0
+            assert (error.rows, recovery.rows) == (0, 0)
             assert "inside its header" in str(error)
-            assert "inside its header" in str(failure)
-            continue
-        with reader:
-            assert list(reader) == records[:rows]
+        else:
+            with reader:
+                assert list(reader) == records[:rows]
         assert recovery.rows >= rows
         with ingot.open(path) as reader:
             assert list(reader) == records[: recovery.rows]
@@ -311,7 +311,10 @@ def test_recover_of_a_whole_file_does_nothing(make):
 
 
 def test_recover_of_a_file_without_commits_gives_an_empty_one(path):
-    leave_unfinished(path, commits=[], lost=[b"never committed"])
+    with ingot.Writer(path):
+        pass
+    content = path.read_bytes()
+    path.write_bytes(content[: content.index(b"IDIR")])
     assert ingot.recover(path).rows == 0
     with ingot.open(path) as reader:
         assert list(reader) == []
@@ -367,10 +370,7 @@ def test_recover_of_a_missing_file_is_the_builtin_error(path):
         "batch",
         "iterate",
         "threads",
-        pytest.param(
-            "verify",
-            marks=pytest.mark.xfail(reason="raises for the lost trailer, and drops its findings"),
-        ),
+        "verify",
     ],
 )
 def test_a_file_cut_short_under_a_reader_raises_and_never_kills(path, run_fault, way, how):

@@ -1,8 +1,8 @@
 import errno
 import json
 import os
+import re
 import shutil
-import subprocess
 
 import pytest
 
@@ -20,9 +20,8 @@ def numbered(make):
 def inject(strace, path, fault, log=os.devnull):
     """Return the command that runs a program with a fault in its system calls on `path`."""
     call = fault.split(":")[0]
-    return [strace, "-f", "-qq", "-o", str(log), "-P", str(path)] + [
-        *("-e", f"trace={call}", "-e", f"inject={fault}")
-    ]
+    tracer = [strace, "-f", "-qq", "-o", str(log), "-P", str(path)]
+    return [*tracer, "-e", f"trace={call}", "-e", f"inject={fault}"]
 
 
 def test_a_file_that_may_not_grow_keeps_its_commits(path, run_fault):
@@ -44,25 +43,6 @@ def test_a_full_disk_keeps_its_commits(tmp_path, run_fault):
     assert outcome.returncode == 0, outcome.stderr
 
 
-def test_a_device_that_is_full_at_once_is_reported(tmp_path):
-    if os.geteuid() != 0 or shutil.which("unshare") is None:
-        pytest.skip("mounting a small file system needs root and unshare")
-    disk = tmp_path / "disk"
-    disk.mkdir()
-    code = "import ingot, sys\ntry:\n    ingot.Writer(sys.argv[1])\n"
-    code += "except ingot.StorageError as error:\n    sys.exit(error.errno)"
-    script = 'mount -t tmpfs -o size=4k tmpfs "$0" || exit 77\n'
-    script += 'head -c 4096 /dev/zero > "$0/ballast"\nexec python3 -c "$1" "$0/x.ingot"'
-    outcome = subprocess.run(
-        ["unshare", "--mount", "sh", "-c", script, str(disk), code],  # noqa: S607
-        check=False,
-        env={**os.environ, "PATH": f"{os.path.dirname(os.sys.executable)}:{os.environ['PATH']}"},
-    )
-    if outcome.returncode == 77:
-        pytest.skip("this system does not let root mount")
-    assert outcome.returncode == errno.ENOSPC
-
-
 def test_a_failed_sync_is_not_tried_again(path, run_fault, strace):
     log = path.with_suffix(".log")
     under = inject(strace, path, "fdatasync:error=EIO:when=1+", log)
@@ -77,17 +57,23 @@ def test_a_failed_write_is_reported_and_commits_stay(path, run_fault, strace):
     assert outcome.returncode == 1
     assert "ingot.errors.StorageError" in outcome.stderr
     assert "write failed: Input/output error" in outcome.stderr
-    assert "left unfinished with 4 committed records" in outcome.stderr
+    told = int(outcome.stdout.split()[-1])
+    noted = int(re.search(r"left unfinished with (\d+) committed records", outcome.stderr)[1])
     with ingot.open(path, partial=True) as reader:
-        assert len(reader) >= 4
+        assert 4 <= told <= noted <= len(reader)
+        assert reader.verify().ok
 
 
 def test_interrupted_writes_and_reads_go_on(path, run_fault, strace):
-    under = inject(strace, path, "pwrite64,pread64:error=EINTR:when=1+2")
-    outcome = run_fault("append_some.py", path, under=under, env={"INGOT_IO": "pread"})
-    assert outcome.returncode == 0, outcome.stderr
+    log = path.with_suffix(".log")
+    under = inject(strace, path, "pwrite64,pread64:error=EINTR:when=1+2", log)
+    for _ in range(2):
+        outcome = run_fault("append_some.py", path, under=under, env={"INGOT_IO": "pread"})
+        assert outcome.returncode == 0, outcome.stderr
+    assert len(re.findall(r"pwrite64.* EINTR .*\(INJECTED\)", log.read_text())) > 3
+    assert re.search(r"pread64.* EINTR .*\(INJECTED\)", log.read_text())
     with ingot.open(path) as reader:
-        assert len(reader) == 12
+        assert len(reader) == 24
         assert reader.verify().ok
 
 
@@ -126,11 +112,13 @@ def test_a_file_that_cannot_be_read_at_all_is_no_damaged_file(make, run_fault, s
 @pytest.mark.parametrize("refusal", ["EPERM", "ENOSYS", "ENOMEM"])
 def test_without_io_uring_the_bytes_are_the_same(make, run_fault, strace, refusal):
     path = make([b"%d." % k * (k % 999) for k in range(3000)], compression=None)
-    under = [strace, "-f", "-qq", "-o", os.devnull, "-e", "trace=io_uring_setup"]
+    log = path.with_suffix(".log")
+    under = [strace, "-f", "-qq", "-o", str(log), "-e", "trace=io_uring_setup"]
     under += ["-e", f"inject=io_uring_setup:error={refusal}"]
     refused = run_fault("digest.py", path, under=under, env={"INGOT_IO": "uring"})
     allowed = run_fault("digest.py", path, env={"INGOT_IO": "mmap"})
     assert refused.returncode == 0, refused.stderr
+    assert refusal in log.read_text()
     assert refused.stdout == allowed.stdout
     assert len(refused.stdout) == 64
 
@@ -158,7 +146,6 @@ def test_a_hostile_length_is_an_error_and_no_abort(path, run_fault, kind):
     assert outcome.stdout.split("\n")[:-1] == [f"{call}: MemoryError" for call in calls]
 
 
-@pytest.mark.xfail(reason="verify allocates without asking whether there is room")
 @pytest.mark.parametrize("kind", ["huge", "bomb"])
 def test_a_hostile_length_does_not_abort_a_verification(path, run_fault, kind):
     outcome = run_fault("hostile.py", path, kind, "verify")
@@ -168,9 +155,7 @@ def test_a_hostile_length_does_not_abort_a_verification(path, run_fault, kind):
 
 @pytest.mark.parametrize("way", WAYS)
 def test_forks_of_a_used_reader_read_the_same(path, run_fault, way):
-    outcome = run_fault(
-        "fork_cycles.py", path, 200 if way == "uring" else 50, env={"INGOT_IO": way}
-    )
+    outcome = run_fault("fork_cycles.py", path, 200, env={"INGOT_IO": way})
     assert outcome.returncode == 0, outcome.stderr
     assert outcome.stdout == "0 failed"
 

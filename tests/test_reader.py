@@ -163,7 +163,6 @@ WRONG = [
     np.array(["1"]),
     np.zeros(100, bool),
     np.array([True]),
-    np.zeros((2, 2), np.int16),
     np.float64(1),
 ]
 
@@ -513,7 +512,7 @@ def test_a_path_of_the_wrong_type_is_refused(path):
 
 def test_a_file_of_no_bytes_holds_no_committed_rows(path):
     path.touch()
-    with pytest.raises(ingot.UnfinishedFileError, match="0 rows are committed") as caught:
+    with pytest.raises(ingot.UnfinishedFileError, match="nothing is committed") as caught:
         ingot.open(path)
     assert (caught.value.path, caught.value.rows) == (str(path), 0)
 

@@ -248,6 +248,17 @@ def test_an_exception_while_overwriting_leaves_the_old_file_alone(make):
     assert read_all(path) == [b"old"]
 
 
+def test_a_failed_overwrite_leaves_nothing_behind_and_may_be_tried_again(make):
+    path = make([b"old"])
+    with pytest.raises(LookupError) as caught:
+        fail_after_flush(ingot.Writer(path, overwrite=True))
+    assert list(path.parent.iterdir()) == [path]
+    assert "left unfinished" not in "".join(caught.value.__notes__)
+    with ingot.Writer(path, overwrite=True) as writer:
+        writer.append(b"new")
+    assert read_all(path) == [b"new"]
+
+
 def test_append_goes_on_behind_a_closed_file(make):
     path = make([b"0", b"1"], metadata={"kept": 1})
     for k in range(2, 6):
@@ -332,6 +343,16 @@ def test_metadata_that_is_no_json_object_is_refused_before_a_file_is_made(path, 
     with pytest.raises(error):
         ingot.Writer(path, metadata=metadata)
     assert not path.exists()
+
+
+def test_metadata_that_a_header_cannot_hold_leaves_no_file(path):
+    deep = {}
+    for _ in range(200):
+        deep = {"a": deep}
+    for metadata in [deep, {"long": "x" * (17 << 20)}]:
+        with pytest.raises(ValueError, match="metadata"):
+            ingot.Writer(path, metadata=metadata)
+        assert not path.exists()
 
 
 @pytest.mark.parametrize(
@@ -522,3 +543,48 @@ def test_repr_names_the_file_and_its_state(path):
     assert writer.path == str(path)
     writer.close()
     assert repr(writer) == f"<ingot.Writer {str(path)!r}, closed>"
+
+
+def test_an_exception_before_the_first_commit_leaves_no_file(path):
+    def write():
+        with ingot.Writer(path) as writer:
+            writer.append(b"lost")
+            raise LookupError
+
+    with pytest.raises(LookupError) as caught:
+        write()
+    assert caught.value.__notes__ == [f"{path}: nothing was committed; the file was removed"]
+    assert not path.exists()
+
+
+@pytest.mark.parametrize("length", [0, 7, 39, 50])
+def test_a_file_that_ends_inside_its_header_is_begun_anew(path, length):
+    with ingot.Writer(path):
+        pass
+    path.write_bytes(path.read_bytes()[:length])
+    with ingot.Writer(path, append=True) as writer:
+        writer.append(b"first")
+    assert list(ingot.open(path)) == [b"first"]
+
+
+def test_a_damaged_header_length_is_not_taken_for_an_empty_file(path):
+    with ingot.Writer(path, compression=None) as writer:
+        writer.append(b"kept")
+        writer.flush()
+        content = bytearray(path.read_bytes())
+    content[34] |= 0x40  # the JSON would end far behind the file
+    path.write_bytes(content)
+    with pytest.raises(ingot.CorruptFileError, match="length is damaged"):
+        ingot.recover(path)
+    assert path.read_bytes() == content
+
+
+def test_two_overwriting_writers_do_not_meet(make):
+    path = make([b"old"])
+    with ingot.Writer(path, overwrite=True) as writer:
+        with pytest.raises(ingot.StorageError, match="another writer"):
+            ingot.Writer(path, overwrite=True)
+        with pytest.raises(ingot.StorageError, match="another writer"):
+            ingot.Writer(path, append=True)
+        writer.append(b"new")
+    assert list(ingot.open(path)) == [b"new"]

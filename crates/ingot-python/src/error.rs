@@ -43,6 +43,11 @@ pub fn raised(error: Error) -> PyErr {
     }
 }
 
+const ENOENT: i32 = 2;
+const EACCES: i32 = 13;
+const EEXIST: i32 = 17;
+const EISDIR: i32 = 21;
+
 /// `EAGAIN`: what a lock that is held by another answers.
 const LOCKED: i32 = 11;
 
@@ -55,12 +60,14 @@ fn storage(
     source: &io::Error,
 ) -> PyErr {
     let errno = source.raw_os_error();
-    let builtin = (errno, source.to_string(), path.clone());
+    let text = source.to_string();
+    let text = text.split(" (os error").next().unwrap_or_default().to_owned();
+    let builtin = |code: i32| (errno.unwrap_or(code), text, path.clone());
     match source.kind() {
-        io::ErrorKind::NotFound => PyFileNotFoundError::new_err(builtin),
-        io::ErrorKind::AlreadyExists => PyFileExistsError::new_err(builtin),
-        io::ErrorKind::PermissionDenied => PyPermissionError::new_err(builtin),
-        io::ErrorKind::IsADirectory => PyIsADirectoryError::new_err(builtin),
+        io::ErrorKind::NotFound => PyFileNotFoundError::new_err(builtin(ENOENT)),
+        io::ErrorKind::AlreadyExists => PyFileExistsError::new_err(builtin(EEXIST)),
+        io::ErrorKind::PermissionDenied => PyPermissionError::new_err(builtin(EACCES)),
+        io::ErrorKind::IsADirectory => PyIsADirectoryError::new_err(builtin(EISDIR)),
         io::ErrorKind::InvalidInput if errno.is_none() => PyValueError::new_err(message),
         _ => StorageError::new_err((message, path, record, Some(offset), errno)),
     }

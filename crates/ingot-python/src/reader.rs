@@ -113,6 +113,7 @@ impl PyReader {
     }
 
     /// Reads into one buffer; returns it with the offsets of the records as int64 bytes.
+    #[pyo3(name = "_read_buffer")]
     fn read_buffer<'py>(
         &self,
         py: Python<'py>,
@@ -144,10 +145,14 @@ impl PyReader {
         Ok((PyMemoryView::from(&buffer)?, PyByteArray::new(py, &offsets)))
     }
 
+    /// Iterates over all records, or those at the indices, reading ahead.
+    #[pyo3(name = "_stream")]
     fn stream(&self, indices: Option<&Bound<'_, PyAny>>) -> PyResult<PyStream> {
         PyStream::new(self.reader()?, indices)
     }
 
+    /// Returns the lengths of records as int64 bytes.
+    #[pyo3(name = "_sizes")]
     fn sizes<'py>(
         &self,
         py: Python<'py>,
@@ -161,14 +166,20 @@ impl PyReader {
         Ok(PyByteArray::new(py, &sizes))
     }
 
+    /// Returns the metadata as JSON.
+    #[pyo3(name = "_metadata_json")]
     fn metadata_json(&self) -> PyResult<String> {
         Ok(self.reader()?.header().metadata.clone())
     }
 
+    /// Returns the random id of the file.
+    #[pyo3(name = "_file_id")]
     fn file_id<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
         Ok(PyBytes::new(py, &self.reader()?.header().id))
     }
 
+    /// Returns the fields of `ingot.Stats`.
+    #[pyo3(name = "_figures")]
     fn figures(&self) -> PyResult<(u64, u64, u64, u64, u64, u64, bool)> {
         let stats = self.reader()?.stats();
         Ok((
@@ -182,6 +193,8 @@ impl PyReader {
         ))
     }
 
+    /// Verifies the file; returns the rows checked and the damage found.
+    #[pyo3(name = "_check")]
     fn check(
         &self,
         py: Python<'_>,
@@ -209,6 +222,8 @@ impl PyReader {
         Ok((found.rows, tuples(found.damaged)))
     }
 
+    /// Looks at the file anew.
+    #[pyo3(name = "_reopen")]
     fn reopen(&self, py: Python<'_>) -> PyResult<()> {
         let current = self.reader()?;
         let reader = self.open(py)?;
@@ -222,10 +237,12 @@ impl PyReader {
         Ok(())
     }
 
+    /// Close the file. A second call does nothing.
     fn close(&self) {
         self.reader.write().expect("no panics under this lock").take();
     }
 
+    /// Whether the reader was closed.
     #[getter]
     fn closed(&self) -> bool {
         self.reader.read().expect("no panics under this lock").is_none()

@@ -60,7 +60,17 @@ pub fn rows_of(reader: &Reader, indices: &Bound<'_, PyAny>) -> PyResult<Vec<u64>
     if is_text || is_unordered {
         return Err(no_index(indices));
     }
-    for convert in [typed::<i64>, typed::<i32>, typed::<u64>, typed::<u32>, typed::<u8>] {
+    let converters = [
+        typed::<i64>,
+        typed::<i32>,
+        typed::<i16>,
+        typed::<i8>,
+        typed::<u64>,
+        typed::<u32>,
+        typed::<u16>,
+        typed::<u8>,
+    ];
+    for convert in converters {
         if let Some(rows) = convert(reader, indices) {
             return rows;
         }

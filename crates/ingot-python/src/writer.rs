@@ -44,38 +44,42 @@ impl PyWriter {
     }
 
     fn push(&self, py: Python<'_>, record: &Bound<'_, PyAny>) -> PyResult<u64> {
+        match record.cast::<PyBytes>() {
+            Ok(bytes) => self.push_bytes(py, bytes.as_bytes()),
+            Err(_) => self.push_buffer(py, record),
+        }
+    }
+
+    fn push_bytes(&self, py: Python<'_>, record: &[u8]) -> PyResult<u64> {
         self.with(py, |writer| {
-            let row = match record.cast::<PyBytes>() {
-                Ok(bytes) => writer.push(bytes.as_bytes()).map_err(raised)?,
-                Err(_) => push_buffer(writer, record)?,
-            };
+            let row = writer.push(record).map_err(raised)?;
             if writer.is_full() {
                 py.detach(|| writer.submit()).map_err(raised)?;
             }
             Ok(row)
         })
     }
-}
 
-#[allow(unsafe_code)]
-fn push_buffer(writer: &mut Writer, record: &Bound<'_, PyAny>) -> PyResult<u64> {
-    let Ok(buffer) = PyUntypedBuffer::get(record) else {
-        let found = record.get_type();
-        let hint = if found.name()?.to_cow()? == "str" { "; encode it first" } else { "" };
-        let found = found.name()?;
-        return Err(PyTypeError::new_err(format!("a record is bytes-like, not {found}{hint}")));
-    };
-    if !buffer.is_c_contiguous() {
-        return Err(PyValueError::new_err("a record must be contiguous in memory"));
+    #[allow(unsafe_code)]
+    fn push_buffer(&self, py: Python<'_>, record: &Bound<'_, PyAny>) -> PyResult<u64> {
+        let Ok(buffer) = PyUntypedBuffer::get(record) else {
+            let found = record.get_type().name()?.to_string();
+            let hint = if found == "str" { "; encode it first" } else { "" };
+            return Err(PyTypeError::new_err(format!("a record is bytes-like, not {found}{hint}")));
+        };
+        if !buffer.is_c_contiguous() {
+            return Err(PyValueError::new_err("a record must be contiguous in memory"));
+        }
+        if buffer.len_bytes() == 0 {
+            return self.push_bytes(py, &[]);
+        }
+        // SAFETY: the buffer is contiguous, holds `len_bytes` bytes and is locked by the
+        // view. They are copied; a thread that changes them meanwhile changes the copy.
+        let bytes = unsafe {
+            std::slice::from_raw_parts(buffer.buf_ptr().cast::<u8>(), buffer.len_bytes())
+        };
+        self.push_bytes(py, bytes)
     }
-    if buffer.len_bytes() == 0 {
-        return writer.push(&[]).map_err(raised);
-    }
-    // SAFETY: the buffer is contiguous, holds `len_bytes` bytes and is locked by the
-    // view; the GIL is held while they are copied.
-    let bytes =
-        unsafe { std::slice::from_raw_parts(buffer.buf_ptr().cast::<u8>(), buffer.len_bytes()) };
-    writer.push(bytes).map_err(raised)
 }
 
 #[pymethods]
@@ -99,10 +103,12 @@ impl PyWriter {
         Ok(PyWriter { writer: Mutex::new(writer.map_err(raised)?) })
     }
 
+    /// Add a record, anything bytes-like, and return its index.
     fn append(&self, py: Python<'_>, record: &Bound<'_, PyAny>) -> PyResult<u64> {
         self.push(py, record)
     }
 
+    /// Add every record of an iterable.
     fn extend(&self, py: Python<'_>, records: &Bound<'_, PyAny>) -> PyResult<()> {
         for (k, record) in records.try_iter()?.enumerate() {
             self.push(py, &record?)?;
@@ -113,14 +119,17 @@ impl PyWriter {
         Ok(())
     }
 
+    /// Commit all records so far: whatever happens later, they are in the file.
     fn flush(&self, py: Python<'_>) -> PyResult<()> {
         self.with(py, |writer| py.detach(|| writer.flush())).map_err(raised)
     }
 
+    /// Commit all records and make the file whole. A second call does nothing.
     fn close(&self, py: Python<'_>) -> PyResult<()> {
         self.with(py, |writer| py.detach(|| writer.close())).map_err(raised)
     }
 
+    /// Leave the file unfinished, with the records that are committed; return how many.
     fn abandon(&self, py: Python<'_>) -> u64 {
         self.with(py, |writer| {
             py.detach(|| writer.abandon());
@@ -132,11 +141,13 @@ impl PyWriter {
         self.with(py, |writer| writer.num_rows() as usize)
     }
 
+    /// How many records are committed, those in the file before this writer included.
     #[getter]
     fn num_committed(&self, py: Python<'_>) -> u64 {
         self.with(py, |writer| writer.num_committed())
     }
 
+    /// Whether the writer was closed or abandoned.
     #[getter]
     fn closed(&self, py: Python<'_>) -> bool {
         self.with(py, |writer| writer.is_closed())

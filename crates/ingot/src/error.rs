@@ -42,10 +42,7 @@ pub enum Error {
     },
 
     /// The file does not end in a closing trailer.
-    #[error(
-        "{path}: the file is not finished (offset {offset}: {reason}): {rows} rows are committed; \
-         open it with partial=True to read them, or call ingot.recover to make it whole"
-    )]
+    #[error("{path}: the file is not finished (offset {offset}: {reason}): {}", advice(*.rows))]
     Unfinished {
         /// The file.
         path: String,
@@ -118,6 +115,16 @@ pub enum Error {
 /// The engine's result type.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
+fn advice(rows: u64) -> String {
+    if rows == 0 {
+        return "nothing is committed; call ingot.recover to make it an empty file".to_owned();
+    }
+    format!(
+        "{rows} rows are committed; open it with partial=True to read them, or call \
+         ingot.recover to make it whole"
+    )
+}
+
 fn record_prefix(record: &Option<u64>) -> String {
     record.map_or_else(String::new, |record| format!("record {record}: "))
 }
@@ -135,6 +142,16 @@ impl Error {
                 source: copy_of(source),
             },
             other => Error::Invalid(other.to_string()),
+        }
+    }
+
+    /// Returns where in the file it went wrong, if that is known.
+    pub fn offset(&self) -> Option<u64> {
+        match self {
+            Error::Corrupt { offset, .. }
+            | Error::Unfinished { offset, .. }
+            | Error::Storage { offset, .. } => Some(*offset),
+            _ => None,
         }
     }
 

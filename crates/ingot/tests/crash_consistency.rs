@@ -442,7 +442,9 @@ fn rows_that_the_writer_calls_committed_can_be_read() {
     writer.flush().unwrap();
     assert_eq!(writer.num_committed(), 20_000);
     assert_eq!(kept(&storage), 20_000);
-    (0..9000).for_each(|_| drop(writer.append(b"more").unwrap()));
+    for _ in 0..9000 {
+        writer.append(b"more").unwrap();
+    }
     writer.abandon();
     assert!(writer.num_committed() > 20_000);
     assert_eq!(writer.num_committed(), kept(&storage) as u64);

@@ -79,11 +79,11 @@ class Reader(_core.Reader, Sequence[bytes]):
     @property
     def metadata(self) -> dict[str, Any]:
         """What `Writer(metadata=...)` was given; a fresh copy on each access."""
-        loaded: dict[str, Any] = json.loads(self.metadata_json())
+        loaded: dict[str, Any] = json.loads(self._metadata_json())
         return loaded
 
     def __iter__(self) -> Iterator[bytes]:
-        return self.stream(None)
+        return self._stream(None)
 
     def iter(self, indices: Iterable[SupportsIndex]) -> Iterator[bytes]:
         """Iterate over the records at `indices`, in that order, reading ahead.
@@ -95,7 +95,7 @@ class Reader(_core.Reader, Sequence[bytes]):
             IndexError: An index is out of range; raised behind the records before it.
             CorruptFileError: A record is damaged; raised behind the records before it.
         """
-        return self.stream(iter(indices))
+        return self._stream(iter(indices))
 
     def read(self, indices: Indices) -> Batch:
         """Read the records at `indices` into one block of memory, without `bytes` objects.
@@ -104,17 +104,17 @@ class Reader(_core.Reader, Sequence[bytes]):
             >>> batch = r.read([2, 0])  # doctest: +SKIP
             >>> batch[0]  # a view on the bytes of record 2  # doctest: +SKIP
         """
-        buffer, offsets = self.read_buffer(indices)
+        buffer, offsets = self._read_buffer(indices)
         return Batch(np.frombuffer(buffer, np.uint8), np.frombuffer(offsets, np.int64))
 
     def lengths(self, indices: Indices | None = None) -> npt.NDArray[np.int64]:
         """Return the length of each record, or of those at `indices`, from the index alone."""
         rows = range(len(self)) if indices is None else indices
-        return np.frombuffer(self.sizes(rows), np.int64)
+        return np.frombuffer(self._sizes(rows), np.int64)
 
     def stats(self) -> Stats:
         """Return figures about the file."""
-        return Stats(*self.figures())
+        return Stats(*self._figures())
 
     def verify(self, progress: Progress = None) -> Verification:
         """Read the whole file and check every checksum in it.
@@ -127,7 +127,7 @@ class Reader(_core.Reader, Sequence[bytes]):
             Which records are bad, by number and offset. Damage is returned, not raised.
         """
         call = _print_progress if progress is True else progress
-        rows, damaged = self.check(call)
+        rows, damaged = self._check(call)
         return Verification(rows, [Damage(*damage) for damage in damaged])
 
     def refresh(self) -> int:
@@ -136,7 +136,7 @@ class Reader(_core.Reader, Sequence[bytes]):
         Only a file opened with `partial=True` can grow.
         """
         before = len(self)
-        self.reopen()
+        self._reopen()
         return len(self) - before
 
     def _slice(self, index: slice) -> "View":
@@ -149,7 +149,15 @@ class Reader(_core.Reader, Sequence[bytes]):
         self.close()
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _reopen, (self._path, self._partial, self.file_id())
+        return self._restore, (self._path, self._partial, self._file_id())
+
+    @classmethod
+    def _restore(cls, path: str, partial: bool, file_id: bytes) -> Self:  # noqa: FBT001
+        reader = cls(path, partial=partial)
+        if reader._file_id() != file_id:
+            message = f"{path}: the file was replaced since the reader was pickled"
+            raise FormatError(message, path)
+        return reader
 
     def __repr__(self) -> str:
         if self.closed:
@@ -229,14 +237,6 @@ def open(path: StrPath, *, partial: bool = False) -> Reader:  # noqa: A001
         FormatError: It is not an Ingot file, or is damaged.
     """
     return Reader(path, partial=partial)
-
-
-def _reopen(path: str, partial: bool, file_id: bytes) -> Reader:  # noqa: FBT001
-    reader = Reader(path, partial=partial)
-    if reader.file_id() != file_id:
-        message = f"{path}: the file was replaced since the reader was pickled"
-        raise FormatError(message, path)
-    return reader
 
 
 def _print_progress(done: int, total: int) -> None:

@@ -41,6 +41,7 @@ class Writer(_core.Writer):
 
     __module__ = "ingot"
     _path: str
+    _mode: str
 
     def __new__(
         cls,
@@ -64,7 +65,8 @@ class Writer(_core.Writer):
             mode = "append"
         elif overwrite:
             mode = "replace"
-        text = json.dumps({} if metadata is None else metadata, allow_nan=False)
+        given = {} if metadata is None else metadata
+        text = json.dumps(given, allow_nan=False, separators=(",", ":"))
         if not text.startswith("{"):
             message = f"metadata is a dict, not {type(metadata).__name__}"
             raise TypeError(message)
@@ -77,6 +79,7 @@ class Writer(_core.Writer):
             )
             raise
         writer._path = str(absolute)
+        writer._mode = mode
         return writer
 
     @property
@@ -97,8 +100,15 @@ class Writer(_core.Writer):
             self.close()
             return
         committed = self.abandon()
-        error.add_note(
-            f"{self._path}: left unfinished with {committed} committed records; "
+        error.add_note(f"{self._path}: {self._left(committed)}")
+
+    def _left(self, committed: int) -> str:
+        if self._mode == "replace":
+            return "the new file was not finished; the old one stays"
+        if self._mode == "create" and committed == 0:
+            return "nothing was committed; the file was removed"
+        return (
+            f"left unfinished with {committed} committed records; "
             "ingot.open(path, partial=True) reads them, Writer(path, append=True) goes on "
             "behind them, ingot.recover(path) makes the file whole"
         )

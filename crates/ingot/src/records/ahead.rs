@@ -6,7 +6,7 @@ use std::thread::{self, JoinHandle};
 
 use super::fetch::Cell;
 use super::reader::Reader;
-use crate::error::{Error, Result};
+use crate::error::Result;
 
 /// Windows that are under way at a time.
 const DEPTH: usize = 4;
@@ -84,12 +84,7 @@ impl Ahead {
 fn read(reader: &Reader, cells: &[Cell]) -> Result<Vec<u8>> {
     let bytes: u64 = cells.iter().map(|cell| cell.raw).sum();
     let mut values = Vec::new();
-    values.try_reserve_exact(bytes as usize).map_err(|_| Error::Memory {
-        path: reader.name().to_owned(),
-        record: cells.first().map(|cell| cell.row),
-        bytes,
-    })?;
-    values.resize(bytes as usize, 0);
+    reader.source().make_room(&mut values, bytes)?;
     let mut rest = &mut values[..];
     let mut bufs: Vec<&mut [u8]> = cells
         .iter()

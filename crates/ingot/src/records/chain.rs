@@ -13,6 +13,10 @@ use crate::format::ingot::{
 /// How much of the file is searched at a time.
 const STEP: u64 = 1 << 20;
 
+/// A search for a page ends when the candidates it checked were so many times as long as
+/// what it searches: hostile data could hold one every few bytes.
+pub const CANDIDATES: usize = 4;
+
 /// One link: a commit and the bytes it covers.
 #[derive(Debug, Clone, Copy)]
 pub struct Segment {
@@ -100,7 +104,7 @@ pub fn walk(
         chain.push(start, trailer, crc);
     }
     chain.segments.reverse();
-    chain.list(source, header);
+    chain.list(source, header)?;
     Ok(chain)
 }
 
@@ -160,9 +164,14 @@ fn restore(
     if bytes.is_empty() {
         return Some((made(BlockKind::Mark, offset, 0, rows, cells), 0));
     }
+    let mut checked = 0;
     for at in memmem::rfind_iter(&bytes, &PAGE_MAGIC) {
         if Page::measure(&bytes[at..], &header.schema) != Some(bytes.len() - at) {
             continue;
+        }
+        checked += bytes.len() - at;
+        if checked > CANDIDATES * bytes.len() {
+            return None;
         }
         let (block, at) = (bytes[at..].to_vec(), start + at as u64);
         if let Ok((page, crc)) = Page::decode(block, at, &header.schema, header.seed())
@@ -191,7 +200,7 @@ impl Chain {
     }
 
     /// Adds the pages and dictionaries of the segments to the contents.
-    fn list(&mut self, source: Source<'_>, header: &Header) {
+    fn list(&mut self, source: Source<'_>, header: &Header) -> Result<()> {
         let listed = |directory: &Directory| {
             directory.pages.iter().fold((0, 0), |(rows, cells), page| {
                 (rows + u64::from(page.rows), cells + u64::from(page.cells))
@@ -201,13 +210,15 @@ impl Chain {
         for segment in &self.segments {
             let (trailer, block) = (&segment.trailer, segment.trailer.block);
             let len = u32::try_from(block.len).unwrap_or(0);
+            let (new_rows, new_cells) =
+                added(trailer, rows, cells).map_err(|why| source.corrupt(trailer.offset, why))?;
             if block.kind == BlockKind::Page {
                 self.contents.pages.push(PageEntry {
                     offset: block.offset,
                     len,
                     crc: block.crc,
-                    rows: trailer.rows.saturating_sub(rows) as u32,
-                    cells: trailer.cells.saturating_sub(cells) as u32,
+                    rows: new_rows,
+                    cells: new_cells,
                 });
             } else if block.kind == BlockKind::Dictionary {
                 let read = source.dictionary(block.offset, block.len, header.seed());
@@ -227,5 +238,19 @@ impl Chain {
             }
             (rows, cells) = (trailer.rows, trailer.cells);
         }
+        Ok(())
+    }
+}
+
+/// Returns the rows and cells that a trailer adds to those before it: none unless it
+/// commits a page.
+fn added(trailer: &Trailer, rows: u64, cells: u64) -> Result<(u32, u32), Violation> {
+    let new = |now: u64, before: u64| now.checked_sub(before).and_then(|new| new.try_into().ok());
+    let is_page = trailer.block.kind == BlockKind::Page;
+    match (new(trailer.rows, rows), new(trailer.cells, cells)) {
+        (Some(rows), Some(cells)) if is_page == (rows > 0) && (is_page || cells == 0) => {
+            Ok((rows, cells))
+        }
+        _ => Err(Violation("trailer counts its rows or cells wrong".to_owned())),
     }
 }

@@ -23,17 +23,24 @@ impl Source<'_> {
     /// Reads `len` bytes at `offset`; the caller has checked that the file could hold them.
     pub fn read(&self, offset: u64, len: u64) -> Result<Vec<u8>> {
         let mut bytes = Vec::new();
-        let wanted = usize::try_from(len).unwrap_or(usize::MAX);
-        bytes.try_reserve_exact(wanted).map_err(|_| Error::Memory {
-            path: self.name.to_owned(),
-            record: None,
-            bytes: len,
-        })?;
-        bytes.resize(wanted, 0);
+        self.make_room(&mut bytes, len)?;
         self.storage
             .read_many(&mut [Read { offset, buf: &mut bytes }], &mut |_, _| {})
             .map_err(|error| self.failed(offset, error.source))?;
         Ok(bytes)
+    }
+
+    /// Makes a buffer at least `len` bytes long, or says that there is no memory for it.
+    pub fn make_room(&self, buffer: &mut Vec<u8>, len: u64) -> Result<()> {
+        let wanted = usize::try_from(len).unwrap_or(usize::MAX);
+        let more = wanted.saturating_sub(buffer.len());
+        buffer.try_reserve_exact(more).map_err(|_| Error::Memory {
+            path: self.name.to_owned(),
+            record: None,
+            bytes: len,
+        })?;
+        buffer.resize(buffer.len() + more, 0);
+        Ok(())
     }
 
     /// Returns the error for a read at `offset` that failed. A file that ends too
@@ -126,8 +133,8 @@ fn check_directory(directory: &Directory, trailer: &Trailer) -> Result<(), Viola
     for page in &directory.pages {
         rows = rows.saturating_add(page.rows.into());
         cells = cells.saturating_add(page.cells.into());
-        if page.offset < end {
-            return Err(Violation("directory lists overlapping pages".to_owned()));
+        if page.offset < end || page.rows == 0 {
+            return Err(Violation("directory lists overlapping or empty pages".to_owned()));
         }
         end = page.offset.saturating_add(page.len.into());
     }
@@ -136,6 +143,13 @@ fn check_directory(directory: &Directory, trailer: &Trailer) -> Result<(), Viola
             "directory lists {rows} rows and {cells} cells, the trailer {} and {}",
             trailer.rows, trailer.cells
         )));
+    }
+    let mut end = 0;
+    for dictionary in &directory.dictionaries {
+        if dictionary.offset < end {
+            return Err(Violation("directory lists overlapping dictionaries".to_owned()));
+        }
+        end = dictionary.offset.saturating_add(dictionary.len.into());
     }
     let inside = |offset: u64, len: u32| {
         offset.checked_add(len.into()).is_some_and(|end| end <= trailer.block.offset)

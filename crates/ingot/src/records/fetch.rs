@@ -133,8 +133,8 @@ impl Reader {
         scratch: &mut Vec<u8>,
     ) -> Vec<Failure> {
         let total: u64 = cells.iter().map(|cell| cell.stored).sum();
-        if scratch.len() < total as usize {
-            scratch.resize(total as usize, 0);
+        if let Err(error) = self.source().make_room(scratch, total) {
+            return vec![(first, error.at_record(cells[0].row))];
         }
         let mut rest = &mut scratch[..];
         let mut reads = Vec::with_capacity(cells.len());

@@ -18,6 +18,9 @@ const BUDGET: usize = 256 << 20;
 /// How many pages one batch loads at a time.
 const LOAD: usize = 64;
 
+/// Longer pages, of rows with very many cells, are loaded one by one.
+const LOAD_BYTES: u32 = 1 << 20;
+
 /// Finds the page of a row and keeps the pages in use.
 pub struct Pages {
     entries: Vec<PageEntry>,
@@ -109,8 +112,10 @@ impl Pages {
     /// Loads those of `wanted` that are missing, many at a time. Damaged ones are
     /// left for [`Pages::with`] to complain about.
     pub fn prepare(&self, wanted: &mut Vec<usize>, loader: &Loader<'_>) {
-        wanted
-            .retain(|&page| self.slots[page].read().expect("no panics under this lock").is_none());
+        wanted.retain(|&page| {
+            let slot = self.slots[page].read().expect("no panics under this lock");
+            slot.is_none() && self.entries[page].len <= LOAD_BYTES
+        });
         wanted.sort_unstable();
         wanted.dedup();
         if wanted.len() < 2 {
@@ -148,7 +153,11 @@ impl Pages {
         let bytes = loader.source.read(entry.offset, entry.len.into()).map_err(fail)?;
         self.decode(page, bytes, loader).map_err(|why| {
             let rows = self.first_row(page)..self.ends[page].0;
-            let why = format!("index page of records {} to {}: {why}", rows.start, rows.end - 1);
+            let why = format!(
+                "index page of records {} to {}: {why}",
+                rows.start,
+                rows.end.saturating_sub(1)
+            );
             loader.source.corrupt(entry.offset, Violation(why)).at_record(rows.start)
         })
     }

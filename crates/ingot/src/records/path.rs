@@ -9,7 +9,7 @@ use super::reader::{Mode, Reader};
 use super::recovery::{self, Recovery};
 use super::writer::{Options, Writer};
 use crate::error::{Error, Result};
-use crate::format::ingot::Schema;
+use crate::format::ingot::{Header, Schema};
 use crate::storage::{AppendFile, LocalFile, ReadAt};
 
 /// Opens the file at `path` for reading.
@@ -17,30 +17,68 @@ pub fn open(path: &Path, mode: Mode) -> Result<Reader> {
     Reader::open(reading(path)?, &name(path), mode)
 }
 
-/// Starts a new file at `path`, which must not exist.
+/// Starts a new file at `path`, which must not exist. If it is given up before anything
+/// is committed, it is removed.
 pub fn create(path: &Path, schema: Schema, metadata: &str, options: Options) -> Result<Writer> {
+    let writer = start(path, schema, metadata, options)?;
+    let path = path.to_path_buf();
+    Ok(writer.then(Box::new(
+        move |whole, committed| {
+            if whole || committed > 0 { Ok(()) } else { remove(&path) }
+        },
+    )))
+}
+
+fn start(path: &Path, schema: Schema, metadata: &str, options: Options) -> Result<Writer> {
+    // A header that cannot be is found out before there is a file.
+    Header::new([0; 16], schema.clone(), metadata)
+        .map_err(|why| Error::Invalid(format!("{}: {why}", name(path))))?;
     let file = AppendFile::create(path).map_err(|source| failed(path, "create", source))?;
     Writer::create(Box::new(file), &name(path), schema, metadata, options)
 }
 
-/// Starts a new file that takes the place of the one at `path` when it is closed;
-/// until then the old one stays.
+/// Starts a new file that takes the place of the one at `path` when it is closed; until
+/// then the old one stays, and no other writer gets at it.
 pub fn replace(path: &Path, schema: Schema, metadata: &str, options: Options) -> Result<Writer> {
-    let target = path.to_path_buf();
-    let mut hidden = target.clone().into_os_string();
-    hidden.push(format!(".{}.new", std::process::id()));
-    let hidden = PathBuf::from(hidden);
-    let publish = {
-        let hidden = hidden.clone();
-        move || {
-            fs::rename(&hidden, &target).map_err(|source| failed(&target, "rename", source))?;
-            let parent = target.parent().filter(|parent| !parent.as_os_str().is_empty());
-            let synced = fs::File::open(parent.unwrap_or(Path::new(".")))
-                .and_then(|dir| if options.sync { dir.sync_all() } else { Ok(()) });
-            synced.map_err(|source| failed(&target, "sync of the directory", source))
-        }
+    let old = match AppendFile::open(path) {
+        Err(source) if source.kind() == io::ErrorKind::NotFound => None,
+        opened => Some(opened.map_err(|source| failed(path, "open", source))?),
     };
-    Ok(create(&hidden, schema, metadata, options)?.then(publish))
+    let mut hidden = path.to_path_buf().into_os_string();
+    hidden.push(".new");
+    let hidden = PathBuf::from(hidden);
+    remove_stale(&hidden)?;
+    let writer = start(&hidden, schema, metadata, options)?;
+    let target = path.to_path_buf();
+    Ok(writer.then(Box::new(move |whole, _| {
+        let outcome = if whole { publish(&hidden, &target, options.sync) } else { remove(&hidden) };
+        drop(old);
+        outcome
+    })))
+}
+
+/// Removes what a writer that was killed has left under the name of the new file.
+fn remove_stale(hidden: &Path) -> Result<()> {
+    match AppendFile::open(hidden) {
+        Err(source) if source.kind() == io::ErrorKind::NotFound => Ok(()),
+        Err(source) => Err(failed(hidden, "open", source)),
+        Ok(_) => remove(hidden),
+    }
+}
+
+fn remove(path: &Path) -> Result<()> {
+    fs::remove_file(path).map_err(|source| failed(path, "remove", source))
+}
+
+fn publish(hidden: &Path, target: &Path, sync: bool) -> Result<()> {
+    fs::rename(hidden, target).map_err(|source| failed(target, "rename", source))?;
+    if !sync {
+        return Ok(());
+    }
+    let parent = target.parent().filter(|parent| !parent.as_os_str().is_empty());
+    fs::File::open(parent.unwrap_or(Path::new(".")))
+        .and_then(|directory| directory.sync_all())
+        .map_err(|source| failed(target, "sync of the directory", source))
 }
 
 /// Goes on at the end of the file at `path`, closed or not.

@@ -315,7 +315,10 @@ impl Reader {
         }
         let page = self.pages.find(row);
         let local = (row - self.pages.first_row(page)) as u32;
-        let found = self.pages.with(page, &self.loader(), |loaded| then(loaded, local))?;
+        let found = self
+            .pages
+            .with(page, &self.loader(), |loaded| then(loaded, local))
+            .map_err(|error| error.at_record(row))?;
         found.map_err(|why| self.page_error(page, row, why))
     }
 

@@ -9,14 +9,19 @@ use super::contents::{self, Front, Source};
 use super::reader::Reader;
 use super::segment::{Beginning, Tail};
 use super::verify::Damage;
-use super::writer::{Options, Writer};
+use super::writer::{self, Options, Writer};
 use crate::error::{Error, Result};
 use crate::format::Violation;
 use crate::format::checksum::FileId;
 use crate::format::ingot::{
-    BlockKind, Directory, Header, PAGE_MAGIC, Page, PageEntry, TRAILER_LEN, Trailer,
+    BlockKind, HEADER_LEN, HEADER_MAX, Header, PAGE_MAGIC, Page, PageEntry, Schema, TRAILER_LEN,
+    TRAILER_MAGIC, Trailer,
 };
 use crate::storage::{Append, ReadAt};
+
+/// How far behind the last trailer a page is looked for: four times what its cells take,
+/// but for a row that is longer alone.
+const SALVAGE: u64 = 256 << 20;
 
 /// What was found in a file, and what was done to it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -30,6 +35,12 @@ pub struct Recovery {
     /// Damage that was found on the way; these rows cannot be read. Not a full
     /// verification: rows that a flush had secured are not looked at.
     pub damaged: Vec<Damage>,
+}
+
+impl Recovery {
+    fn of_nothing(cut_bytes: u64) -> Self {
+        Recovery { rows: 0, was_whole: false, cut_bytes, damaged: Vec::new() }
+    }
 }
 
 /// Cuts a file back to its last commit and closes it. Everything that was committed
@@ -70,13 +81,16 @@ fn settle(
 ) -> Result<(Tail, Recovery)> {
     let source = Source { storage: &**storage, name };
     let size = source.size()?;
-    let (header, repaired) = find_header(source, size)?;
     let fail = |source: std::io::Error| Error::Storage {
         path: name.to_owned(),
         record: None,
         offset: 0,
         action: "repair",
         source,
+    };
+    let Some((header, repaired)) = find_header(source, size)? else {
+        target.truncate(0).map_err(fail)?;
+        return Ok((begin(target, name, options)?, Recovery::of_nothing(size)));
     };
     if repaired {
         target.rewrite(0, &header.bytes).map_err(fail)?;
@@ -87,6 +101,10 @@ fn settle(
     let cut_bytes = size - position;
     if cut_bytes > 0 {
         target.truncate(position).map_err(fail)?;
+        if options.sync {
+            // Were the cut lost and what follows not, old bytes would show through.
+            target.sync().map_err(fail)?;
+        }
     }
     let rows = found.beginning.rows + found.salvaged.map_or(0, |page| u64::from(page.rows));
     let mut tail = Tail::new(target, name, header, options, found.beginning);
@@ -96,18 +114,35 @@ fn settle(
     Ok((tail, Recovery { rows, was_whole, cut_bytes, damaged: found.damaged }))
 }
 
-/// Reads the header, or the copy of it that a directory at the end holds.
-fn find_header(source: Source<'_>, size: u64) -> Result<(Header, bool)> {
+/// Starts a record file over, in place of one whose writer died inside the header.
+fn begin(target: Box<dyn Append>, name: &str, options: Options) -> Result<Tail> {
+    let header = Header::new(writer::random_id()?, Schema::records(), "{}")
+        .map_err(|why| Error::Invalid(why.0))?;
+    let mut tail = Tail::new(target, name, header, options, Beginning::default());
+    tail.write_header()?;
+    Ok(tail)
+}
+
+/// Reads the header, or the copy of it that a directory at the end holds, and says
+/// whether it is the copy. `None` for a file that ends inside its header.
+fn find_header(source: Source<'_>, size: u64) -> Result<Option<(Header, bool)>> {
     let why = match contents::read_header(source, size) {
-        Ok(Front::Header(header)) => return Ok((header, false)),
-        Ok(Front::Torn) => source.corrupt(
-            0,
-            Violation("the file ends inside its header: nothing is committed".to_owned()),
-        ),
+        Ok(Front::Header(header)) => return Ok(Some((header, false))),
+        Ok(Front::Torn) if is_header_alone(source, size)? => return Ok(None),
+        Ok(Front::Torn) => source.corrupt(0, Violation("header: its length is damaged".to_owned())),
         Err(error @ Error::Storage { .. }) => return Err(error),
         Err(error) => error,
     };
-    copy_of_header(source, size).map(|header| (header, true)).ok_or(why)
+    copy_of_header(source, size).map(|header| Some((header, true))).ok_or(why)
+}
+
+/// Whether nothing was ever committed: the file could be a part of a header, and holds
+/// no trailer.
+fn is_header_alone(source: Source<'_>, size: u64) -> Result<bool> {
+    if size > (HEADER_LEN + HEADER_MAX) as u64 {
+        return Ok(false);
+    }
+    Ok(memmem::find(&source.read(0, size)?, &TRAILER_MAGIC).is_none())
 }
 
 fn copy_of_header(source: Source<'_>, size: u64) -> Option<Header> {
@@ -132,14 +167,8 @@ struct End {
 fn find_end(storage: &Arc<dyn ReadAt>, name: &str, header: &Header, size: u64) -> Result<End> {
     let source = Source { storage: &**storage, name };
     let Some(last) = chain::last_trailer(source, header, size)? else {
-        let beginning = Beginning {
-            position: header.bytes.len() as u64,
-            previous: (0, 0),
-            rows: 0,
-            cells: 0,
-            durable: 0,
-            contents: Directory::default(),
-        };
+        let position = header.bytes.len() as u64;
+        let beginning = Beginning { position, ..Beginning::default() };
         return salvage(storage, name, header, size, beginning, Vec::new());
     };
     let mut chain = chain::walk(source, header, last, false)?;
@@ -223,10 +252,15 @@ fn salvage(
     let mut end = End { closed: false, beginning, salvaged: None, damaged };
     let start = end.beginning.position;
     let source = Source { storage: &**storage, name };
-    let bytes = source.read(start, size - start)?;
+    let bytes = source.read(start, (size - start).min(SALVAGE))?;
+    let mut checked = 0;
     for at in memmem::find_iter(&bytes, &PAGE_MAGIC) {
         let Some(len) = Page::measure(&bytes[at..], &header.schema) else { continue };
-        let Some(block) = bytes.get(at..at + len) else { continue };
+        let Some(block) = bytes[at..].get(..len) else { continue };
+        checked += len;
+        if checked > chain::CANDIDATES * bytes.len() {
+            break;
+        }
         let offset = start + at as u64;
         let Ok((page, crc)) = Page::decode(block.to_vec(), offset, &header.schema, header.seed())
         else {

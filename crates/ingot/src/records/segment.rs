@@ -67,6 +67,7 @@ struct Encoded {
 }
 
 /// What is in a file already when a writer starts at its end.
+#[derive(Default)]
 pub struct Beginning {
     pub position: u64,
     pub previous: (u64, u32),

@@ -4,7 +4,7 @@ use super::chain;
 use super::fetch::Cell;
 use super::reader::Reader;
 use crate::error::{Error, Result};
-use crate::format::ingot::{BlockKind, FieldKind, Page, TRAILER_LEN};
+use crate::format::ingot::{BlockKind, FieldKind, Page, TRAILER_LEN, Trailer};
 
 /// Values are checked in batches of about this many bytes.
 const BATCH: u64 = 4 << 20;
@@ -29,14 +29,10 @@ impl Damage {
     }
 
     fn of(error: &Error, rows: std::ops::Range<u64>, offset: u64) -> Self {
-        let offset = match error {
-            Error::Corrupt { offset, .. } | Error::Storage { offset, .. } => *offset,
-            _ => offset,
-        };
         Damage {
             record: Some(rows.start),
             records: rows.end - rows.start,
-            offset,
+            offset: error.offset().unwrap_or(offset),
             reason: error.to_string(),
         }
     }
@@ -67,7 +63,11 @@ impl Reader {
             found.rows += u64::from(self.pages().entries()[page].rows);
             progress(found.rows)?;
         }
-        found.damaged.extend(self.verify_chain()?.into_iter().map(Damage::elsewhere));
+        let chain = self.verify_chain().unwrap_or_else(|error| {
+            let end = self.stats().file_bytes;
+            vec![(error.offset().unwrap_or(end), error.to_string())]
+        });
+        found.damaged.extend(chain.into_iter().map(Damage::elsewhere));
         found.damaged.sort_by_key(|damage| damage.offset);
         Ok(found)
     }
@@ -97,7 +97,12 @@ impl Reader {
                 continue;
             }
             let batch = &cells[first..=k];
-            buffer.resize(bytes as usize, 0_u8);
+            if let Err(error) = self.source().make_room(&mut buffer, bytes) {
+                let error = error.at_record(cell.row);
+                damaged.push(Damage::of(&error, cell.row..cell.row + 1, cell.offset));
+                (first, bytes) = (k + 1, 0);
+                continue;
+            }
             let mut rest = &mut buffer[..];
             let mut bufs: Vec<&mut [u8]> = batch
                 .iter()
@@ -135,40 +140,59 @@ impl Reader {
         Ok(cells)
     }
 
-    /// Checks the trailers, and that pages, cells and blocks fill the file without gaps.
+    /// Checks the trailers against the directory, and that cells and blocks fill the file
+    /// without gaps.
     fn verify_chain(&self) -> Result<Vec<(u64, String)>> {
         let end = self.stats().file_bytes;
         let Some(last) = chain::last_trailer(self.source(), self.header(), end)? else {
             return Ok(Vec::new());
         };
-        let chain = chain::walk(self.source(), self.header(), last, true)?;
-        let mut damage = chain.damage;
-        let mut bases = chain.contents.pages.iter().enumerate();
+        let mut chain = chain::walk(self.source(), self.header(), last, true)?;
+        let mut damage = std::mem::take(&mut chain.damage);
+        let listed = self.pages().entries();
+        let mut pages = chain.contents.pages.iter().enumerate();
         for segment in &chain.segments {
-            let block = segment.trailer.block;
-            let base = match block.kind {
-                BlockKind::Page => {
-                    let page = bases.next().map(|(page, _)| page).filter(|&page| {
-                        self.pages()
-                            .entries()
-                            .get(page)
-                            .is_some_and(|kept| kept.offset == block.offset)
-                    });
-                    let base = page.map(|page| {
-                        self.pages().with(page, &self.loader(), Page::base).unwrap_or(segment.start)
-                    });
-                    base.unwrap_or(segment.start)
+            let trailer = &segment.trailer;
+            let mut base = trailer.block.offset;
+            if trailer.block.kind == BlockKind::Page
+                && let Some((page, committed)) = pages.next()
+            {
+                if listed.get(page) != Some(committed) {
+                    let why = "the trailer commits another page than the directory lists";
+                    damage.push((trailer.offset, why.to_owned()));
+                    continue;
                 }
-                _ => block.offset,
-            };
+                // A page that cannot be read was reported with its records.
+                let read = self.pages().read(page, &self.loader());
+                base = read.map_or(segment.start, |page| page.base());
+            }
             if base != segment.start {
                 let gap = format!("bytes up to offset {base} belong to nothing");
                 damage.push((segment.start, gap));
             }
         }
-        if self.is_closed_file() && last.0.offset + TRAILER_LEN as u64 != end {
-            damage.push((last.0.offset, "the closing trailer is not valid any more".to_owned()));
+        if chain.contents.pages.len() != listed.len()
+            || !self.dictionaries().eq(&chain.contents.dictionaries)
+        {
+            let why = "the directory lists other pages or dictionaries than were committed";
+            damage.push((last.0.block.offset, why.to_owned()));
         }
+        damage.extend(self.verify_end(&last.0, end));
         Ok(damage)
+    }
+
+    /// Checks that a whole file still ends as it did, with a true copy of its header.
+    fn verify_end(&self, last: &Trailer, end: u64) -> Option<(u64, String)> {
+        if !self.is_closed_file() {
+            return None;
+        }
+        if last.offset + TRAILER_LEN as u64 != end {
+            return Some((last.offset, "the closing trailer is not valid any more".to_owned()));
+        }
+        match self.source().directory(last, self.seed()) {
+            Ok(directory) if directory.header == self.header().bytes => None,
+            Ok(_) => Some((last.block.offset, "the copy of the header differs".to_owned())),
+            Err(_) => None, // The chain has reported it.
+        }
     }
 }

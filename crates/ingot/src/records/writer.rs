@@ -10,7 +10,7 @@ use super::segment::{Beginning, Tail};
 use super::training::{Compression, SAMPLE};
 use crate::error::{Error, Result};
 use crate::format::checksum::FileId;
-use crate::format::ingot::{Directory, Header, Schema};
+use crate::format::ingot::{Header, Schema};
 use crate::process;
 use crate::storage::Append;
 
@@ -48,9 +48,13 @@ pub struct Writer {
     generation: u64,
     state: Arc<State>,
     drain: Option<Drain>,
-    /// What to do once the file is whole.
-    finish: Option<Box<dyn FnOnce() -> Result<()> + Send>>,
+    /// What to do when the file is whole or was given up.
+    finish: Option<Finish>,
 }
+
+/// Called once, when the file is whole or was given up.
+/// Gets whether it is whole, and the rows that are committed.
+pub(super) type Finish = Box<dyn FnOnce(bool, u64) -> Result<()> + Send>;
 
 /// What the writer's thread tells.
 #[derive(Default)]
@@ -90,10 +94,7 @@ impl Writer {
         metadata: &str,
         options: Options,
     ) -> Result<Self> {
-        let mut id = FileId::default();
-        getrandom::fill(&mut id)
-            .map_err(|error| Error::Invalid(format!("no randomness for the file's id: {error}")))?;
-        Self::create_with_id(storage, name, schema, metadata, options, id)
+        Self::create_with_id(storage, name, schema, metadata, options, random_id()?)
     }
 
     /// As [`Writer::create`] with a chosen id, so that the same rows give the same bytes.
@@ -107,15 +108,7 @@ impl Writer {
     ) -> Result<Self> {
         let header = Header::new(id, schema, metadata)
             .map_err(|why| Error::Invalid(format!("{name}: {why}")))?;
-        let at = Beginning {
-            position: 0,
-            previous: (0, 0),
-            rows: 0,
-            cells: 0,
-            durable: 0,
-            contents: Directory::default(),
-        };
-        let mut tail = Tail::new(storage, name, header.clone(), options, at);
+        let mut tail = Tail::new(storage, name, header.clone(), options, Beginning::default());
         tail.write_header()?;
         Ok(Self::start(tail, name, header.schema, options))
     }
@@ -146,9 +139,9 @@ impl Writer {
         }
     }
 
-    /// Has `finish` called when the file was closed without an error.
-    pub(super) fn then(mut self, finish: impl FnOnce() -> Result<()> + Send + 'static) -> Self {
-        self.finish = Some(Box::new(finish));
+    /// Has `finish` called when the file is whole or was given up.
+    pub(super) fn then(mut self, finish: Finish) -> Self {
+        self.finish = Some(finish);
         self
     }
 
@@ -237,21 +230,29 @@ impl Writer {
     /// Commits all rows and makes the file whole. A second call does nothing, but fails
     /// if the first one did.
     pub fn close(&mut self) -> Result<()> {
-        self.check_process()?;
         if self.drain.is_none() {
             return self.failure();
         }
+        self.check_process()?;
         let sent = self.order(Order::Close);
         self.stop();
-        sent?;
-        self.failure()?;
-        self.finish.take().map_or(Ok(()), |finish| finish())
+        let closed = sent.and_then(|()| self.failure());
+        let finished = self
+            .finish
+            .take()
+            .map_or(Ok(()), |finish| finish(closed.is_ok(), self.num_committed()));
+        closed.and(finished)
     }
 
     /// Leaves the file as it is, with the rows that are committed.
     pub fn abandon(&mut self) {
-        if self.check_process().is_ok() {
-            self.stop();
+        if self.check_process().is_err() {
+            return;
+        }
+        self.stop();
+        if let Some(finish) = self.finish.take() {
+            // What is in the way of cleaning up is in the way of nothing else.
+            let _ = finish(false, self.num_committed());
         }
     }
 
@@ -306,12 +307,21 @@ impl Writer {
 impl Drop for Writer {
     fn drop(&mut self) {
         if self.check_process().is_ok() {
-            self.stop();
+            self.abandon();
         } else {
             // The thread at the other end lives in the parent process.
             std::mem::forget(self.drain.take());
+            std::mem::forget(self.finish.take());
         }
     }
+}
+
+/// Returns the id of a new file.
+pub(super) fn random_id() -> Result<FileId> {
+    let mut id = FileId::default();
+    getrandom::fill(&mut id)
+        .map_err(|error| Error::Invalid(format!("no randomness for the id of a file: {error}")))?;
+    Ok(id)
 }
 
 /// Carries out orders until there are no more, or one fails.

@@ -1,6 +1,7 @@
 //! The header: what the file is and what its rows look like.
 
-use serde::{Deserialize, Serialize};
+use serde::de::{MapAccess, SeqAccess, Visitor};
+use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::value::RawValue;
 
 use super::schema::{Field, Schema};
@@ -149,9 +150,61 @@ impl Header {
 
 /// Metadata is a JSON object of bounded depth (the parser's limit of 128).
 fn check_metadata(text: &str) -> Result<(), Violation> {
-    match serde_json::from_str::<serde_json::Value>(text) {
-        Ok(serde_json::Value::Object(_)) => Ok(()),
-        Ok(_) => Err(Violation::new("metadata is not a JSON object")),
-        Err(error) => Err(Violation::new(format!("metadata is not JSON: {error}"))),
+    if !text.trim_start().starts_with('{') {
+        return Err(Violation::new("metadata is not a JSON object"));
+    }
+    serde_json::from_str::<Parsed>(text)
+        .map(drop)
+        .map_err(|error| Violation::new(format!("metadata is not JSON: {error}")))
+}
+
+/// JSON that was parsed and not kept: a tree of values would take many times its length.
+struct Parsed;
+
+impl<'de> Deserialize<'de> for Parsed {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        from.deserialize_any(Parsed)
+    }
+}
+
+impl<'de> Visitor<'de> for Parsed {
+    type Value = Parsed;
+
+    fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("JSON")
+    }
+
+    fn visit_unit<E>(self) -> Result<Parsed, E> {
+        Ok(Parsed)
+    }
+
+    fn visit_bool<E>(self, _: bool) -> Result<Parsed, E> {
+        Ok(Parsed)
+    }
+
+    fn visit_i64<E>(self, _: i64) -> Result<Parsed, E> {
+        Ok(Parsed)
+    }
+
+    fn visit_u64<E>(self, _: u64) -> Result<Parsed, E> {
+        Ok(Parsed)
+    }
+
+    fn visit_f64<E>(self, _: f64) -> Result<Parsed, E> {
+        Ok(Parsed)
+    }
+
+    fn visit_str<E>(self, _: &str) -> Result<Parsed, E> {
+        Ok(Parsed)
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut values: A) -> Result<Parsed, A::Error> {
+        while values.next_element::<Parsed>()?.is_some() {}
+        Ok(Parsed)
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut values: A) -> Result<Parsed, A::Error> {
+        while values.next_entry::<Parsed, Parsed>()?.is_some() {}
+        Ok(Parsed)
     }
 }

@@ -77,6 +77,11 @@ impl Page {
         if flags & !(WIDE | RAW_LENGTHS) != 0 || usize::from(num_fields) != schema.fields().len() {
             return Err(Violation::new("index page does not fit the schema"));
         }
+        for _ in 0..num_fields {
+            fields.bytes(1)?;
+            fields.zeros(1)?;
+            fields.u16()?;
+        }
         let (wide, raw_lengths) = (flags & WIDE != 0, flags & RAW_LENGTHS != 0);
         let word = if wide { 8 } else { 4 };
         let stride = if raw_lengths { 2 * word + 4 } else { word + 4 };

@@ -1,0 +1,117 @@
+import inspect
+import pickle
+import re
+import subprocess
+import sys
+
+import pytest
+
+import ingot
+import ingot.errors
+
+ERRORS = {
+    "IngotError": {"path": "p"},
+    "FormatError": {"path": "p"},
+    "CorruptFileError": {"path": "p", "record": 3, "offset": 40},
+    "UnfinishedFileError": {"path": "p", "rows": 3, "offset": 40},
+    "UnsupportedVersionError": {"path": "p", "found": 9, "supported": 1},
+    "StorageError": {"path": "p", "record": 3, "offset": 40, "errno": 28},
+    "ClosedError": {"path": "p"},
+}
+
+
+def public_members(one):
+    return {name for name in dir(one) if not name.startswith("_")}
+
+
+def test_all_is_sorted_and_lists_what_is_public():
+    assert ingot.__all__ == sorted(ingot.__all__)
+    public = {name for name in public_members(ingot) if not inspect.ismodule(getattr(ingot, name))}
+    assert set(ingot.__all__) == public
+
+
+def test_a_star_import_gives_what_all_lists():
+    names = {}
+    exec("from ingot import *", names)  # noqa: S102
+    assert set(names) - {"__builtins__"} == set(ingot.__all__)
+
+
+def test_public_names_say_where_they_are_imported_from():
+    for name in ingot.__all__:
+        one = getattr(ingot, name)
+        if inspect.isclass(one):
+            assert one.__module__ in {"ingot", "ingot.errors"}, name
+
+
+@pytest.mark.parametrize("name", ingot.__all__)
+def test_everything_public_has_a_docstring(name):
+    one = getattr(ingot, name)
+    assert inspect.getdoc(one)
+    if not inspect.isclass(one) or issubclass(one, Exception):
+        return
+    fields = set(getattr(one, "__dataclass_fields__", ())) | set(getattr(one, "__slots__", ()))
+    for member in public_members(one) - fields:
+        assert inspect.getdoc(getattr(one, member)), f"{name}.{member}"
+    for field in fields:
+        assert f"    {field}: " in one.__doc__, f"{name}.{field}"
+
+
+def test_import_loads_no_package_but_numpy():
+    code = "import sys, ingot\nprint(*{name.partition('.')[0] for name in sys.modules})"
+    outcome = subprocess.run(
+        [sys.executable, "-S", "-c", code],
+        check=True,
+        capture_output=True,
+        text=True,
+        env={"PYTHONPATH": ":".join(filter(None, sys.path))},
+    )
+    loaded = set(outcome.stdout.split())
+    assert {name for name in loaded - sys.stdlib_module_names if name[0] != "_"} == {
+        "ingot",
+        "numpy",
+    }
+    assert not loaded & {"asyncio", "multiprocessing", "unittest", "tkinter", "http"}
+
+
+def test_the_tree_of_exceptions_is_as_drawn():
+    drawn, above = {"IngotError": (Exception,)}, ["IngotError"]
+    for line in ingot.errors.__doc__.split("\n"):
+        if found := re.match(r"((?:\|   |    )*)\+-- (\w+)(?:\((\w+)\))?", line):
+            depth = len(found[1]) // 4 + 1
+            del above[depth:]
+            bases = [getattr(ingot, above[-1])]
+            if found[3]:
+                bases.append(getattr(__import__("builtins"), found[3]))
+            drawn[found[2]] = tuple(bases)
+            above.append(found[2])
+    real = {
+        name: one.__bases__
+        for name, one in vars(ingot.errors).items()
+        if inspect.isclass(one) and issubclass(one, Exception)
+    }
+    assert drawn == real
+    assert set(real) == set(ERRORS)
+
+
+@pytest.mark.parametrize("name", ERRORS)
+@pytest.mark.parametrize("protocol", range(pickle.HIGHEST_PROTOCOL + 1))
+def test_exceptions_pickle_with_their_attributes(name, protocol):
+    error = getattr(ingot, name)("p: what went wrong", **ERRORS[name])
+    error.add_note("a note")
+    again = pickle.loads(pickle.dumps(error, protocol))  # noqa: S301
+    assert type(again) is type(error)
+    assert str(again) == "p: what went wrong"
+    assert again.__notes__ == ["a note"]
+    for attribute, value in ERRORS[name].items():
+        assert getattr(again, attribute) == value
+        assert getattr(error, attribute) == value
+
+
+def test_exceptions_are_what_their_builtin_bases_promise(make):
+    path = make([b"x"])
+    path.write_bytes(path.read_bytes()[:-1])
+    with pytest.raises(ValueError, match="not finished"):
+        ingot.open(path)
+    with pytest.raises(OSError, match="another writer") as caught, ingot.Writer(path, append=True):
+        ingot.recover(path)
+    assert caught.value.errno == 11
