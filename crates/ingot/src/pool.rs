@@ -24,11 +24,14 @@ pub struct Pool {
     started: Once,
     /// Batches that the caller is to work on alone.
     alone: AtomicU32,
+    /// How many that will be the next time.
+    penalty: AtomicU32,
 }
 
-/// For so many batches the caller works alone after it waited for a helper longer than
-/// it worked: something else wants the cores.
-const ALONE: u32 = 16;
+/// After the caller waited for a helper longer than it worked, something else wants the
+/// cores: it works alone for the first of these numbers of batches, twice as many the
+/// next time, up to the second.
+const ALONE: (u32, u32) = (16, 4096);
 
 #[derive(Default)]
 struct Shared {
@@ -79,6 +82,18 @@ impl Pool {
             linger,
             started: Once::new(),
             alone: AtomicU32::new(0),
+            penalty: AtomicU32::new(ALONE.0),
+        }
+    }
+
+    /// Draws the consequences of a batch for which the caller did, or did not, wait long.
+    fn judge(&self, waited: bool) {
+        let penalty = self.penalty.load(Ordering::Relaxed);
+        if waited {
+            self.alone.store(penalty, Ordering::Relaxed);
+            self.penalty.store((2 * penalty).min(ALONE.1), Ordering::Relaxed);
+        } else if penalty > ALONE.0 {
+            self.penalty.store(penalty - 1, Ordering::Relaxed);
         }
     }
 
@@ -133,8 +148,8 @@ impl Pool {
         self.shared.retire(&job);
         let worked = began.elapsed();
         job.wait();
-        if !self.linger.is_zero() && began.elapsed() > 2 * worked {
-            self.alone.store(ALONE, Ordering::Relaxed);
+        if !self.linger.is_zero() {
+            self.judge(began.elapsed() > 2 * worked);
         }
         if job.panicked.load(Ordering::Relaxed) {
             resume_unwind(Box::new("a task of the pool panicked"));
