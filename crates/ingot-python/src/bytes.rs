@@ -40,6 +40,7 @@ pub fn read_one<'py>(
     reader: &Reader,
     cell: &Cell,
 ) -> PyResult<Bound<'py, PyBytes>> {
+    reader.prefetch(cell);
     let object = uninitialised(py, cell.raw)?;
     let value = memory(&object);
     py.detach(|| reader.fetch_one(cell, value)).map_err(raised)?;

@@ -3,20 +3,24 @@
 
 #![allow(unsafe_code)]
 
+#[path = "support/allocator.rs"]
+mod allocator;
+#[path = "support/forge.rs"]
+mod forge;
 mod support;
 
-use std::alloc::{GlobalAlloc, Layout, System};
 use std::io::Write;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use allocator::peak_of;
+use forge::{Forge, put};
 use ingot::compression::Codec;
-use ingot::format::checksum::{self, Seed};
+use ingot::format::checksum;
 use ingot::format::ingot::{
-    Block, BlockKind, Dictionary, DictionaryEntry, Directory, Encoding, FieldKind, HEADER_MAX,
-    Header, PageBuilder, PageEntry, Schema, Trailer,
+    BlockKind, DictionaryEntry, Directory, Encoding, FieldKind, HEADER_MAX, Header, PageBuilder,
+    PageEntry, Schema, Trailer,
 };
 use ingot::records::{self, Compression, Mode, Reader};
 use ingot::storage::Memory;
@@ -24,31 +28,6 @@ use support::{
     ID, NAME, Random, append_rows, column_of, create, names_the_file, open, options, random_rows,
     read_rows, record_rows, recover, schema_of, shared, without_columns,
 };
-
-/// Counts what is allocated, so that a test can tell the peak.
-struct Counting;
-
-static HELD: AtomicUsize = AtomicUsize::new(0);
-static PEAK: AtomicUsize = AtomicUsize::new(0);
-
-// SAFETY: every call is passed on to the system's allocator as it came.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        let held = HELD.fetch_add(layout.size(), Ordering::Relaxed) + layout.size();
-        PEAK.fetch_max(held, Ordering::Relaxed);
-        // SAFETY: as promised to this call.
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn dealloc(&self, place: *mut u8, layout: Layout) {
-        HELD.fetch_sub(layout.size(), Ordering::Relaxed);
-        // SAFETY: as promised to this call.
-        unsafe { System.dealloc(place, layout) }
-    }
-}
-
-#[global_allocator]
-static ALLOCATOR: Counting = Counting;
 
 /// Memory that a hostile file may cost beyond its own size.
 const MEMORY: usize = 96 << 20;
@@ -69,10 +48,8 @@ fn alone() -> Alone {
 fn try_all(_: &Alone, what: &str, bytes: &[u8]) -> Vec<String> {
     let storage = Memory::from(bytes.to_vec());
     let began = Instant::now();
-    let base = HELD.load(Ordering::Relaxed);
-    PEAK.store(base, Ordering::Relaxed);
     let mut errors = Vec::new();
-    catch_unwind(AssertUnwindSafe(|| {
+    let run = || {
         for mode in [Mode::Whole, Mode::Partial] {
             match open(&storage, mode) {
                 Ok(reader) => read_all(&reader, &mut errors),
@@ -80,9 +57,10 @@ fn try_all(_: &Alone, what: &str, bytes: &[u8]) -> Vec<String> {
             }
         }
         change_all(&storage, &mut errors);
-    }))
-    .unwrap_or_else(|_| panic!("{what}: panicked"));
-    let (took, peak) = (began.elapsed(), PEAK.load(Ordering::Relaxed) - base);
+    };
+    let (outcome, peak) = peak_of(|| catch_unwind(AssertUnwindSafe(run)));
+    assert!(outcome.is_ok(), "{what}: panicked");
+    let took = began.elapsed();
     assert!(took < TIME, "{what}: took {took:?}");
     // The file itself, what is repaired, and one more that a block of it may take.
     let allowed = MEMORY + 3 * bytes.len();
@@ -125,157 +103,32 @@ fn read_all(reader: &Reader, errors: &mut Vec<String>) {
     }
 }
 
+/// Goes on at the end of the file and recovers it: what comes of it is whole, or an error.
 fn change_all(storage: &Memory, errors: &mut Vec<String>) {
     let copy = Memory::from(storage.bytes());
     let none = options(Compression::None);
     match records::append(&shared(&copy), Box::new(copy.clone()), NAME, none) {
-        Ok((mut writer, _)) => {
-            if let Err(error) = writer.close() {
-                note(errors, &error);
-            }
+        Ok((mut writer, recovery)) => {
+            writer.close().unwrap();
+            check_whole(&copy, recovery.rows);
         }
         Err(error) => note(errors, &error),
     }
     drop(copy);
-    if let Err(error) = recover(storage) {
-        note(errors, &error);
+    match recover(storage) {
+        Ok(recovery) => check_whole(storage, recovery.rows),
+        Err(error) => note(errors, &error),
     }
+}
+
+fn check_whole(storage: &Memory, rows: u64) {
+    let reader = open(storage, Mode::Whole).expect("a recovered file is whole");
+    assert_eq!(reader.num_rows(), rows);
 }
 
 fn refuse(alone: &Alone, what: &str, bytes: &[u8]) {
     let errors = try_all(alone, what, bytes);
     assert!(!errors.is_empty(), "{what}: nothing is said");
-}
-
-/// A file in the making whose blocks are whatever one likes.
-struct Forge {
-    header: Header,
-    bytes: Vec<u8>,
-    previous: (u64, u32),
-    rows: u64,
-    cells: u64,
-    directory: Directory,
-}
-
-impl Forge {
-    fn new(schema: Schema) -> Forge {
-        let header = Header::new(ID, schema, "{}").unwrap();
-        Forge {
-            bytes: header.bytes.clone(),
-            directory: Directory { header: header.bytes.clone(), ..Directory::default() },
-            header,
-            previous: (0, 0),
-            rows: 0,
-            cells: 0,
-        }
-    }
-
-    fn records() -> Forge {
-        Forge::new(Schema::records())
-    }
-
-    fn seed(&self) -> Seed {
-        self.header.seed()
-    }
-
-    fn position(&self) -> u64 {
-        self.bytes.len() as u64
-    }
-
-    /// Appends a trailer for the block that ends here, changed by `patch`.
-    fn trailer(&mut self, kind: BlockKind, len: u64, crc: u32, patch: impl FnOnce(&mut Trailer)) {
-        let offset = self.position();
-        let mut trailer = Trailer {
-            offset,
-            block: Block { kind, offset: offset - len, len, crc },
-            previous: self.previous,
-            rows: self.rows,
-            cells: self.cells,
-            durable: 0,
-        };
-        patch(&mut trailer);
-        let (bytes, crc) = trailer.encode(&ID);
-        self.previous = (offset, crc);
-        self.bytes.extend_from_slice(&bytes);
-    }
-
-    /// Appends cells as they are and their page, changed by `patch` before it is sealed.
-    fn page(
-        &mut self,
-        cells: &[(&[u8], u64)],
-        encoding: Encoding,
-        patch: impl FnOnce(&mut Vec<u8>),
-    ) -> &mut Forge {
-        let schema = self.header.schema.clone();
-        let mut builder = PageBuilder::new(&schema, self.position(), self.rows, self.cells);
-        builder.set_encodings(&vec![encoding; schema.fields().len()]);
-        for (stored, raw) in cells {
-            let crc = self.seed().cell(builder.next_cell(), stored);
-            builder.push_cell(stored.len() as u64, *raw, crc);
-            self.bytes.extend_from_slice(stored);
-        }
-        builder.push_rows(cells.len() as u32, &[], &[]);
-        self.built(&builder, patch)
-    }
-
-    fn built(&mut self, builder: &PageBuilder, patch: impl FnOnce(&mut Vec<u8>)) -> &mut Forge {
-        let offset = self.position();
-        let (mut block, _) = builder.encode(offset, self.seed());
-        block.truncate(block.len() - 4);
-        patch(&mut block);
-        let crc = self.seed().seal(&mut block);
-        let (rows, cells) = (builder.rows(), builder.num_cells() as u32);
-        let len = block.len() as u32;
-        self.directory.pages.push(PageEntry { offset, len, crc, rows, cells });
-        self.rows += u64::from(rows);
-        self.cells += u64::from(cells);
-        self.bytes.extend_from_slice(&block);
-        self.trailer(BlockKind::Page, len.into(), crc, |_| {});
-        self
-    }
-
-    fn plain(&mut self) -> &mut Forge {
-        self.page(&[(b"first", 5), (b"", 0), (b"third", 5)], Encoding::default(), |_| {})
-    }
-
-    fn dictionary(&mut self, bytes: &[u8]) -> &mut Forge {
-        let offset = self.position();
-        let dictionary = Dictionary { field: 0, bytes: bytes.to_vec() };
-        let (block, crc) = dictionary.encode(offset, self.seed());
-        let len = block.len() as u32;
-        self.directory.dictionaries.push(DictionaryEntry { offset, len, crc, field: 0 });
-        self.bytes.extend_from_slice(&block);
-        self.trailer(BlockKind::Dictionary, len.into(), crc, |_| {});
-        self
-    }
-
-    /// Closes the file with a directory that `list` and `patch` changed before it was sealed.
-    fn close(
-        &mut self,
-        list: impl FnOnce(&mut Directory),
-        patch: impl FnOnce(&mut Vec<u8>),
-    ) -> Vec<u8> {
-        list(&mut self.directory);
-        let total = |of: fn(&PageEntry) -> u32| -> u64 {
-            self.directory.pages.iter().map(|page| u64::from(of(page))).sum()
-        };
-        (self.rows, self.cells) = (total(|page| page.rows), total(|page| page.cells));
-        let (mut block, _) = self.directory.encode(self.position(), self.seed());
-        block.truncate(block.len() - 4);
-        patch(&mut block);
-        let crc = self.seed().seal(&mut block);
-        self.bytes.extend_from_slice(&block);
-        self.trailer(BlockKind::Directory, block.len() as u64, crc, |_| {});
-        self.bytes.clone()
-    }
-
-    fn closed(&mut self) -> Vec<u8> {
-        self.close(|_| {}, |_| {})
-    }
-}
-
-fn put(bytes: &mut [u8], at: usize, value: &[u8]) {
-    bytes[at..at + value.len()].copy_from_slice(value);
 }
 
 /// Returns the bytes of a file with this JSON in its header, its checksum right.
@@ -670,10 +523,7 @@ fn large_metadata_opens_in_little_memory() {
     let metadata = format!("{{\"a\":[{numbers}0]}}");
     let header = Header::new(ID, Schema::records(), &metadata).unwrap();
     let storage = Memory::from(header.bytes);
-    let base = HELD.load(Ordering::Relaxed);
-    PEAK.store(base, Ordering::Relaxed);
-    let reader = open(&storage, Mode::Partial).unwrap();
-    let peak = PEAK.load(Ordering::Relaxed) - base;
+    let (reader, peak) = peak_of(|| open(&storage, Mode::Partial).unwrap());
     assert!(peak < MEMORY, "{} MiB", peak >> 20);
     assert_eq!(reader.header().metadata, metadata);
 }

@@ -265,6 +265,11 @@ impl Reader {
         self.storage.announce(&ranges)
     }
 
+    /// Says that `cell` is about to be fetched; see [`ReadAt::prefetch`].
+    pub fn prefetch(&self, cell: &Cell) {
+        self.storage.prefetch(cell.offset..cell.offset + cell.stored);
+    }
+
     /// Returns the error for an index that no row has.
     pub fn out_of_range(&self, index: i64) -> Error {
         Error::Index { path: self.name.clone(), index, rows: self.num_rows() }

@@ -192,6 +192,12 @@ impl ReadAt for LocalFile {
         }
     }
 
+    fn prefetch(&self, range: Range<u64>) {
+        if let (Access::Mapping | Access::Mixed, Some(mapping)) = (self.access(), &self.mapping) {
+            mapping.prefetch(range);
+        }
+    }
+
     fn announce(&self, ranges: &[Range<u64>]) -> bool {
         match (self.access(), &self.mapping) {
             (Access::Mapping, Some(mapping)) => mapping.announce(ranges),

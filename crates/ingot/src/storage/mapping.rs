@@ -21,6 +21,7 @@ const PIECE_BYTES: usize = 16 << 20;
 /// How many reads ahead of the copy the processor is told about.
 const PREFETCH_DISTANCE: usize = 2;
 const PREFETCH_BYTES_MAX: usize = 64 << 10;
+const PREFETCH_STEP: usize = 256;
 
 /// A read-only mapping of a whole file, as long as the file was when it was made.
 ///
@@ -87,7 +88,7 @@ impl Mapping {
     ) -> Result<(), ReadError> {
         for index in 0..reads.len() {
             if let Some(ahead) = reads.get(index + PREFETCH_DISTANCE) {
-                self.prefetch(ahead.offset, ahead.buf.len());
+                self.hint(ahead.offset, ahead.buf.len());
             }
             let read = &mut reads[index];
             self.copy(read).map_err(|source| ReadError { index, source })?;
@@ -122,20 +123,21 @@ impl Mapping {
         Ok(())
     }
 
+    /// Tells the processor about one line of each KiB; its own prefetcher finds the rest.
     #[cfg(target_arch = "x86_64")]
-    fn prefetch(&self, offset: u64, len: usize) {
+    fn hint(&self, offset: u64, len: usize) {
         use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
         let Ok(range) = within(self.bytes.len(), offset, len.min(PREFETCH_BYTES_MAX)) else {
             return;
         };
-        for place in range.step_by(1 << 10) {
+        for place in range.step_by(PREFETCH_STEP) {
             // SAFETY: the address is inside the mapping; a prefetch never faults.
             unsafe { _mm_prefetch::<_MM_HINT_T0>(self.bytes.as_ptr().add(place).cast()) };
         }
     }
 
     #[cfg(not(target_arch = "x86_64"))]
-    fn prefetch(&self, _offset: u64, _len: usize) {}
+    fn hint(&self, _offset: u64, _len: usize) {}
 
     /// Returns whether all of a range is in memory. A range that is not in the
     /// file counts as being there: there is nothing to bring.
@@ -208,6 +210,10 @@ impl ReadAt for Mapping {
         let visit = self.visit(reads);
         self.bring(visit.cold().map(|k| (reads[k].offset, reads[k].buf.len())));
         self.copy_many(&visit, reads, landed)
+    }
+
+    fn prefetch(&self, range: Range<u64>) {
+        self.hint(range.start, usize::try_from(range.end - range.start).unwrap_or(usize::MAX));
     }
 
     fn announce(&self, ranges: &[Range<u64>]) -> bool {

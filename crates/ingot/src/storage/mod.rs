@@ -77,6 +77,10 @@ pub trait ReadAt: Send + Sync {
     fn announce(&self, _ranges: &[Range<u64>]) -> bool {
         false
     }
+
+    /// Says that a range is about to be read. Costs a few nanoseconds and does not wait:
+    /// bytes in memory are on their way into the cache of the processor meanwhile.
+    fn prefetch(&self, _range: Range<u64>) {}
 }
 
 /// Bytes that grow at the end. Has one owner, the writer.
