@@ -5,7 +5,9 @@
 
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
-use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{
+    AtomicBool, AtomicI64, AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering,
+};
 use std::sync::{Arc, Condvar, Mutex, Once};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -24,14 +26,17 @@ pub struct Pool {
     started: Once,
     /// Batches that the caller is to work on alone.
     alone: AtomicU32,
-    /// How many that will be the next time.
-    penalty: AtomicU32,
+    /// Nanoseconds that sharing has gained lately.
+    gained: AtomicI64,
 }
 
-/// After the caller waited for a helper longer than it worked, something else wants the
-/// cores: it works alone for the first of these numbers of batches, twice as many the
-/// next time, up to the second.
-const ALONE: (u32, u32) = (16, 4096);
+/// Sharing a batch gains about as long as the caller worked on it, and loses what it then
+/// waits for a helper that was kept from its core. When the losses outweigh the gains,
+/// something else wants the cores, and the caller works alone for this many batches.
+const ALONE: u32 = 1024;
+
+/// What sharing is credited with at the start, and can gather at most, in nanoseconds.
+const CREDIT: i64 = 4_000_000;
 
 #[derive(Default)]
 struct Shared {
@@ -82,19 +87,18 @@ impl Pool {
             linger,
             started: Once::new(),
             alone: AtomicU32::new(0),
-            penalty: AtomicU32::new(ALONE.0),
+            gained: AtomicI64::new(CREDIT),
         }
     }
 
-    /// Draws the consequences of a batch for which the caller did, or did not, wait long.
-    fn judge(&self, waited: bool) {
-        let penalty = self.penalty.load(Ordering::Relaxed);
-        if waited {
-            self.alone.store(penalty, Ordering::Relaxed);
-            self.penalty.store((2 * penalty).min(ALONE.1), Ordering::Relaxed);
-        } else if penalty > ALONE.0 {
-            self.penalty.store(penalty - 1, Ordering::Relaxed);
+    /// Draws the consequences of a batch that the caller worked on and then waited for.
+    fn judge(&self, worked: Duration, waited: Duration) {
+        let gain = worked.as_nanos() as i64 - waited.as_nanos() as i64;
+        let gained = self.gained.load(Ordering::Relaxed).saturating_add(gain).min(CREDIT);
+        if gained < 0 {
+            self.alone.store(ALONE, Ordering::Relaxed);
         }
+        self.gained.store(if gained < 0 { CREDIT / 4 } else { gained }, Ordering::Relaxed);
     }
 
     fn is_alone(&self) -> bool {
@@ -149,7 +153,7 @@ impl Pool {
         let worked = began.elapsed();
         job.wait();
         if !self.linger.is_zero() {
-            self.judge(began.elapsed() > 2 * worked);
+            self.judge(worked, began.elapsed() - worked);
         }
         if job.panicked.load(Ordering::Relaxed) {
             resume_unwind(Box::new("a task of the pool panicked"));

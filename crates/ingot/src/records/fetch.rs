@@ -88,7 +88,8 @@ impl Reader {
             return self.fetch_share(cells, bufs, 0);
         }
         let pool = Pool::compute();
-        let tasks = (pool.width() * 2).min((total / (SHARE / 2)) as usize).min(cells.len());
+        let parts = if self.source().storage.is_warm() { 4 } else { 1 };
+        let tasks = (pool.width() * parts).min((total / (SHARE / 2)) as usize).min(cells.len());
         let shares: Vec<_> = split(cells, bufs, total / tasks as u64)
             .into_iter()
             .map(|share| Mutex::new(Some(share)))

@@ -1,8 +1,7 @@
 //! The index pages of a file, loaded when they are first needed.
 
-use std::collections::VecDeque;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, RwLock};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, OnceLock};
 
 use super::contents::Source;
 use crate::error::Result;
@@ -11,8 +10,8 @@ use crate::format::checksum::Seed;
 use crate::format::ingot::{Page, PageEntry, Schema};
 use crate::storage::Read;
 
-/// Memory that loaded pages may take before those not used lately are dropped:
-/// enough for the index of some thirty million records.
+/// Memory that pages may take for good: enough for the index of some thirty million
+/// records. Of those beyond it only the latest is kept.
 const BUDGET: usize = 256 << 20;
 
 /// How many pages one batch loads at a time.
@@ -27,19 +26,10 @@ pub struct Pages {
     /// For each page the number of the row and of the cell behind its last.
     ends: Vec<(u64, u64)>,
     pages_per_row: f64,
-    slots: Vec<RwLock<Option<Arc<Slot>>>>,
-    loaded: Mutex<Loaded>,
-}
-
-struct Slot {
-    page: Page,
-    used: AtomicBool,
-}
-
-#[derive(Default)]
-struct Loaded {
-    order: VecDeque<usize>,
-    bytes: usize,
+    /// Pages that stay. Asking for one takes no lock, so the lookups of a batch overlap.
+    slots: Vec<OnceLock<Box<Page>>>,
+    bytes: AtomicUsize,
+    latest: Mutex<Option<(usize, Arc<Page>)>>,
 }
 
 impl Pages {
@@ -52,9 +42,16 @@ impl Pages {
                 end
             })
             .collect();
-        let slots = entries.iter().map(|_| RwLock::default()).collect();
+        let slots = entries.iter().map(|_| OnceLock::new()).collect();
         let pages_per_row = entries.len() as f64 / end.0.max(1) as f64;
-        Pages { entries, ends, pages_per_row, slots, loaded: Mutex::default() }
+        Pages {
+            entries,
+            ends,
+            pages_per_row,
+            slots,
+            bytes: AtomicUsize::new(0),
+            latest: Mutex::default(),
+        }
     }
 
     pub fn entries(&self) -> &[PageEntry] {
@@ -86,14 +83,10 @@ impl Pages {
         self.ends.partition_point(|end| end.0 <= row)
     }
 
-    /// Calls `then` with the page if it is in memory.
-    pub fn with_loaded<T>(&self, page: usize, then: impl FnOnce(&Page) -> T) -> Option<T> {
-        let slot = self.slots[page].read().expect("no panics under this lock");
-        let slot = slot.as_ref()?;
-        if !slot.used.load(Ordering::Relaxed) {
-            slot.used.store(true, Ordering::Relaxed);
-        }
-        Some(then(&slot.page))
+    /// Returns the page if it is here to stay.
+    #[inline]
+    pub fn loaded(&self, page: usize) -> Option<&Page> {
+        self.slots[page].get().map(|page| &**page)
     }
 
     /// Calls `then` with the page, loading it first if need be.
@@ -101,21 +94,25 @@ impl Pages {
         &self,
         page: usize,
         loader: &Loader<'_>,
-        then: impl Fn(&Page) -> T,
+        then: impl FnOnce(&Page) -> T,
     ) -> Result<T> {
-        match self.with_loaded(page, &then) {
-            Some(outcome) => Ok(outcome),
-            None => Ok(then(&self.load(page, loader)?.page)),
+        if let Some(page) = self.loaded(page) {
+            return Ok(then(page));
+        }
+        let latest = self.latest.lock().expect("no panics under this lock").clone();
+        if let Some((_, latest)) = latest.filter(|&(number, _)| number == page) {
+            return Ok(then(&latest));
+        }
+        match self.keep(page, self.read(page, loader)?) {
+            Kept::Here(page) => Ok(then(page)),
+            Kept::Latest(page) => Ok(then(&page)),
         }
     }
 
     /// Loads those of `wanted` that are missing, many at a time. Damaged ones are
     /// left for [`Pages::with`] to complain about.
     pub fn prepare(&self, wanted: &mut Vec<usize>, loader: &Loader<'_>) {
-        wanted.retain(|&page| {
-            let slot = self.slots[page].read().expect("no panics under this lock");
-            slot.is_none() && self.entries[page].len <= LOAD_BYTES
-        });
+        wanted.retain(|&page| self.entries[page].len <= LOAD_BYTES);
         wanted.sort_unstable();
         wanted.dedup();
         if wanted.len() < 2 {
@@ -139,11 +136,6 @@ impl Pages {
                 }
             }
         }
-    }
-
-    fn load(&self, page: usize, loader: &Loader<'_>) -> Result<Arc<Slot>> {
-        let decoded = self.read(page, loader)?;
-        Ok(self.keep(page, decoded))
     }
 
     /// Reads a page from the storage, whether it is loaded or not.
@@ -174,35 +166,23 @@ impl Pages {
         Ok(decoded)
     }
 
-    fn keep(&self, page: usize, decoded: Page) -> Arc<Slot> {
+    fn keep(&self, page: usize, decoded: Page) -> Kept<'_> {
         let bytes = decoded.bytes_len();
-        let slot = Arc::new(Slot { page: decoded, used: AtomicBool::new(true) });
-        let mut loaded = self.loaded.lock().expect("no panics under this lock");
-        let replaced =
-            self.slots[page].write().expect("no panics under this lock").replace(Arc::clone(&slot));
-        if replaced.is_none() {
-            loaded.order.push_back(page);
-            loaded.bytes += bytes;
+        if self.bytes.fetch_add(bytes, Ordering::Relaxed) + bytes <= BUDGET {
+            return Kept::Here(self.slots[page].get_or_init(|| Box::new(decoded)));
         }
-        while loaded.bytes > BUDGET && loaded.order.len() > 1 {
-            self.drop_one(&mut loaded);
-        }
-        slot
+        self.bytes.fetch_sub(bytes, Ordering::Relaxed);
+        let decoded = Arc::new(decoded);
+        *self.latest.lock().expect("no panics under this lock") =
+            Some((page, Arc::clone(&decoded)));
+        Kept::Latest(decoded)
     }
+}
 
-    /// Drops the page that has gone longest without use, roughly: each gets a second chance.
-    fn drop_one(&self, loaded: &mut Loaded) {
-        let Some(page) = loaded.order.pop_front() else { return };
-        let mut slot = self.slots[page].write().expect("no panics under this lock");
-        match &*slot {
-            Some(kept) if kept.used.swap(false, Ordering::Relaxed) => loaded.order.push_back(page),
-            Some(kept) => {
-                loaded.bytes -= kept.page.bytes_len();
-                *slot = None;
-            }
-            None => {}
-        }
-    }
+/// Where a page went that was just loaded.
+enum Kept<'a> {
+    Here(&'a Page),
+    Latest(Arc<Page>),
 }
 
 /// What it takes to load a page.

@@ -192,6 +192,11 @@ impl ReadAt for LocalFile {
         }
     }
 
+    fn is_warm(&self) -> bool {
+        let mapped = matches!(self.access(), Access::Mapping | Access::Mixed);
+        mapped && self.mapping.as_ref().is_some_and(ReadAt::is_warm)
+    }
+
     fn prefetch(&self, range: Range<u64>) {
         if let (Access::Mapping | Access::Mixed, Some(mapping)) = (self.access(), &self.mapping) {
             mapping.prefetch(range);

@@ -212,6 +212,10 @@ impl ReadAt for Mapping {
         self.copy_many(&visit, reads, landed)
     }
 
+    fn is_warm(&self) -> bool {
+        self.residency.is_warm()
+    }
+
     fn prefetch(&self, range: Range<u64>) {
         self.hint(range.start, usize::try_from(range.end - range.start).unwrap_or(usize::MAX));
     }

@@ -39,6 +39,10 @@ impl From<Vec<u8>> for Memory {
 }
 
 impl ReadAt for Memory {
+    fn is_warm(&self) -> bool {
+        true
+    }
+
     fn size(&self) -> io::Result<u64> {
         Ok(self.look(|bytes| bytes.len() as u64))
     }

@@ -78,6 +78,12 @@ pub trait ReadAt: Send + Sync {
         false
     }
 
+    /// Returns whether the latest reads were served from memory. A batch that is not is
+    /// best asked for in few large parts, one that is in many small ones.
+    fn is_warm(&self) -> bool {
+        false
+    }
+
     /// Says that a range is about to be read. Costs a few nanoseconds and does not wait:
     /// bytes in memory are on their way into the cache of the processor meanwhile.
     fn prefetch(&self, _range: Range<u64>) {}

@@ -152,6 +152,13 @@ impl Page {
         self.base
     }
 
+    /// Reads a byte of the entry of a cell, so that it is in the cache of the processor.
+    #[inline]
+    pub fn touch(&self, cell: u64) -> u8 {
+        let at = self.entries_at + cell as usize * self.stride;
+        self.bytes.get(at).copied().unwrap_or(0)
+    }
+
     /// Returns how the cells of `field` are compressed.
     #[inline]
     pub fn encoding(&self, field: usize) -> Encoding {
