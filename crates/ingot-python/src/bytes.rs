@@ -1,7 +1,7 @@
 //! Bytes objects that the engine fills without the GIL.
 #![allow(unsafe_code)]
 
-use ingot::Result as EngineResult;
+use ingot::Error;
 use ingot::records::{Cell, Reader};
 use pyo3::ffi;
 use pyo3::prelude::*;
@@ -47,15 +47,23 @@ pub fn read_one<'py>(
     Ok(object)
 }
 
-/// Reads cells into bytes objects with `fetch`, which is called without the GIL.
+/// Reads cells into bytes objects. Returns those before the first bad one, and its error.
 pub fn read_many<'py>(
     py: Python<'py>,
+    reader: &Reader,
     cells: &[Cell],
-    fetch: impl FnOnce(&mut [&mut [u8]]) -> EngineResult<()> + Send,
-) -> PyResult<Vec<Bound<'py, PyBytes>>> {
-    let objects: Vec<Bound<'py, PyBytes>> =
-        cells.iter().map(|cell| uninitialised(py, cell.raw)).collect::<PyResult<_>>()?;
-    let mut values: Vec<&mut [u8]> = objects.iter().map(memory).collect();
-    py.detach(|| fetch(&mut values)).map_err(raised)?;
-    Ok(objects)
+) -> PyResult<(Vec<Bound<'py, PyBytes>>, Option<Error>)> {
+    let mut objects = Vec::with_capacity(cells.len());
+    let next = |cell: &Cell| -> PyResult<&mut [u8]> {
+        let object = uninitialised(py, cell.raw)?;
+        let value = memory(&object);
+        objects.push(object);
+        Ok(value)
+    };
+    let failures = reader.fetch_into(cells, next, |work| py.detach(work))?;
+    let first = failures.into_iter().min_by_key(|&(k, _)| k);
+    if let Some((k, _)) = first {
+        objects.truncate(k);
+    }
+    Ok((objects, first.map(|(_, error)| error)))
 }

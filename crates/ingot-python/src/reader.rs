@@ -66,8 +66,8 @@ impl PyReader {
     ) -> PyResult<Bound<'py, PyList>> {
         let mut cells = Vec::with_capacity(rows.len());
         py.detach(|| reader.locate(rows, FIELD, &mut cells)).map_err(raised)?;
-        let objects = bytes::read_many(py, &cells, |values| reader.fetch(&cells, values))?;
-        PyList::new(py, objects)
+        let (objects, failed) = bytes::read_many(py, reader, &cells)?;
+        failed.map_or_else(|| PyList::new(py, objects), |error| Err(raised(error)))
     }
 }
 

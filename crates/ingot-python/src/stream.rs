@@ -106,26 +106,20 @@ impl PyStream {
     /// Turns a window into bytes objects; a bad record ends the stream behind the good ones.
     fn load(&mut self, py: Python<'_>, window: Window) -> PyResult<()> {
         let cells = window.cells.clone();
-        let (reader, mut failed) = (&self.reader, None);
         // What could not be read as a whole is read again one by one, to find the first bad one.
         let read = py.detach(|| window.values().unwrap_or(None));
-        let objects = match read {
+        let (objects, failed) = match read {
             Some(values) => {
                 let mut rest = &values[..];
                 let cut = |cell: &ingot::records::Cell| {
                     PyBytes::new(py, rest.split_off(..cell.raw as usize).expect("as read"))
                 };
-                cells.iter().map(cut).collect()
+                (cells.iter().map(cut).collect(), None)
             }
-            None => bytes::read_many(py, &cells, |values| {
-                let failures = reader.fetch_each(&cells, values);
-                failed = failures.into_iter().min_by_key(|&(k, _)| k);
-                Ok(())
-            })?,
+            None => bytes::read_many(py, &self.reader, &cells)?,
         };
         self.ready = objects.into_iter().map(Bound::unbind).collect();
-        if let Some((k, error)) = failed {
-            self.ready.truncate(k);
+        if let Some(error) = failed {
             self.error = Some(raised(error));
             self.rows = Rows::Done;
             while self.ahead.pop().is_some() {}

@@ -16,6 +16,29 @@ pub fn append(crc: u32, bytes: &[u8]) -> u32 {
     crc32c::crc32c_append(crc, bytes)
 }
 
+/// Copies bytes to `to` and returns what [`append`] would: for memory that may change
+/// meanwhile, such as a mapping, the checksum is that of the copy.
+///
+/// # Safety
+///
+/// There must be as many readable bytes at `from` as `to` is long, outside of `to`.
+#[inline]
+#[allow(unsafe_code)]
+pub unsafe fn copy(crc: u32, from: *const u8, to: &mut [u8]) -> u32 {
+    let mut sum = crc;
+    for (k, piece) in to.chunks_mut(PIECE).enumerate() {
+        // SAFETY: as promised by the caller.
+        unsafe {
+            std::ptr::copy_nonoverlapping(from.add(k * PIECE), piece.as_mut_ptr(), piece.len())
+        };
+        sum = append(sum, piece);
+    }
+    sum
+}
+
+/// Bytes that are summed while they are in the nearest cache.
+const PIECE: usize = 4 << 10;
+
 #[cfg(target_arch = "x86_64")]
 mod x86 {
     use std::arch::x86_64::{
@@ -94,7 +117,7 @@ mod x86 {
 
 #[cfg(test)]
 mod tests {
-    use super::append;
+    use super::{append, copy};
 
     #[test]
     fn the_check_value_of_the_standard_comes_out() {
@@ -108,7 +131,13 @@ mod tests {
             for start in [0, 1, 7] {
                 let bytes = &bytes[start..][..len];
                 let seed = (len as u32).wrapping_mul(0x9e37_79b9);
-                assert_eq!(append(seed, bytes), crc32c::crc32c_append(seed, bytes), "{len}");
+                let expected = crc32c::crc32c_append(seed, bytes);
+                assert_eq!(append(seed, bytes), expected, "{len}");
+                let mut copied = vec![0; len];
+                // SAFETY: `bytes` is as long as `copied`.
+                #[allow(unsafe_code)]
+                let sum = unsafe { copy(seed, bytes.as_ptr(), &mut copied) };
+                assert_eq!((sum, &copied[..]), (expected, bytes), "{len}");
             }
         }
     }

@@ -51,6 +51,9 @@ struct Shared {
 struct Job {
     work: Work,
     tasks: usize,
+    /// Tasks that were published so far, and whether those are all.
+    ready: AtomicUsize,
+    complete: AtomicBool,
     claimed: AtomicUsize,
     finished: AtomicUsize,
     panicked: AtomicBool,
@@ -127,33 +130,65 @@ impl Pool {
 
     /// Calls `work(0)` to `work(tasks - 1)`, on the calling thread and on helpers,
     /// and returns when all have ended. A panic in a task is passed on to the caller.
-    #[allow(unsafe_code)]
     pub fn run(&self, tasks: usize, work: &(dyn Fn(usize) + Sync)) {
-        if tasks <= 1 || self.helpers == 0 || self.is_alone() {
-            (0..tasks).for_each(work);
-            return;
-        }
-        self.started.call_once(|| self.start());
-        // SAFETY: only the lifetime changes. The pointer is used by claimed tasks
-        // alone, and this function waits for every claimed task to finish.
-        let work: *const (dyn Fn(usize) + Sync + 'static) =
+        let feed = |publish: &dyn Fn()| (0..tasks).for_each(|_| publish());
+        self.run_while(tasks, work, feed, |work| work());
+    }
+
+    /// As [`Pool::run`], with tasks that become possible one after the other: `feed` runs
+    /// on the calling thread first and publishes the next task by each call, which helpers
+    /// take at once. What is left is done by the caller too, inside `aside`. Tasks that
+    /// were never published are left out.
+    #[allow(unsafe_code)]
+    pub fn run_while(
+        &self,
+        tasks: usize,
+        work: &(dyn Fn(usize) + Sync),
+        feed: impl FnOnce(&dyn Fn()),
+        aside: impl FnOnce(&mut (dyn FnMut() + Send)),
+    ) {
+        // SAFETY: only the lifetime changes. The pointer is used by claimed tasks alone,
+        // and this function waits for every claimed task, also when something panics.
+        let borrowed: *const (dyn Fn(usize) + Sync + 'static) =
             unsafe { std::mem::transmute(std::ptr::from_ref(work)) };
         let job = Arc::new(Job {
-            work: Work(work),
+            work: Work(borrowed),
             tasks,
+            ready: AtomicUsize::new(0),
+            complete: AtomicBool::new(false),
             claimed: AtomicUsize::new(0),
             finished: AtomicUsize::new(0),
             panicked: AtomicBool::new(false),
             caller: thread::current(),
         });
-        self.shared.submit(&job, self.helpers.min(tasks - 1));
+        let shared = tasks > 1 && self.helpers > 0 && !self.is_alone();
+        if shared {
+            self.started.call_once(|| self.start());
+            self.shared.submit(&job, self.helpers.min(tasks - 1));
+        }
+        let fed = catch_unwind(AssertUnwindSafe(|| {
+            feed(&|| {
+                job.ready.fetch_add(1, Ordering::Release);
+            });
+        }));
+        job.complete.store(true, Ordering::Release);
+        let mut worked = Duration::ZERO;
         let began = Instant::now();
-        job.work_until_claimed();
-        self.shared.retire(&job);
-        let worked = began.elapsed();
+        let mut rest = || {
+            job.work_until_claimed();
+            worked = began.elapsed();
+            if shared {
+                self.shared.retire(&job);
+                job.wait();
+            }
+        };
+        let left = catch_unwind(AssertUnwindSafe(|| aside(&mut rest)));
         job.wait();
-        if !self.linger.is_zero() {
-            self.judge(worked, began.elapsed() - worked);
+        if shared && !self.linger.is_zero() {
+            self.judge(worked, began.elapsed().saturating_sub(worked));
+        }
+        for outcome in [fed, left] {
+            outcome.unwrap_or_else(|panic| resume_unwind(panic));
         }
         if job.panicked.load(Ordering::Relaxed) {
             resume_unwind(Box::new("a task of the pool panicked"));
@@ -207,15 +242,34 @@ impl Job {
             if task >= self.tasks {
                 return;
             }
-            // SAFETY: task `task` is unfinished, so the caller still waits in `Pool::run`.
+            if !self.comes(task) {
+                self.finish();
+                continue;
+            }
+            // SAFETY: task `task` is unfinished, so the caller still waits in `run_while`.
             let work = unsafe { &*self.work.0 };
             if catch_unwind(AssertUnwindSafe(|| work(task))).is_err() {
                 self.panicked.store(true, Ordering::Relaxed);
             }
-            if self.finished.fetch_add(1, Ordering::AcqRel) + 1 == self.tasks {
-                self.caller.unpark();
-            }
+            self.finish();
         }
+    }
+
+    fn finish(&self) {
+        if self.finished.fetch_add(1, Ordering::AcqRel) + 1 == self.tasks {
+            self.caller.unpark();
+        }
+    }
+
+    /// Waits for a task to be published; false if it never will be.
+    fn comes(&self, task: usize) -> bool {
+        while self.ready.load(Ordering::Acquire) <= task {
+            if self.complete.load(Ordering::Acquire) {
+                return self.ready.load(Ordering::Acquire) > task;
+            }
+            std::hint::spin_loop();
+        }
+        true
     }
 
     fn wait(&self) {

@@ -81,13 +81,13 @@ fn read(storage: &dyn ReadAt, ranges: &[(usize, usize)]) -> Result<Vec<Vec<u8>>,
     let mut reads: Vec<Read<'_>> = buffers
         .iter_mut()
         .zip(ranges)
-        .map(|(buf, &(offset, _))| Read { offset: offset as u64, buf })
+        .map(|(buf, &(offset, _))| Read::new(offset as u64, buf))
         .collect();
     let thread = thread::current().id();
     let mut landed: Vec<Option<Vec<u8>>> = vec![None; ranges.len()];
     storage.read_many(&mut reads, &mut |index, bytes| {
         assert_eq!(thread::current().id(), thread);
-        assert!(landed[index].replace(bytes.to_vec()).is_none(), "read {index} landed twice");
+        assert!(landed[index].replace(bytes.buf.to_vec()).is_none(), "read {index} landed twice");
     })?;
     for (landed, buffer) in landed.iter().zip(&buffers) {
         assert!(landed.as_ref() == Some(buffer), "a read did not land, or landed half");
@@ -268,8 +268,7 @@ fn a_landed_read_may_read_on() {
     let fixture = Fixture::new(MIB);
     for (name, storage) in fixture.storages() {
         let (mut first, mut second) = ([0; 100], [0; 100]);
-        let mut reads =
-            [Read { offset: 0, buf: &mut first }, Read { offset: 500_000, buf: &mut second }];
+        let mut reads = [Read::new(0, &mut first), Read::new(500_000, &mut second)];
         storage
             .read_many(&mut reads, &mut |_, _| {
                 fixture.check_one(name, &*storage, &[(1_000, 10), (700_000, 10)]);
@@ -290,7 +289,7 @@ fn a_panic_while_reads_are_under_way_leaves_the_storage_usable() {
             let mut reads: Vec<Read<'_>> = buffers
                 .iter_mut()
                 .zip(&ranges)
-                .map(|(buf, range)| Read { offset: range.0 as u64, buf })
+                .map(|(buf, range)| Read::new(range.0 as u64, buf))
                 .collect();
             let _ = storage.read_many(&mut reads, &mut |index, _| assert_ne!(index, 50));
         }));

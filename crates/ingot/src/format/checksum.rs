@@ -20,7 +20,13 @@ impl Seed {
     /// Returns the checksum of the stored bytes of cell `number`.
     #[inline]
     pub fn cell(self, number: u64, stored: &[u8]) -> u32 {
-        crc::append(crc::append(self.0, &number.to_le_bytes()), stored)
+        crc::append(self.before_cell(number), stored)
+    }
+
+    /// Returns what the checksum of cell `number` is before its first byte.
+    #[inline]
+    pub fn before_cell(self, number: u64) -> u32 {
+        crc::append(self.0, &number.to_le_bytes())
     }
 
     /// Returns the checksum of a block or trailer without its last four bytes.

@@ -25,7 +25,7 @@ impl Source<'_> {
         let mut bytes = Vec::new();
         self.make_room(&mut bytes, len)?;
         self.storage
-            .read_many(&mut [Read { offset, buf: &mut bytes }], &mut |_, _| {})
+            .read_many(&mut [Read::new(offset, &mut bytes)], &mut |_, _| {})
             .map_err(|error| self.failed(offset, error.source))?;
         Ok(bytes)
     }

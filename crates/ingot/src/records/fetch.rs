@@ -1,6 +1,7 @@
 //! Reading the cells of a batch: bytes to their places, verified and decompressed.
 
 use std::cell::RefCell;
+use std::ops::Range;
 use std::sync::Mutex;
 
 use super::reader::Reader;
@@ -14,6 +15,10 @@ use crate::storage::Read;
 /// A batch smaller than this is read on the calling thread alone: sharing it
 /// costs more than it saves.
 const SHARE: u64 = 32 << 10;
+
+/// Parts of a batch are no smaller than this, and no larger if it is in memory; a
+/// compressed cell counts four times.
+const PART: Range<u64> = 16 << 10..256 << 10;
 
 /// Scratch memory a thread keeps between batches.
 const KEEP: usize = 4 << 20;
@@ -70,9 +75,7 @@ impl Reader {
         let source = self.source();
         source
             .storage
-            .read_many(&mut [Read { offset: cell.offset, buf }], &mut |_, bytes| {
-                found = self.seed().cell(cell.number, bytes);
-            })
+            .read_many(&mut [self.read_of(cell, buf)], &mut |_, read| found = read.crc)
             .map_err(|error| source.failed(cell.offset, error.source).at_record(cell.row))?;
         if found == cell.crc {
             return Ok(());
@@ -83,27 +86,75 @@ impl Reader {
     /// As [`Reader::fetch`], but goes on after a bad cell and returns all that failed.
     pub fn fetch_each(&self, cells: &[Cell], bufs: &mut [&mut [u8]]) -> Vec<Failure> {
         assert_eq!(cells.len(), bufs.len(), "one buffer for each cell");
-        let total: u64 = cells.iter().map(|cell| cell.raw.max(cell.stored)).sum();
-        if cells.len() < 2 || total < SHARE {
-            return self.fetch_share(cells, bufs, 0);
-        }
+        let mut bufs = bufs.iter_mut();
+        let next = |_: &Cell| bufs.next().map(|buf| &mut **buf).ok_or(());
+        self.fetch_into(cells, next, |work| work()).expect("one buffer for each cell")
+    }
+
+    /// As [`Reader::fetch_each`] with buffers that are made on the way: `next` gives that
+    /// of each cell in turn, while others already read into those before. What is then
+    /// left for the calling thread goes on inside `aside`.
+    ///
+    /// On an error of `next` the content of the buffers is not known.
+    pub fn fetch_into<'b, E: Send>(
+        &self,
+        cells: &[Cell],
+        mut next: impl FnMut(&Cell) -> Result<&'b mut [u8], E>,
+        aside: impl FnOnce(&mut (dyn FnMut() + Send)),
+    ) -> Result<Vec<Failure>, E> {
         let pool = Pool::compute();
-        let parts = if self.source().storage.is_warm() { 4 } else { 1 };
-        let tasks = (pool.width() * parts).min((total / (SHARE / 2)) as usize).min(cells.len());
-        let shares: Vec<_> = split(cells, bufs, total / tasks as u64)
-            .into_iter()
-            .map(|share| Mutex::new(Some(share)))
-            .collect();
+        let ranges = self.split(cells, pool.width());
+        let shares: Vec<Mutex<Vec<&'b mut [u8]>>> =
+            ranges.iter().map(|range| Mutex::new(Vec::with_capacity(range.len()))).collect();
         let failures = Mutex::new(Vec::new());
-        pool.run(shares.len(), &|k| {
-            let share = shares[k].lock().expect("no panics under this lock").take();
-            let (first, cells, bufs) = share.expect("each share is taken once");
-            let failed = self.fetch_share(cells, bufs, first);
+        let work = |k: usize| {
+            let mut bufs =
+                std::mem::take(&mut *shares[k].lock().expect("no panics under this lock"));
+            let range = ranges[k].clone();
+            let failed = self.fetch_share(&cells[range.clone()], &mut bufs, range.start);
             if !failed.is_empty() {
                 failures.lock().expect("no panics under this lock").extend(failed);
             }
-        });
-        failures.into_inner().expect("no panics under this lock")
+        };
+        let mut fed = Ok(());
+        let feed = |publish: &dyn Fn()| {
+            for (range, share) in ranges.iter().zip(&shares) {
+                let mut bufs = Vec::with_capacity(range.len());
+                for cell in &cells[range.clone()] {
+                    match next(cell) {
+                        Ok(buf) => bufs.push(buf),
+                        Err(error) => return fed = Err(error),
+                    }
+                }
+                *share.lock().expect("no panics under this lock") = bufs;
+                publish();
+            }
+        };
+        pool.run_while(ranges.len(), &work, feed, aside);
+        fed?;
+        Ok(failures.into_inner().expect("no panics under this lock"))
+    }
+
+    /// Cuts a batch into runs of cells for up to `width` threads.
+    fn split(&self, cells: &[Cell], width: usize) -> Vec<Range<usize>> {
+        let size = |cell: &Cell| if cell.is_compressed() { 4 * cell.raw } else { cell.raw };
+        let total: u64 = cells.iter().map(size).sum();
+        let parts = if self.source().storage.is_warm() { 4 } else { 1 };
+        let tasks = (width as u64 * parts).min(total / PART.start).max(parts * total / PART.end);
+        let tasks = if total < SHARE { 1 } else { tasks.max(1) };
+        let (mut ranges, mut first, mut taken) = (Vec::new(), 0, 0);
+        for (k, cell) in cells.iter().enumerate() {
+            taken += size(cell);
+            if taken >= total / tasks || k + 1 == cells.len() {
+                ranges.push(first..k + 1);
+                (first, taken) = (k + 1, 0);
+            }
+        }
+        ranges
+    }
+
+    fn read_of<'b>(&self, cell: &Cell, buf: &'b mut [u8]) -> Read<'b> {
+        Read { offset: cell.offset, buf, crc: self.seed().before_cell(cell.number) }
     }
 
     /// Reads a share of a batch on this thread; `first` is the number of its first cell.
@@ -122,7 +173,7 @@ impl Reader {
 
     fn fetch_raw(&self, cells: &[Cell], bufs: &mut [&mut [u8]], first: usize) -> Vec<Failure> {
         let mut reads: Vec<Read<'_>> =
-            cells.iter().zip(bufs).map(|(cell, buf)| Read { offset: cell.offset, buf }).collect();
+            cells.iter().zip(bufs).map(|(cell, buf)| self.read_of(cell, buf)).collect();
         self.read_cells(cells, &mut reads, first, &mut |_, _| Ok(()))
     }
 
@@ -141,7 +192,7 @@ impl Reader {
         let mut reads = Vec::with_capacity(cells.len());
         for cell in cells {
             let (buf, behind) = rest.split_at_mut(cell.stored as usize);
-            reads.push(Read { offset: cell.offset, buf });
+            reads.push(self.read_of(cell, buf));
             rest = behind;
         }
         self.read_cells(cells, &mut reads, first, &mut |k, stored| {
@@ -169,21 +220,20 @@ impl Reader {
     ) -> Vec<Failure> {
         let mut failures: Vec<Failure> = Vec::new();
         let mut landed = vec![false; reads.len()];
-        let mut check = |k: usize, stored: &[u8], failures: &mut Vec<Failure>| {
+        let mut check = |k: usize, read: &Read<'_>, failures: &mut Vec<Failure>| {
             let cell = &cells[k];
-            let found = self.seed().cell(cell.number, stored);
-            let outcome = if found == cell.crc {
-                land(k, stored)
+            let outcome = if read.crc == cell.crc {
+                land(k, read.buf)
             } else {
-                Err(self.source().corrupt(cell.offset, mismatch(cell.crc, found)))
+                Err(self.source().corrupt(cell.offset, mismatch(cell.crc, read.crc)))
             };
             if let Err(error) = outcome {
                 failures.push((first + k, error.at_record(cell.row)));
             }
         };
-        let outcome = self.source().storage.read_many(reads, &mut |k, bytes| {
+        let outcome = self.source().storage.read_many(reads, &mut |k, read| {
             landed[k] = true;
-            check(k, bytes, &mut failures);
+            check(k, read, &mut failures);
         });
         let Err(error) = outcome else { return failures };
         // One range failed and took the rest of the batch with it: ask for each of the rest alone.
@@ -192,15 +242,15 @@ impl Reader {
                 continue;
             }
             let cell = &cells[k];
+            let mut one = [self.read_of(cell, &mut *read.buf)];
             let again = if k == error.index {
                 Err(copy_of(&error.source))
             } else {
-                let mut one = [Read { offset: read.offset, buf: &mut *read.buf }];
                 let outcome = self.source().storage.read_many(&mut one, &mut |_, _| {});
                 outcome.map_err(|error| error.source)
             };
             match again {
-                Ok(()) => check(k, read.buf, &mut failures),
+                Ok(()) => check(k, &one[0], &mut failures),
                 Err(source) => failures.push((
                     first + k,
                     self.source().failed(cell.offset, source).at_record(cell.row),
@@ -209,25 +259,4 @@ impl Reader {
         }
         failures
     }
-}
-
-type Share<'a, 'b> = (usize, &'a [Cell], &'a mut [&'b mut [u8]]);
-
-/// Cuts a batch into runs of about `bytes` each.
-fn split<'a, 'b>(
-    cells: &'a [Cell],
-    bufs: &'a mut [&'b mut [u8]],
-    bytes: u64,
-) -> Vec<Share<'a, 'b>> {
-    let (mut shares, mut first, mut taken) = (Vec::new(), 0, 0);
-    let mut rest = bufs;
-    for (k, cell) in cells.iter().enumerate() {
-        taken += cell.raw.max(cell.stored);
-        if taken >= bytes || k + 1 == cells.len() {
-            let (share, behind) = rest.split_at_mut(k + 1 - first);
-            shares.push((first, &cells[first..=k], share));
-            (rest, first, taken) = (behind, k + 1, 0);
-        }
-    }
-    shares
 }

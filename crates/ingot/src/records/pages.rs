@@ -124,7 +124,7 @@ impl Pages {
             let mut reads: Vec<Read<'_>> = group
                 .iter()
                 .zip(&mut buffers)
-                .map(|(&page, buf)| Read { offset: self.entries[page].offset, buf })
+                .map(|(&page, buf)| Read::new(self.entries[page].offset, buf))
                 .collect();
             let outcome = loader.source.storage.read_many(&mut reads, &mut |_, _| {});
             if outcome.is_err() {

@@ -182,9 +182,7 @@ impl Reader {
         }
         cells.reserve(rows.len());
         for &row in rows {
-            let cell = self.locate_one(row, field)?;
-            self.prefetch(&cell);
-            cells.push(cell);
+            cells.push(self.locate_one(row, field)?);
         }
         Ok(())
     }

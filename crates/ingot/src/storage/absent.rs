@@ -33,7 +33,7 @@ impl Mapping {
         &self,
         _visit: &Visit,
         reads: &mut [Read<'_>],
-        landed: &mut dyn FnMut(usize, &mut [u8]),
+        landed: &mut dyn FnMut(usize, &mut Read<'_>),
     ) -> Result<(), ReadError> {
         self.read_many(reads, landed)
     }
@@ -47,7 +47,7 @@ impl ReadAt for Mapping {
     fn read_many(
         &self,
         _reads: &mut [Read<'_>],
-        _landed: &mut dyn FnMut(usize, &mut [u8]),
+        _landed: &mut dyn FnMut(usize, &mut Read<'_>),
     ) -> Result<(), ReadError> {
         Err(ReadError { index: 0, source: io::ErrorKind::Unsupported.into() })
     }

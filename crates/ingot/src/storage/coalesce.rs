@@ -34,9 +34,9 @@ impl Run<'_, '_> {
     }
 
     /// Calls `landed` for every read of the run.
-    pub fn land(&mut self, landed: &mut dyn FnMut(usize, &mut [u8])) {
+    pub fn land(&mut self, landed: &mut dyn FnMut(usize, &mut Read<'_>)) {
         for (index, read) in &mut self.members {
-            landed(*index, read.buf);
+            landed(*index, read.sum());
         }
     }
 }

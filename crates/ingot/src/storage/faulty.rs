@@ -140,7 +140,7 @@ impl<S: ReadAt> ReadAt for Faulty<S> {
     fn read_many(
         &self,
         reads: &mut [Read<'_>],
-        landed: &mut dyn FnMut(usize, &mut [u8]),
+        landed: &mut dyn FnMut(usize, &mut Read<'_>),
     ) -> Result<(), ReadError> {
         let first = self.reads.fetch_add(reads.len() as u64, Ordering::Relaxed);
         let failure = reads.iter().enumerate().find_map(|(index, read)| {
@@ -148,10 +148,11 @@ impl<S: ReadAt> ReadAt for Faulty<S> {
             Some(ReadError { index, source })
         });
         let sound = failure.as_ref().map_or(reads.len(), |failure| failure.index);
-        let offsets: Vec<u64> = reads.iter().map(|read| read.offset).collect();
-        self.inner.read_many(&mut reads[..sound], &mut |index, bytes| {
-            self.apply_flips(offsets[index], bytes);
-            landed(index, bytes);
+        let seeds: Vec<u32> = reads.iter().map(|read| read.crc).collect();
+        self.inner.read_many(&mut reads[..sound], &mut |index, read| {
+            self.apply_flips(read.offset, read.buf);
+            read.crc = seeds[index];
+            landed(index, read.sum());
         })?;
         failure.map_or(Ok(()), Err)
     }

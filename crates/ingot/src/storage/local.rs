@@ -142,7 +142,7 @@ impl LocalFile {
         &self,
         mapping: &Mapping,
         reads: &mut [Read<'_>],
-        landed: &mut dyn FnMut(usize, &mut [u8]),
+        landed: &mut dyn FnMut(usize, &mut Read<'_>),
     ) -> Result<(), ReadError> {
         let visit = mapping.visit(reads);
         if visit.cold().len() == 0 {
@@ -180,7 +180,7 @@ impl ReadAt for LocalFile {
     fn read_many(
         &self,
         reads: &mut [Read<'_>],
-        landed: &mut dyn FnMut(usize, &mut [u8]),
+        landed: &mut dyn FnMut(usize, &mut Read<'_>),
     ) -> Result<(), ReadError> {
         match (self.access(), &self.mapping) {
             (Access::Mixed, Some(mapping)) => self.read_mixed(mapping, reads, landed),
@@ -221,7 +221,7 @@ fn measure_memory() {
     }
 }
 
-type Landed<'l> = dyn FnMut(usize, &mut [u8]) + 'l;
+type Landed<'l> = dyn FnMut(usize, &mut Read<'_>) + 'l;
 
 /// Reads from a mapping, and from where it fails on by positioned reads, whose
 /// errors are exact: a mapping knows neither the cause nor that the file grew.
@@ -235,7 +235,7 @@ fn or_else(
         return Ok(());
     };
     pread
-        .read_many(&mut reads[first..], &mut |index, bytes| landed(first + index, bytes))
+        .read_many(&mut reads[first..], &mut |index, read| landed(first + index, read))
         .map_err(|error| ReadError { index: first + error.index, ..error })
 }
 
@@ -251,7 +251,9 @@ impl<'r> Part<'r> {
             .iter_mut()
             .enumerate()
             .filter(|(place, _)| wanted(*place))
-            .map(|(place, read)| (place, Read { offset: read.offset, buf: &mut *read.buf }))
+            .map(|(place, read)| {
+                (place, Read { offset: read.offset, buf: &mut *read.buf, crc: read.crc })
+            })
             .unzip();
         Part { reads, places }
     }
@@ -262,7 +264,7 @@ impl<'r> Part<'r> {
         read: impl FnOnce(&mut [Read<'_>], &mut Landed<'_>) -> Result<(), ReadError>,
     ) -> Result<(), ReadError> {
         let places = &self.places;
-        read(&mut self.reads, &mut |index, bytes| landed(places[index], bytes))
+        read(&mut self.reads, &mut |index, read| landed(places[index], read))
             .map_err(|error| ReadError { index: places[error.index], ..error })
     }
 }

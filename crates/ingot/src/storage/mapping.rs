@@ -5,7 +5,6 @@
 use std::fs::File;
 use std::io;
 use std::ops::Range;
-use std::ptr;
 use std::sync::Arc;
 
 use memmap2::{MmapOptions, MmapRaw};
@@ -14,6 +13,7 @@ use super::memory::within;
 use super::residency::{Residency, Visit};
 use super::sigbus::{self, Registration};
 use super::{Read, ReadAt, ReadError};
+use crate::crc;
 
 /// Ranges are copied, and announced to the device, in pieces of this size.
 const PIECE_BYTES: usize = 16 << 20;
@@ -21,7 +21,7 @@ const PIECE_BYTES: usize = 16 << 20;
 /// How many reads ahead of the copy the processor is told about.
 const PREFETCH_DISTANCE: usize = 2;
 const PREFETCH_BYTES_MAX: usize = 64 << 10;
-const PREFETCH_STEP: usize = 256;
+const PREFETCH_STEP: usize = 1 << 10;
 
 /// A read-only mapping of a whole file, as long as the file was when it was made.
 ///
@@ -84,7 +84,7 @@ impl Mapping {
         &self,
         visit: &Visit,
         reads: &mut [Read<'_>],
-        landed: &mut dyn FnMut(usize, &mut [u8]),
+        landed: &mut dyn FnMut(usize, &mut Read<'_>),
     ) -> Result<(), ReadError> {
         for index in 0..reads.len() {
             if let Some(ahead) = reads.get(index + PREFETCH_DISTANCE) {
@@ -92,7 +92,7 @@ impl Mapping {
             }
             let read = &mut reads[index];
             self.copy(read).map_err(|source| ReadError { index, source })?;
-            landed(index, read.buf);
+            landed(index, read);
         }
         self.residency.conclude(visit);
         Ok(())
@@ -101,6 +101,7 @@ impl Mapping {
     fn copy(&self, read: &mut Read<'_>) -> io::Result<()> {
         let wanted = within(self.bytes.len(), read.offset, read.buf.len())?;
         let mut start = wanted.start;
+        let mut sum = read.crc;
         for piece in read.buf.chunks_mut(PIECE_BYTES) {
             let next = (start + piece.len())..wanted.end.min(start + 2 * PIECE_BYTES);
             if !next.is_empty() {
@@ -109,10 +110,7 @@ impl Mapping {
             // SAFETY: `within` keeps the range inside the mapping, which only this
             // type points to. The bytes may change under the copy; nothing is
             // assumed of them.
-            unsafe {
-                let source = self.bytes.as_ptr().add(start);
-                ptr::copy_nonoverlapping(source, piece.as_mut_ptr(), piece.len());
-            }
+            sum = unsafe { crc::copy(sum, self.bytes.as_ptr().add(start), piece) };
             start += piece.len();
             if self.guard.is_damaged() {
                 return Err(io::Error::other(
@@ -120,6 +118,7 @@ impl Mapping {
                 ));
             }
         }
+        read.crc = sum;
         Ok(())
     }
 
@@ -205,7 +204,7 @@ impl ReadAt for Mapping {
     fn read_many(
         &self,
         reads: &mut [Read<'_>],
-        landed: &mut dyn FnMut(usize, &mut [u8]),
+        landed: &mut dyn FnMut(usize, &mut Read<'_>),
     ) -> Result<(), ReadError> {
         let visit = self.visit(reads);
         self.bring(visit.cold().map(|k| (reads[k].offset, reads[k].buf.len())));

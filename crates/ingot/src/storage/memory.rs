@@ -50,7 +50,7 @@ impl ReadAt for Memory {
     fn read_many(
         &self,
         reads: &mut [Read<'_>],
-        landed: &mut dyn FnMut(usize, &mut [u8]),
+        landed: &mut dyn FnMut(usize, &mut Read<'_>),
     ) -> Result<(), ReadError> {
         for (index, read) in reads.iter_mut().enumerate() {
             self.look(|bytes| {
@@ -59,7 +59,7 @@ impl ReadAt for Memory {
                 Ok(())
             })
             .map_err(|source| ReadError { index, source })?;
-            landed(index, read.buf);
+            landed(index, read.sum());
         }
         Ok(())
     }

@@ -29,6 +29,8 @@ mod uring {
 use std::io;
 use std::ops::Range;
 
+use crate::crc;
+
 pub use append::AppendFile;
 pub use crashing::{CrashState, Crashing};
 pub use faulty::{Failure, Faulty};
@@ -45,6 +47,22 @@ pub struct Read<'a> {
     pub offset: u64,
     /// Takes the bytes; its length is the length of the range.
     pub buf: &'a mut [u8],
+    /// A checksum (CRC-32C) that the bytes are added to on their way, while they are in
+    /// the cache of the processor.
+    pub crc: u32,
+}
+
+impl<'a> Read<'a> {
+    /// Returns a read whose checksum begins with these bytes.
+    pub fn new(offset: u64, buf: &'a mut [u8]) -> Self {
+        Read { offset, buf, crc: 0 }
+    }
+
+    /// Adds the bytes, which have just arrived, to the checksum.
+    fn sum(&mut self) -> &mut Self {
+        self.crc = crc::append(self.crc, self.buf);
+        self
+    }
 }
 
 /// A read of a batch that failed.
@@ -61,15 +79,15 @@ pub trait ReadAt: Send + Sync {
     /// Returns the number of bytes that are there now.
     fn size(&self) -> io::Result<u64>;
 
-    /// Fills the buffer of every read, and calls `landed(k, bytes)` on the calling
-    /// thread as soon as `reads[k]` is filled, in any order, once each.
+    /// Fills the buffer of every read, and calls `landed(k, &mut reads[k])` on the
+    /// calling thread as soon as it is filled and summed, in any order, once each.
     ///
     /// On an error some buffers may be filled and others not; which one failed is
     /// in the error. Interrupted and short reads are continued, not reported.
     fn read_many(
         &self,
         reads: &mut [Read<'_>],
-        landed: &mut dyn FnMut(usize, &mut [u8]),
+        landed: &mut dyn FnMut(usize, &mut Read<'_>),
     ) -> Result<(), ReadError>;
 
     /// Says that `ranges` will be read soon. Returns whether the storage brings

@@ -78,11 +78,11 @@ impl ReadAt for Pread {
     fn read_many(
         &self,
         reads: &mut [Read<'_>],
-        landed: &mut dyn FnMut(usize, &mut [u8]),
+        landed: &mut dyn FnMut(usize, &mut Read<'_>),
     ) -> Result<(), ReadError> {
         if let [read] = reads {
             self.fill(read.offset, read.buf).map_err(|source| ReadError { index: 0, source })?;
-            landed(0, read.buf);
+            landed(0, read.sum());
             return Ok(());
         }
         land_empty(reads, landed);
@@ -106,7 +106,7 @@ impl Pread {
     fn spread(
         &self,
         runs: Vec<Run<'_, '_>>,
-        landed: &mut dyn FnMut(usize, &mut [u8]),
+        landed: &mut dyn FnMut(usize, &mut Read<'_>),
     ) -> Result<(), ReadError> {
         let tasks: Vec<_> = runs.into_iter().map(|run| Mutex::new((run, Ok(())))).collect();
         Pool::blocking().run(tasks.len(), &|k| {
@@ -128,9 +128,9 @@ fn copying_time(len: usize) -> Duration {
 }
 
 /// Calls `landed` for the reads of no bytes.
-pub(super) fn land_empty(reads: &mut [Read<'_>], landed: &mut dyn FnMut(usize, &mut [u8])) {
+pub(super) fn land_empty(reads: &mut [Read<'_>], landed: &mut dyn FnMut(usize, &mut Read<'_>)) {
     for (index, read) in reads.iter_mut().enumerate().filter(|(_, read)| read.buf.is_empty()) {
-        landed(index, read.buf);
+        landed(index, read.sum());
     }
 }
 

@@ -79,7 +79,7 @@ impl Uring {
         &self,
         ring: &mut Ring,
         runs: &mut [(Run<'_, '_>, usize)],
-        landed: &mut dyn FnMut(usize, &mut [u8]),
+        landed: &mut dyn FnMut(usize, &mut Read<'_>),
     ) -> io::Result<()> {
         let mut parts = split(runs);
         let mut flight_bytes = 0;
@@ -128,7 +128,7 @@ impl ReadAt for Uring {
     fn read_many(
         &self,
         reads: &mut [Read<'_>],
-        landed: &mut dyn FnMut(usize, &mut [u8]),
+        landed: &mut dyn FnMut(usize, &mut Read<'_>),
     ) -> Result<(), ReadError> {
         let Some(mut ring) = Ring::take() else {
             return self.pread.read_many(reads, landed);
