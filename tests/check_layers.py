@@ -16,7 +16,7 @@ ALLOWED = {
     "crc": set(),
     "process": set(),
     "pool": {"error", "process"},
-    "storage": {"error", "process", "pool"},
+    "storage": {"error", "process", "crc", "pool"},
     "format": {"error", "crc"},
     "compression": {"error"},
     "records": {"error", "process", "crc", "pool", "storage", "format", "compression"},

@@ -343,13 +343,13 @@ fn a_file_cut_short_under_a_reader_is_an_error_and_not_a_signal() {
 
 #[test]
 fn a_file_cut_in_the_middle_of_a_page_shows_no_zeros_to_larger_batches() {
-    let fixture = Fixture::new(100_000);
+    let fixture = Fixture::new(MIB);
     let file = LocalFile::open_with(&fixture.path, Access::Mapping).unwrap();
-    let ranges: Vec<_> = (0..8).map(|k| (k * 1_000, 1_000)).collect();
+    let ranges: Vec<_> = (0..8).map(|k| (k * 100_000, 100_000)).collect();
     for _ in 0..10 {
         fixture.check_one("whole", &file, &ranges);
     }
-    cut(&fixture.path, 7_500);
+    cut(&fixture.path, 799_500);
     let error = read(&file, &ranges).unwrap_err();
     assert_eq!((error.index, error.source.kind()), (7, ErrorKind::UnexpectedEof));
 }

@@ -31,8 +31,8 @@ const PREFETCH_STEP: usize = 1 << 10;
 /// before the failed one have landed.
 ///
 /// A file that is cut in the middle of a page shows zeros up to the end of that
-/// page, without a fault. The size is looked at before each larger batch, so only
-/// a cut during a batch, or shortly before a small one, can show such zeros.
+/// page, without a fault. The size is looked at now and then, and before each batch of
+/// half a megabyte, so soon after a cut a read can show such zeros: who reads must check.
 pub struct Mapping {
     // Dropped before the mapping it guards.
     guard: Registration,
