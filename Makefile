@@ -52,9 +52,9 @@ bench: $(BENCH_VENV)/built  ## compare with the peers: NAME=records ARGS=--quick
 	  --json $(OUT)/$(NAME).json --chart $(OUT)/$(NAME).png $(ARGS)
 
 fuzz: $(FUZZ_TOOLS)/bin/cargo-fuzz  ## feed damaged files to the parsers: FUZZ_SECONDS=60 for each
-	cd crates/ingot && export PATH="$(CURDIR)/$(FUZZ_TOOLS)/bin:$$PATH" && \
-	for target in $$(cargo +nightly fuzz list); do \
-	  cargo +nightly fuzz run $$target -- -max_total_time=$(FUZZ_SECONDS) || exit 1; \
+	cd crates/ingot && export RUSTC_BOOTSTRAP=1 PATH="$(CURDIR)/$(FUZZ_TOOLS)/bin:$$PATH" && \
+	for target in $$(cargo fuzz list); do \
+	  cargo fuzz run $$target -- -max_total_time=$(FUZZ_SECONDS) -timeout=10 || exit 1; \
 	done
 
 clean:  ## remove the environments and everything built
@@ -96,6 +96,4 @@ $(BENCH_VENV)/built: $(BENCH_VENV)/installed $(VENV)/built $(wildcard src/ingot/
 	touch $@
 
 $(FUZZ_TOOLS)/bin/cargo-fuzz:
-	@rustup run nightly rustc --version || \
-	  { echo "fuzzing needs a nightly compiler: rustup toolchain install nightly" >&2; exit 1; }
 	cargo install --locked --quiet --root $(FUZZ_TOOLS) cargo-fuzz
