@@ -1,6 +1,7 @@
 import array
 import copy
 import itertools
+import os
 import pickle
 import random
 import threading
@@ -608,3 +609,17 @@ def test_an_unknown_way_of_reading_is_refused(make, run_fault):
     assert outcome.returncode == 1
     assert "ValueError" in outcome.stderr
     assert "INGOT_IO=telepathy: expected mmap, uring or pread" in outcome.stderr
+
+
+@pytest.mark.parametrize("partial", [False, True])
+def test_pipes_and_devices_are_refused_at_once(tmp_path, partial):
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    for path in [pipe, "/dev/zero", "/dev/null"]:
+        with pytest.raises(ingot.FormatError, match="not a regular file"):
+            ingot.open(path, partial=partial)
+        with pytest.raises(ingot.FormatError, match="not a regular file"):
+            ingot.recover(path)
+        for options in [{"append": True}, {"overwrite": True}]:
+            with pytest.raises(ingot.FormatError, match="not a regular file"):
+                ingot.Writer(path, **options)

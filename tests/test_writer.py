@@ -588,3 +588,10 @@ def test_two_overwriting_writers_do_not_meet(make):
             ingot.Writer(path, append=True)
         writer.append(b"new")
     assert list(ingot.open(path)) == [b"new"]
+
+
+def test_an_array_of_objects_is_refused(path):
+    with ingot.Writer(path) as writer:
+        with pytest.raises(TypeError, match="Python objects"):
+            writer.append(np.array([{}, [1]], dtype=object))
+        assert writer.append(b"first") == 0

@@ -67,6 +67,10 @@ impl PyWriter {
             let hint = if found == "str" { "; encode it first" } else { "" };
             return Err(PyTypeError::new_err(format!("a record is bytes-like, not {found}{hint}")));
         };
+        if buffer.format().to_bytes().contains(&b'O') {
+            let message = "an array of Python objects has no bytes of its own; encode it first";
+            return Err(PyTypeError::new_err(message));
+        }
         if !buffer.is_c_contiguous() {
             return Err(PyValueError::new_err("a record must be contiguous in memory"));
         }

@@ -40,6 +40,7 @@ fn start(path: &Path, schema: Schema, metadata: &str, options: Options) -> Resul
 /// Starts a new file that takes the place of the one at `path` when it is closed; until
 /// then the old one stays, and no other writer gets at it.
 pub fn replace(path: &Path, schema: Schema, metadata: &str, options: Options) -> Result<Writer> {
+    check_regular(path)?;
     let old = match AppendFile::open(path) {
         Err(source) if source.kind() == io::ErrorKind::NotFound => None,
         opened => Some(opened.map_err(|source| failed(path, "open", source))?),
@@ -95,11 +96,23 @@ pub fn recover(path: &Path, options: Options) -> Result<Recovery> {
 
 /// Takes the lock first, so that what is read is not being written.
 fn both(path: &Path) -> Result<(Box<AppendFile>, Arc<dyn ReadAt>)> {
+    check_regular(path)?;
     let target = AppendFile::open(path).map_err(|source| failed(path, "open", source))?;
     Ok((Box::new(target), reading(path)?))
 }
 
+/// Refuses pipes and devices, some of which would never answer.
+fn check_regular(path: &Path) -> Result<()> {
+    match fs::metadata(path) {
+        Ok(found) if !found.is_file() && !found.is_dir() => {
+            Err(Error::Format { path: name(path), reason: "not a regular file".to_owned() })
+        }
+        _ => Ok(()),
+    }
+}
+
 fn reading(path: &Path) -> Result<Arc<dyn ReadAt>> {
+    check_regular(path)?;
     let file = LocalFile::open(path).map_err(|source| failed(path, "open", source))?;
     Ok(Arc::new(file))
 }
