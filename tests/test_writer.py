@@ -595,3 +595,24 @@ def test_an_array_of_objects_is_refused(path):
         with pytest.raises(TypeError, match="Python objects"):
             writer.append(np.array([{}, [1]], dtype=object))
         assert writer.append(b"first") == 0
+
+
+def test_overwriting_keeps_permissions_and_links(make, tmp_path):
+    path = make([b"old"])
+    path.chmod(0o600)
+    link = tmp_path / "link.ingot"
+    link.symlink_to(path)
+    with ingot.Writer(link, overwrite=True) as writer:
+        writer.append(b"new")
+    assert link.is_symlink()
+    assert path.stat().st_mode & 0o777 == 0o600
+    assert list(ingot.open(path)) == [b"new"]
+
+
+def test_overwriting_spares_a_foreign_file_under_the_name_of_the_new_one(make):
+    path = make([b"old"])
+    other = path.with_name(path.name + ".new")
+    other.write_bytes(b"precious")
+    with pytest.raises(ingot.FormatError, match="in the way"):
+        ingot.Writer(path, overwrite=True)
+    assert other.read_bytes() == b"precious"

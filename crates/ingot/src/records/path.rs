@@ -1,7 +1,7 @@
 //! Record files by their path on the local file system.
 
 use std::fs;
-use std::io;
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use super::reader::{Mode, Reader};
 use super::recovery::{self, Recovery};
 use super::writer::{Options, Writer};
 use crate::error::{Error, Result};
-use crate::format::ingot::{Header, Schema};
+use crate::format::ingot::{HEADER_LEN, Header, Schema};
 use crate::storage::{AppendFile, LocalFile, ReadAt};
 
 /// Opens the file at `path` for reading.
@@ -41,6 +41,8 @@ fn start(path: &Path, schema: Schema, metadata: &str, options: Options) -> Resul
 /// then the old one stays, and no other writer gets at it.
 pub fn replace(path: &Path, schema: Schema, metadata: &str, options: Options) -> Result<Writer> {
     check_regular(path)?;
+    // Behind a symbolic link it is the file that is replaced, not the link.
+    let path = &fs::canonicalize(path).unwrap_or_else(|_| path.to_path_buf());
     let old = match AppendFile::open(path) {
         Err(source) if source.kind() == io::ErrorKind::NotFound => None,
         opened => Some(opened.map_err(|source| failed(path, "open", source))?),
@@ -50,6 +52,10 @@ pub fn replace(path: &Path, schema: Schema, metadata: &str, options: Options) ->
     let hidden = PathBuf::from(hidden);
     remove_stale(&hidden)?;
     let writer = start(&hidden, schema, metadata, options)?;
+    if let Ok(found) = fs::metadata(path) {
+        fs::set_permissions(&hidden, found.permissions())
+            .map_err(|source| failed(&hidden, "set permissions", source))?;
+    }
     let target = path.to_path_buf();
     Ok(writer.then(Box::new(move |whole, _| {
         let outcome = if whole { publish(&hidden, &target, options.sync) } else { remove(&hidden) };
@@ -63,7 +69,17 @@ fn remove_stale(hidden: &Path) -> Result<()> {
     match AppendFile::open(hidden) {
         Err(source) if source.kind() == io::ErrorKind::NotFound => Ok(()),
         Err(source) => Err(failed(hidden, "open", source)),
-        Ok(_) => remove(hidden),
+        Ok(_) => {
+            let mut front = Vec::new();
+            fs::File::open(hidden)
+                .and_then(|file| file.take(HEADER_LEN as u64).read_to_end(&mut front))
+                .map_err(|source| failed(hidden, "read", source))?;
+            if Header::is_prefix(&front) {
+                return remove(hidden);
+            }
+            let reason = "this file is in the way of the new one; move it away".to_owned();
+            Err(Error::Format { path: name(hidden), reason })
+        }
     }
 }
 
