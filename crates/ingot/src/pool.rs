@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 use crate::process;
 
 /// How long a helper of the compute pool looks for the next batch before it goes to
-/// sleep. Waking a sleeping thread costs about as much as copying sixteen records of 4 KB.
+/// sleep. A thread that sleeps comes too late for a batch of microseconds.
 const LINGER: Duration = Duration::from_micros(60);
 
 /// A set of helper threads of one process, started when they are first needed.
