@@ -47,20 +47,23 @@ pub fn read_one<'py>(
     Ok(object)
 }
 
-/// Reads cells into bytes objects. Returns those before the first bad one, and its error.
+/// Reads the cells that `locate` gives for each number below `count` into bytes objects.
+/// Returns those before the first bad one, and its error.
 pub fn read_many<'py>(
     py: Python<'py>,
     reader: &Reader,
-    cells: &[Cell],
+    count: usize,
+    mut locate: impl FnMut(usize) -> PyResult<Cell>,
 ) -> PyResult<(Vec<Bound<'py, PyBytes>>, Option<Error>)> {
-    let mut objects = Vec::with_capacity(cells.len());
-    let next = |cell: &Cell| -> PyResult<&mut [u8]> {
+    let mut objects = Vec::with_capacity(count);
+    let next = |k: usize| -> PyResult<(Cell, &mut [u8])> {
+        let cell = locate(k)?;
         let object = uninitialised(py, cell.raw)?;
         let value = memory(&object);
         objects.push(object);
-        Ok(value)
+        Ok((cell, value))
     };
-    let failures = reader.fetch_into(cells, next, |work| py.detach(work))?;
+    let failures = reader.fetch_into(count, next, |work| py.detach(work))?;
     let first = failures.into_iter().min_by_key(|&(k, _)| k);
     if let Some((k, _)) = first {
         objects.truncate(k);

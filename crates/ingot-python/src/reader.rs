@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, RwLock};
 
 use ingot::Error;
-use ingot::records::{Mode, Reader, path};
+use ingot::records::{Cell, Mode, Reader, path};
 use pyo3::prelude::*;
 use pyo3::types::{PyByteArray, PyBytes, PyInt, PyList, PyMemoryView, PySlice};
 
@@ -51,11 +51,7 @@ impl PyReader {
         reader: &Reader,
         row: u64,
     ) -> PyResult<Bound<'py, PyBytes>> {
-        let cell = match reader.locate_loaded(row, FIELD) {
-            Some(cell) => cell,
-            None => py.detach(|| reader.locate_one(row, FIELD)),
-        };
-        bytes::read_one(py, reader, &cell.map_err(raised)?)
+        bytes::read_one(py, reader, &locate(py, reader, row)?)
     }
 
     fn many<'py>(
@@ -64,11 +60,28 @@ impl PyReader {
         reader: &Reader,
         rows: &[u64],
     ) -> PyResult<Bound<'py, PyList>> {
-        let mut cells = Vec::with_capacity(rows.len());
-        py.detach(|| reader.locate(rows, FIELD, &mut cells)).map_err(raised)?;
-        let (objects, failed) = bytes::read_many(py, reader, &cells)?;
+        let next = |k: usize| {
+            reader.touch(rows, k);
+            let found = reader.locate_loaded(rows[k], FIELD);
+            let found = found.unwrap_or_else(|| {
+                py.detach(|| {
+                    reader.prepare(&rows[k..]);
+                    reader.locate_one(rows[k], FIELD)
+                })
+            });
+            found.map_err(raised)
+        };
+        let (objects, failed) = bytes::read_many(py, reader, rows.len(), next)?;
         failed.map_or_else(|| PyList::new(py, objects), |error| Err(raised(error)))
     }
+}
+
+/// Returns where the record of a row is, without the GIL if its index page must be read.
+fn locate(py: Python<'_>, reader: &Reader, row: u64) -> PyResult<Cell> {
+    reader
+        .locate_loaded(row, FIELD)
+        .unwrap_or_else(|| py.detach(|| reader.locate_one(row, FIELD)))
+        .map_err(raised)
 }
 
 #[pymethods]
@@ -105,8 +118,10 @@ impl PyReader {
         if index.is_instance_of::<PySlice>() {
             return slf.call_method1("_slice", (index,));
         }
-        // An array of no dimensions has a `__len__` that raises.
-        if index.hasattr("__index__")? && index.len().is_err() {
+        // An array of no dimensions has a `__len__` that raises. To ask a list for what it
+        // does not have would cost as much as reading several records.
+        if !index.is_instance_of::<PyList>() && index.hasattr("__index__")? && index.len().is_err()
+        {
             return Ok(this.one(py, &reader, row_of(&reader, index)?)?.into_any());
         }
         Ok(this.many(py, &reader, &rows_of(&reader, index)?)?.into_any())

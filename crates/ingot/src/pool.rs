@@ -3,6 +3,7 @@
 //! The caller of [`Pool::run`] works too, so a batch never waits for a thread to
 //! wake up: helpers that come in time take a share, the others find nothing left.
 
+use std::cell::Cell;
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::atomic::{
@@ -50,7 +51,6 @@ struct Shared {
 /// A batch of numbered tasks that any number of threads claim one by one.
 struct Job {
     work: Work,
-    tasks: usize,
     /// Tasks that were published so far, and whether those are all.
     ready: AtomicUsize,
     complete: AtomicBool,
@@ -131,20 +131,19 @@ impl Pool {
     /// Calls `work(0)` to `work(tasks - 1)`, on the calling thread and on helpers,
     /// and returns when all have ended. A panic in a task is passed on to the caller.
     pub fn run(&self, tasks: usize, work: &(dyn Fn(usize) + Sync)) {
-        let feed = |publish: &dyn Fn()| (0..tasks).for_each(|_| publish());
-        self.run_while(tasks, work, feed, |work| work());
+        let feed = |publish: &dyn Fn(bool)| (0..tasks).for_each(|task| publish(task + 1 < tasks));
+        self.run_while(work, feed, |work| work());
     }
 
     /// As [`Pool::run`], with tasks that become possible one after the other: `feed` runs
-    /// on the calling thread first and publishes the next task by each call, which helpers
-    /// take at once. What is left is done by the caller too, inside `aside`. Tasks that
-    /// were never published are left out.
+    /// on the calling thread first and publishes the next task by each call, saying whether
+    /// more are to come; helpers take them at once. What is left is done by the caller
+    /// too, inside `aside`.
     #[allow(unsafe_code)]
     pub fn run_while(
         &self,
-        tasks: usize,
         work: &(dyn Fn(usize) + Sync),
-        feed: impl FnOnce(&dyn Fn()),
+        feed: impl FnOnce(&dyn Fn(bool)),
         aside: impl FnOnce(&mut (dyn FnMut() + Send)),
     ) {
         // SAFETY: only the lifetime changes. The pointer is used by claimed tasks alone,
@@ -153,7 +152,6 @@ impl Pool {
             unsafe { std::mem::transmute(std::ptr::from_ref(work)) };
         let job = Arc::new(Job {
             work: Work(borrowed),
-            tasks,
             ready: AtomicUsize::new(0),
             complete: AtomicBool::new(false),
             claimed: AtomicUsize::new(0),
@@ -161,17 +159,19 @@ impl Pool {
             panicked: AtomicBool::new(false),
             caller: thread::current(),
         });
-        let shared = tasks > 1 && self.helpers > 0 && !self.is_alone();
-        if shared {
-            self.started.call_once(|| self.start());
-            self.shared.submit(&job, self.helpers.min(tasks - 1));
-        }
+        let shared = Cell::new(false);
         let fed = catch_unwind(AssertUnwindSafe(|| {
-            feed(&|| {
-                job.ready.fetch_add(1, Ordering::Release);
+            feed(&|more| {
+                let tasks = job.ready.fetch_add(1, Ordering::Release) + 1;
+                if more && tasks == 1 && self.helpers > 0 && !self.is_alone() {
+                    shared.set(true);
+                    self.started.call_once(|| self.start());
+                    self.shared.submit(&job, self.helpers);
+                }
             });
         }));
         job.complete.store(true, Ordering::Release);
+        let shared = shared.get();
         let mut worked = Duration::ZERO;
         let began = Instant::now();
         let mut rest = || {
@@ -232,32 +232,26 @@ impl Shared {
 
 impl Job {
     fn is_claimed(&self) -> bool {
-        self.claimed.load(Ordering::Relaxed) >= self.tasks
+        self.complete.load(Ordering::Acquire)
+            && self.claimed.load(Ordering::Relaxed) >= self.ready.load(Ordering::Acquire)
     }
 
     #[allow(unsafe_code)]
     fn work_until_claimed(&self) {
         loop {
             let task = self.claimed.fetch_add(1, Ordering::AcqRel);
-            if task >= self.tasks {
-                return;
-            }
             if !self.comes(task) {
-                self.finish();
-                continue;
+                return;
             }
             // SAFETY: task `task` is unfinished, so the caller still waits in `run_while`.
             let work = unsafe { &*self.work.0 };
             if catch_unwind(AssertUnwindSafe(|| work(task))).is_err() {
                 self.panicked.store(true, Ordering::Relaxed);
             }
-            self.finish();
-        }
-    }
-
-    fn finish(&self) {
-        if self.finished.fetch_add(1, Ordering::AcqRel) + 1 == self.tasks {
-            self.caller.unpark();
+            self.finished.fetch_add(1, Ordering::AcqRel);
+            if self.is_finished() {
+                self.caller.unpark();
+            }
         }
     }
 
@@ -272,9 +266,14 @@ impl Job {
         true
     }
 
+    fn is_finished(&self) -> bool {
+        self.complete.load(Ordering::Acquire)
+            && self.finished.load(Ordering::Acquire) >= self.ready.load(Ordering::Acquire)
+    }
+
     fn wait(&self) {
         let mut spins = 0_u32;
-        while self.finished.load(Ordering::Acquire) < self.tasks {
+        while !self.is_finished() {
             spins += 1;
             if spins < 4_000 {
                 std::hint::spin_loop();

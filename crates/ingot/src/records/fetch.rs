@@ -1,7 +1,6 @@
 //! Reading the cells of a batch: bytes to their places, verified and decompressed.
 
 use std::cell::RefCell;
-use std::ops::Range;
 use std::sync::Mutex;
 
 use super::reader::Reader;
@@ -12,13 +11,15 @@ use crate::format::checksum::mismatch;
 use crate::pool::Pool;
 use crate::storage::Read;
 
-/// A batch smaller than this is read on the calling thread alone: sharing it
-/// costs more than it saves.
-const SHARE: u64 = 32 << 10;
+/// Bytes of the shares that the threads take from a batch. A compressed cell counts
+/// eight times.
+const SHARE_BYTES: u64 = 32 << 10;
 
-/// Parts of a batch are no smaller than this, and no larger if it is in memory; a
-/// compressed cell counts four times.
-const PART: Range<u64> = 16 << 10..256 << 10;
+/// The same for data that is not in memory: the more ranges are asked for at once, the better.
+const SHARE_BYTES_COLD: u64 = 256 << 10;
+
+/// Shares of a batch, at most.
+const SHARES: usize = 256;
 
 /// Scratch memory a thread keeps between batches.
 const KEEP: usize = 4 << 20;
@@ -48,6 +49,14 @@ impl Cell {
     fn is_compressed(&self) -> bool {
         self.raw != self.stored
     }
+}
+
+/// A run of cells of a batch and where their values go.
+#[derive(Default)]
+struct Share<'b> {
+    /// Number of the first cell in the batch.
+    first: usize,
+    cells: Vec<(Cell, &'b mut [u8])>,
 }
 
 type Failure = (usize, Error);
@@ -87,83 +96,78 @@ impl Reader {
     pub fn fetch_each(&self, cells: &[Cell], bufs: &mut [&mut [u8]]) -> Vec<Failure> {
         assert_eq!(cells.len(), bufs.len(), "one buffer for each cell");
         let mut bufs = bufs.iter_mut();
-        let next = |_: &Cell| bufs.next().map(|buf| &mut **buf).ok_or(());
-        self.fetch_into(cells, next, |work| work()).expect("one buffer for each cell")
+        let next = |k: usize| bufs.next().map(|buf| (cells[k], &mut **buf)).ok_or(());
+        self.fetch_into(cells.len(), next, |work| work()).expect("one buffer for each cell")
     }
 
-    /// As [`Reader::fetch_each`] with buffers that are made on the way: `next` gives that
-    /// of each cell in turn, while others already read into those before. What is then
-    /// left for the calling thread goes on inside `aside`.
+    /// As [`Reader::fetch_each`] with cells and buffers that are made on the way: `next`
+    /// gives those of each number below `count` in turn, while others already read into
+    /// those before. What is then left for the calling thread goes on inside `aside`.
     ///
     /// On an error of `next` the content of the buffers is not known.
     pub fn fetch_into<'b, E: Send>(
         &self,
-        cells: &[Cell],
-        mut next: impl FnMut(&Cell) -> Result<&'b mut [u8], E>,
+        count: usize,
+        mut next: impl FnMut(usize) -> Result<(Cell, &'b mut [u8]), E>,
         aside: impl FnOnce(&mut (dyn FnMut() + Send)),
     ) -> Result<Vec<Failure>, E> {
         let pool = Pool::compute();
-        let ranges = self.split(cells, pool.width());
-        let shares: Vec<Mutex<Vec<&'b mut [u8]>>> =
-            ranges.iter().map(|range| Mutex::new(Vec::with_capacity(range.len()))).collect();
+        let warm = self.source().storage.is_warm();
+        let (bytes, most) = if warm {
+            (SHARE_BYTES, count)
+        } else {
+            (SHARE_BYTES_COLD, count.div_ceil(pool.width()))
+        };
+        let least = count.div_ceil(SHARES);
+        let shares: Vec<Mutex<Share<'b>>> =
+            (0..SHARES.min(count)).map(|_| Mutex::default()).collect();
         let failures = Mutex::new(Vec::new());
         let work = |k: usize| {
-            let mut bufs =
-                std::mem::take(&mut *shares[k].lock().expect("no panics under this lock"));
-            let range = ranges[k].clone();
-            let failed = self.fetch_share(&cells[range.clone()], &mut bufs, range.start);
+            let share = std::mem::take(&mut *shares[k].lock().expect("no panics under this lock"));
+            let failed = self.fetch_share(share);
             if !failed.is_empty() {
                 failures.lock().expect("no panics under this lock").extend(failed);
             }
         };
         let mut fed = Ok(());
-        let feed = |publish: &dyn Fn()| {
-            for (range, share) in ranges.iter().zip(&shares) {
-                let mut bufs = Vec::with_capacity(range.len());
-                for cell in &cells[range.clone()] {
-                    match next(cell) {
-                        Ok(buf) => bufs.push(buf),
-                        Err(error) => return fed = Err(error),
-                    }
+        let feed = |publish: &dyn Fn(bool)| {
+            let mut slots = shares.iter();
+            let (mut first, mut weight) = (0, 0);
+            let mut cells = Vec::with_capacity(count.min(8));
+            for k in 0..count {
+                let (cell, buf) = match next(k) {
+                    Ok(found) => found,
+                    Err(error) => return fed = Err(error),
+                };
+                weight += if cell.is_compressed() { 8 * cell.raw } else { cell.raw };
+                cells.push((cell, buf));
+                let full = cells.len() >= most || (weight >= bytes && cells.len() >= least);
+                if full || k + 1 == count {
+                    let next = Vec::with_capacity(cells.len());
+                    let share = Share { first, cells: std::mem::replace(&mut cells, next) };
+                    let slot = slots.next().expect("a share has at least `least` cells");
+                    *slot.lock().expect("no panics under this lock") = share;
+                    (first, weight) = (k + 1, 0);
+                    publish(k + 1 < count);
                 }
-                *share.lock().expect("no panics under this lock") = bufs;
-                publish();
             }
         };
-        pool.run_while(ranges.len(), &work, feed, aside);
+        pool.run_while(&work, feed, aside);
         fed?;
         Ok(failures.into_inner().expect("no panics under this lock"))
-    }
-
-    /// Cuts a batch into runs of cells for up to `width` threads.
-    fn split(&self, cells: &[Cell], width: usize) -> Vec<Range<usize>> {
-        let size = |cell: &Cell| if cell.is_compressed() { 4 * cell.raw } else { cell.raw };
-        let total: u64 = cells.iter().map(size).sum();
-        let parts = if self.source().storage.is_warm() { 4 } else { 1 };
-        let tasks = (width as u64 * parts).min(total / PART.start).max(parts * total / PART.end);
-        let tasks = if total < SHARE { 1 } else { tasks.max(1) };
-        let (mut ranges, mut first, mut taken) = (Vec::new(), 0, 0);
-        for (k, cell) in cells.iter().enumerate() {
-            taken += size(cell);
-            if taken >= total / tasks || k + 1 == cells.len() {
-                ranges.push(first..k + 1);
-                (first, taken) = (k + 1, 0);
-            }
-        }
-        ranges
     }
 
     fn read_of<'b>(&self, cell: &Cell, buf: &'b mut [u8]) -> Read<'b> {
         Read { offset: cell.offset, buf, crc: self.seed().before_cell(cell.number) }
     }
 
-    /// Reads a share of a batch on this thread; `first` is the number of its first cell.
-    fn fetch_share(&self, cells: &[Cell], bufs: &mut [&mut [u8]], first: usize) -> Vec<Failure> {
-        if !cells.iter().any(Cell::is_compressed) {
-            return self.fetch_raw(cells, bufs, first);
+    /// Reads a share of a batch on this thread.
+    fn fetch_share(&self, mut share: Share<'_>) -> Vec<Failure> {
+        if !share.cells.iter().any(|(cell, _)| cell.is_compressed()) {
+            return self.fetch_raw(&mut share);
         }
         SCRATCH.with_borrow_mut(|scratch| {
-            let failures = self.fetch_mixed(cells, bufs, first, scratch);
+            let failures = self.fetch_mixed(&mut share, scratch);
             if scratch.capacity() > KEEP {
                 *scratch = Vec::new();
             }
@@ -171,41 +175,37 @@ impl Reader {
         })
     }
 
-    fn fetch_raw(&self, cells: &[Cell], bufs: &mut [&mut [u8]], first: usize) -> Vec<Failure> {
-        let mut reads: Vec<Read<'_>> =
-            cells.iter().zip(bufs).map(|(cell, buf)| self.read_of(cell, buf)).collect();
-        self.read_cells(cells, &mut reads, first, &mut |_, _| Ok(()))
+    fn fetch_raw(&self, share: &mut Share<'_>) -> Vec<Failure> {
+        let (cells, mut reads): (Vec<Cell>, Vec<Read<'_>>) =
+            share.cells.iter_mut().map(|(cell, buf)| (*cell, self.read_of(cell, buf))).unzip();
+        self.read_cells(&cells, &mut reads, share.first, &mut |_, _| Ok(()))
     }
 
-    fn fetch_mixed(
-        &self,
-        cells: &[Cell],
-        bufs: &mut [&mut [u8]],
-        first: usize,
-        scratch: &mut Vec<u8>,
-    ) -> Vec<Failure> {
-        let total: u64 = cells.iter().map(|cell| cell.stored).sum();
+    fn fetch_mixed(&self, share: &mut Share<'_>, scratch: &mut Vec<u8>) -> Vec<Failure> {
+        let total: u64 = share.cells.iter().map(|(cell, _)| cell.stored).sum();
         if let Err(error) = self.source().make_room(scratch, total) {
-            return vec![(first, error.at_record(cells[0].row))];
+            return vec![(share.first, error.at_record(share.cells[0].0.row))];
         }
         let mut rest = &mut scratch[..];
-        let mut reads = Vec::with_capacity(cells.len());
-        for cell in cells {
-            let (buf, behind) = rest.split_at_mut(cell.stored as usize);
-            reads.push(self.read_of(cell, buf));
-            rest = behind;
-        }
-        self.read_cells(cells, &mut reads, first, &mut |k, stored| {
-            let cell = &cells[k];
+        let (cells, mut reads): (Vec<Cell>, Vec<Read<'_>>) = share
+            .cells
+            .iter()
+            .map(|(cell, _)| {
+                let buf = rest.split_off_mut(..cell.stored as usize).expect("there is room");
+                (*cell, self.read_of(cell, buf))
+            })
+            .unzip();
+        self.read_cells(&cells, &mut reads, share.first, &mut |k, stored| {
+            let (cell, buf) = &mut share.cells[k];
             if !cell.is_compressed() {
-                bufs[k].copy_from_slice(stored);
+                buf.copy_from_slice(stored);
                 return Ok(());
             }
             let dictionary = match cell.dictionary {
                 0 => None,
                 number => Some(self.dictionary(number)?),
             };
-            compression::decompress(cell.codec, dictionary, stored, bufs[k])
+            compression::decompress(cell.codec, dictionary, stored, buf)
                 .map_err(|why| self.source().corrupt(cell.offset, Violation(why)))
         })
     }

@@ -181,7 +181,8 @@ impl Reader {
             self.prepare(rows);
         }
         cells.reserve(rows.len());
-        for &row in rows {
+        for (k, &row) in rows.iter().enumerate() {
+            self.touch(rows, k);
             cells.push(self.locate_one(row, field)?);
         }
         Ok(())
@@ -353,19 +354,30 @@ impl Reader {
         })
     }
 
-    /// Loads the pages that a batch lacks in one go, and touches the entries of its rows
-    /// in those that are here: the processor fetches many at a time, since nothing waits.
-    fn prepare(&self, rows: &[u64]) {
-        let mut missing = Vec::new();
+    /// Tells the processor which index entries are needed soon, when row `k` of `rows`, all
+    /// of which must exist, is about to be located: it fetches several at a time.
+    #[inline]
+    pub fn touch(&self, rows: &[u64], k: usize) {
+        const AHEAD: usize = 8;
+        if !k.is_multiple_of(AHEAD) {
+            return;
+        }
+        let first = if k == 0 { 0 } else { k + AHEAD };
         let mut touched = 0;
-        for &row in rows {
+        for &row in rows.iter().take(k + 2 * AHEAD).skip(first) {
             let page = self.pages.find(row);
-            match self.pages.loaded(page) {
-                Some(loaded) => touched ^= loaded.touch(row - self.pages.first_row(page)),
-                None => missing.push(page),
+            if let Some(loaded) = self.pages.loaded(page) {
+                touched ^= loaded.touch(row - self.pages.first_row(page));
             }
         }
         std::hint::black_box(touched);
+    }
+
+    /// Loads the index pages of rows, which must exist, in one go.
+    pub fn prepare(&self, rows: &[u64]) {
+        let pages = rows.iter().map(|&row| self.pages.find(row));
+        let mut missing: Vec<usize> =
+            pages.filter(|&page| self.pages.loaded(page).is_none()).collect();
         if !missing.is_empty() {
             self.pages.prepare(&mut missing, &self.loader());
         }

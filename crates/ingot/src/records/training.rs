@@ -19,7 +19,7 @@ pub enum Compression {
 pub const SAMPLE: usize = 4 << 20;
 
 /// Largest dictionary that is trained.
-const DICTIONARY_MAX: usize = 32 << 10;
+const DICTIONARY_MAX: usize = 16 << 10;
 
 /// Values longer than this on average gain nothing from a dictionary.
 const DICTIONARY_VALUE_MAX: usize = 16 << 10;

@@ -86,6 +86,9 @@ impl Mapping {
         reads: &mut [Read<'_>],
         landed: &mut dyn FnMut(usize, &mut Read<'_>),
     ) -> Result<(), ReadError> {
+        for first in reads.iter().take(PREFETCH_DISTANCE) {
+            self.hint(first.offset, first.buf.len());
+        }
         for index in 0..reads.len() {
             if let Some(ahead) = reads.get(index + PREFETCH_DISTANCE) {
                 self.hint(ahead.offset, ahead.buf.len());
