@@ -1,5 +1,6 @@
 """Ingot: record files for training data, any record in any order, every byte verified."""
 
+from ingot._core import __version__ as __version__
 from ingot.errors import (
     ClosedError,
     CorruptFileError,

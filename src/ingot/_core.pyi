@@ -8,6 +8,8 @@ from typing_extensions import disjoint_base
 
 __all__ = ["Buffer", "Reader", "Stream", "Writer", "recover"]
 
+__version__: str
+
 _Damage: TypeAlias = tuple[int | None, int, int, str]
 _Indices: TypeAlias = Iterable[SupportsIndex] | npt.NDArray[np.integer[Any]]
 

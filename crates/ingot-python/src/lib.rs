@@ -13,6 +13,7 @@ use pyo3::prelude::*;
 
 #[pymodule(gil_used = false)]
 fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add("__version__", env!("CARGO_PKG_VERSION"))?;
     module.add_class::<batch::PyBuffer>()?;
     module.add_class::<reader::PyReader>()?;
     module.add_class::<stream::PyStream>()?;

@@ -131,54 +131,62 @@ impl Pool {
     /// Calls `work(0)` to `work(tasks - 1)`, on the calling thread and on helpers,
     /// and returns when all have ended. A panic in a task is passed on to the caller.
     pub fn run(&self, tasks: usize, work: &(dyn Fn(usize) + Sync)) {
-        let feed = |publish: &dyn Fn(bool)| (0..tasks).for_each(|task| publish(task + 1 < tasks));
-        self.run_while(work, feed, |work| work());
+        let job = Job::new(work);
+        job.ready.store(tasks, Ordering::Release);
+        job.complete.store(true, Ordering::Release);
+        let shared = tasks > 1 && self.share(&job, tasks - 1);
+        self.conclude(&job, shared, |work| work());
     }
 
     /// As [`Pool::run`], with tasks that become possible one after the other: `feed` runs
     /// on the calling thread first and publishes the next task by each call, saying whether
     /// more are to come; helpers take them at once. What is left is done by the caller
     /// too, inside `aside`.
-    #[allow(unsafe_code)]
     pub fn run_while(
         &self,
         work: &(dyn Fn(usize) + Sync),
         feed: impl FnOnce(&dyn Fn(bool)),
         aside: impl FnOnce(&mut (dyn FnMut() + Send)),
     ) {
-        // SAFETY: only the lifetime changes. The pointer is used by claimed tasks alone,
-        // and this function waits for every claimed task, also when something panics.
-        let borrowed: *const (dyn Fn(usize) + Sync + 'static) =
-            unsafe { std::mem::transmute(std::ptr::from_ref(work)) };
-        let job = Arc::new(Job {
-            work: Work(borrowed),
-            ready: AtomicUsize::new(0),
-            complete: AtomicBool::new(false),
-            claimed: AtomicUsize::new(0),
-            finished: AtomicUsize::new(0),
-            panicked: AtomicBool::new(false),
-            caller: thread::current(),
-        });
+        let job = Job::new(work);
         let shared = Cell::new(false);
         let fed = catch_unwind(AssertUnwindSafe(|| {
             feed(&|more| {
                 let tasks = job.ready.fetch_add(1, Ordering::Release) + 1;
-                if more && tasks == 1 && self.helpers > 0 && !self.is_alone() {
-                    shared.set(true);
-                    self.started.call_once(|| self.start());
-                    self.shared.submit(&job, self.helpers);
+                if more && tasks == 1 {
+                    shared.set(self.share(&job, self.helpers));
                 }
             });
         }));
         job.complete.store(true, Ordering::Release);
-        let shared = shared.get();
+        self.conclude(&job, shared.get(), aside);
+        fed.unwrap_or_else(|panic| resume_unwind(panic));
+    }
+
+    /// Calls helpers to a job, unless the caller is better off alone.
+    fn share(&self, job: &Arc<Job>, wanted: usize) -> bool {
+        if self.helpers == 0 || self.is_alone() {
+            return false;
+        }
+        self.started.call_once(|| self.start());
+        self.shared.submit(job, self.helpers.min(wanted));
+        true
+    }
+
+    /// Works on what is left of a job, and waits for the others.
+    fn conclude(
+        &self,
+        job: &Arc<Job>,
+        shared: bool,
+        aside: impl FnOnce(&mut (dyn FnMut() + Send)),
+    ) {
         let mut worked = Duration::ZERO;
         let began = Instant::now();
         let mut rest = || {
             job.work_until_claimed();
             worked = began.elapsed();
             if shared {
-                self.shared.retire(&job);
+                self.shared.retire(job);
                 job.wait();
             }
         };
@@ -187,9 +195,7 @@ impl Pool {
         if shared && !self.linger.is_zero() {
             self.judge(worked, began.elapsed().saturating_sub(worked));
         }
-        for outcome in [fed, left] {
-            outcome.unwrap_or_else(|panic| resume_unwind(panic));
-        }
+        left.unwrap_or_else(|panic| resume_unwind(panic));
         if job.panicked.load(Ordering::Relaxed) {
             resume_unwind(Box::new("a task of the pool panicked"));
         }
@@ -231,6 +237,25 @@ impl Shared {
 }
 
 impl Job {
+    /// Returns a job without tasks. Who makes one must not return before all of its tasks
+    /// have ended: see [`Pool::conclude`].
+    #[allow(unsafe_code)]
+    fn new(work: &(dyn Fn(usize) + Sync)) -> Arc<Job> {
+        // SAFETY: only the lifetime changes. The pointer is used by claimed tasks alone,
+        // and those who make jobs wait for every claimed task, also when something panics.
+        let work: *const (dyn Fn(usize) + Sync + 'static) =
+            unsafe { std::mem::transmute(std::ptr::from_ref(work)) };
+        Arc::new(Job {
+            work: Work(work),
+            ready: AtomicUsize::new(0),
+            complete: AtomicBool::new(false),
+            claimed: AtomicUsize::new(0),
+            finished: AtomicUsize::new(0),
+            panicked: AtomicBool::new(false),
+            caller: thread::current(),
+        })
+    }
+
     fn is_claimed(&self) -> bool {
         self.complete.load(Ordering::Acquire)
             && self.claimed.load(Ordering::Relaxed) >= self.ready.load(Ordering::Acquire)
@@ -257,11 +282,17 @@ impl Job {
 
     /// Waits for a task to be published; false if it never will be.
     fn comes(&self, task: usize) -> bool {
+        let mut spins = 0_u32;
         while self.ready.load(Ordering::Acquire) <= task {
             if self.complete.load(Ordering::Acquire) {
                 return self.ready.load(Ordering::Acquire) > task;
             }
-            std::hint::spin_loop();
+            spins += 1;
+            if spins < 4_000 {
+                std::hint::spin_loop();
+            } else {
+                thread::yield_now(); // Who publishes may be waiting for this core.
+            }
         }
         true
     }

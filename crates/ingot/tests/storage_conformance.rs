@@ -50,7 +50,6 @@ impl Fixture {
             ("uring", Box::new(Uring::new(self.file()))),
             ("local", local(Access::Automatic)),
             ("local mapping", local(Access::Mapping)),
-            ("local mixed", local(Access::Mixed)),
             ("local uring", local(Access::Uring)),
             ("local pread", local(Access::Pread)),
         ];
@@ -323,8 +322,7 @@ fn parent_and_child_of_a_fork_both_read_on() {
 
 #[test]
 fn a_file_cut_short_under_a_reader_is_an_error_and_not_a_signal() {
-    for access in [Access::Automatic, Access::Mapping, Access::Mixed, Access::Uring, Access::Pread]
-    {
+    for access in [Access::Automatic, Access::Mapping, Access::Uring, Access::Pread] {
         let fixture = Fixture::new(MIB);
         let file = LocalFile::open_with(&fixture.path, access).unwrap();
         for _ in 0..10 {

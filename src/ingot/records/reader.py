@@ -109,7 +109,7 @@ class Reader(_core.Reader, Sequence[bytes]):
 
     def lengths(self, indices: Indices | None = None) -> npt.NDArray[np.int64]:
         """Return the length of each record, or of those at `indices`, from the index alone."""
-        rows = range(len(self)) if indices is None else indices
+        rows = np.arange(len(self)) if indices is None else indices
         return np.frombuffer(self._sizes(rows), np.int64)
 
     def stats(self) -> Stats:
@@ -192,20 +192,17 @@ class View(Sequence[bytes]):
     def __getitem__(self, index: SupportsIndex | slice | Indices) -> "bytes | View | list[bytes]":
         if isinstance(index, slice):
             return View(self.reader, self.rows[index])
-        if isinstance(index, np.ndarray):
-            if index.dtype == np.bool_:
-                message = "a boolean mask is not an index array; pass numpy.flatnonzero(mask)"
-                raise TypeError(message)
-            index = index.tolist()
-        if isinstance(index, SupportsIndex):
+        if isinstance(index, SupportsIndex) and not isinstance(index, np.ndarray):
             return self.reader[self._row(index)]
-        if isinstance(index, Sequence) and not isinstance(index, str | bytes | bytearray):
-            return self.reader[[self._row(k) for k in index]]
-        message = (
-            "indices are integers, slices, or sequences or arrays of integers, "
-            f"not {type(index).__name__}"
-        )
-        raise TypeError(message)
+        return self.reader[self._rows(index)]
+
+    def read(self, indices: Indices | None = None) -> Batch:
+        """Read the records at `indices` of the view, or all, as `Reader.read` does."""
+        return self.reader.read(self._rows(range(len(self)) if indices is None else indices))
+
+    def iter(self, indices: Iterable[SupportsIndex]) -> Iterator[bytes]:
+        """Iterate over the records at `indices` of the view, as `Reader.iter` does."""
+        return self.reader.iter(self._row(index) for index in indices)
 
     def _row(self, index: SupportsIndex) -> int:
         try:
@@ -213,6 +210,31 @@ class View(Sequence[bytes]):
         except IndexError:
             message = f"{self.reader.path}: index {index} is out of range for a view of {len(self)}"
             raise IndexError(message) from None
+
+    def _rows(self, indices: Indices) -> npt.NDArray[np.int64] | list[int]:
+        if isinstance(indices, range) or (
+            isinstance(indices, np.ndarray) and indices.dtype.kind in "iu" and indices.ndim == 1
+        ):
+            return self._rows_of(np.asarray(indices, np.int64))
+        if isinstance(indices, np.ndarray) and indices.dtype == np.bool_:
+            message = "a boolean mask is not an index array; pass numpy.flatnonzero(mask)"
+            raise TypeError(message)
+        if isinstance(indices, Sequence | np.ndarray) and not isinstance(
+            indices, str | bytes | bytearray
+        ):
+            return [self._row(index) for index in indices]
+        message = (
+            "indices are integers, slices, or sequences or arrays of integers, "
+            f"not {type(indices).__name__}"
+        )
+        raise TypeError(message)
+
+    def _rows_of(self, indices: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+        wanted = np.where(indices < 0, indices + len(self), indices)
+        bad = (wanted < 0) | (wanted >= len(self))
+        if bad.any():
+            self._row(int(indices[bad.argmax()]))
+        return self.rows.start + wanted * self.rows.step
 
     def __iter__(self) -> Iterator[bytes]:
         return self.reader.iter(self.rows)

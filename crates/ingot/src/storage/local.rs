@@ -12,7 +12,8 @@ use std::time::SystemTime;
 use super::capacity::available_memory;
 use super::mapping::Mapping;
 use super::pread::Pread;
-use super::uring::Uring;
+use super::uring::{self, Uring};
+use super::warming::Warming;
 use super::{Read, ReadAt, ReadError};
 
 /// The environment variable that forces one way of reading.
@@ -26,12 +27,11 @@ static MEMORY_BYTES: AtomicU64 = AtomicU64::new(u64::MAX);
 /// How a file is read. All ways give the same bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Access {
-    /// `Mapping` while the open files fit into half of the memory, else `Mixed`.
+    /// Copies what is in memory from a mapping, reads the rest past the page cache. A
+    /// file that fits into half of the memory is brought in once a part of it was read so.
     Automatic,
     /// Copies from a mapping; what is not in memory is asked for beforehand.
     Mapping,
-    /// Copies what is in memory from a mapping, reads the rest past the page cache.
-    Mixed,
     /// Reads by io_uring, past the page cache where the file system allows it.
     Uring,
     /// Positioned reads.
@@ -67,6 +67,7 @@ pub struct LocalFile {
     mapping: Option<Mapping>,
     uring: Uring,
     pread: Pread,
+    warming: Warming,
     /// What this file adds to `OPEN_BYTES`.
     counted_bytes: u64,
 }
@@ -94,6 +95,7 @@ impl LocalFile {
             return Err(io::ErrorKind::IsADirectory.into());
         }
         let file = Arc::new(file);
+        expect_random_reads(&file);
         let mapped = metadata.is_file() && !matches!(access, Access::Uring | Access::Pread);
         let mapping = if mapped { Mapping::new(Arc::clone(&file)).ok() } else { None };
         let access = match access {
@@ -112,7 +114,8 @@ impl LocalFile {
             access,
             mapping,
             uring: Uring::new(Arc::clone(&file)),
-            pread: Pread::new(file),
+            pread: Pread::new(Arc::clone(&file)),
+            warming: Warming::new(file),
             counted_bytes,
         })
     }
@@ -127,14 +130,9 @@ impl LocalFile {
         self.identity
     }
 
-    /// Returns how the file is read now.
+    /// Returns how the file is read.
     pub fn access(&self) -> Access {
-        let fits = OPEN_BYTES.load(Ordering::Relaxed) <= MEMORY_BYTES.load(Ordering::Relaxed);
-        match self.access {
-            Access::Automatic if fits => Access::Mapping,
-            Access::Automatic => Access::Mixed,
-            access => access,
-        }
+        self.access
     }
 
     /// Reads a batch of which some ranges are not in memory.
@@ -145,7 +143,8 @@ impl LocalFile {
         landed: &mut dyn FnMut(usize, &mut Read<'_>),
     ) -> Result<(), ReadError> {
         let visit = mapping.visit(reads);
-        if visit.cold().len() == 0 {
+        if visit.cold().len() == 0 || !uring::is_available() {
+            mapping.bring(visit.cold().map(|k| (reads[k].offset, reads[k].buf.len())));
             return or_else(reads, landed, &self.pread, |reads, landed| {
                 mapping.copy_many(&visit, reads, landed)
             });
@@ -159,10 +158,14 @@ impl LocalFile {
             })
         })?;
         let mut cold = Part::select(reads, |k| is_cold[k]);
-        cold.read(landed, |reads, landed| match reads {
-            [_] => self.pread.read_many(reads, landed),
-            _ => self.uring.read_many(reads, landed),
-        })
+        if cold.reads.len() == 1 {
+            return cold.read(landed, |reads, landed| self.pread.read_many(reads, landed));
+        }
+        let bytes: usize = cold.reads.iter().map(|read| read.buf.len()).sum();
+        let fits = OPEN_BYTES.load(Ordering::Relaxed) <= MEMORY_BYTES.load(Ordering::Relaxed);
+        cold.read(landed, |reads, landed| self.uring.read_many(reads, landed))?;
+        self.warming.missed(bytes as u64, fits);
+        Ok(())
     }
 }
 
@@ -182,8 +185,8 @@ impl ReadAt for LocalFile {
         reads: &mut [Read<'_>],
         landed: &mut dyn FnMut(usize, &mut Read<'_>),
     ) -> Result<(), ReadError> {
-        match (self.access(), &self.mapping) {
-            (Access::Mixed, Some(mapping)) => self.read_mixed(mapping, reads, landed),
+        match (self.access, &self.mapping) {
+            (Access::Automatic, Some(mapping)) => self.read_mixed(mapping, reads, landed),
             (Access::Uring, _) => self.uring.read_many(reads, landed),
             (_, Some(mapping)) => or_else(reads, landed, &self.pread, |reads, landed| {
                 mapping.read_many(reads, landed)
@@ -193,20 +196,22 @@ impl ReadAt for LocalFile {
     }
 
     fn is_warm(&self) -> bool {
-        let mapped = matches!(self.access(), Access::Mapping | Access::Mixed);
-        mapped && self.mapping.as_ref().is_some_and(ReadAt::is_warm)
+        self.mapping.as_ref().is_some_and(ReadAt::is_warm)
     }
 
     fn prefetch(&self, range: Range<u64>) {
-        if let (Access::Mapping | Access::Mixed, Some(mapping)) = (self.access(), &self.mapping) {
+        if let Some(mapping) = &self.mapping {
             mapping.prefetch(range);
         }
     }
 
     fn announce(&self, ranges: &[Range<u64>]) -> bool {
-        match (self.access(), &self.mapping) {
-            (Access::Mapping, Some(mapping)) => mapping.announce(ranges),
-            _ => false,
+        match (self.access, &self.mapping) {
+            (Access::Automatic, Some(mapping)) if !mapping.is_warm() && uring::is_available() => {
+                mapping.is_all_resident(ranges)
+            }
+            (_, Some(mapping)) => mapping.announce(ranges),
+            (_, None) => false,
         }
     }
 }
@@ -268,6 +273,18 @@ impl<'r> Part<'r> {
             .map_err(|error| ReadError { index: places[error.index], ..error })
     }
 }
+
+/// Tells the system to read no more than it is asked for: neighbours are asked for together.
+#[cfg(target_os = "linux")]
+#[allow(unsafe_code)]
+fn expect_random_reads(file: &File) {
+    use std::os::fd::AsRawFd;
+    // SAFETY: the descriptor is open. Advice may be refused, which costs speed alone.
+    unsafe { libc::posix_fadvise(file.as_raw_fd(), 0, 0, libc::POSIX_FADV_RANDOM) };
+}
+
+#[cfg(not(target_os = "linux"))]
+fn expect_random_reads(_file: &File) {}
 
 #[cfg(unix)]
 fn identity(metadata: &Metadata) -> Option<(u64, u64)> {

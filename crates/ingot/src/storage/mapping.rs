@@ -164,6 +164,15 @@ impl Mapping {
         })
     }
 
+    /// Returns whether all of all ranges is in memory, as far as the system tells.
+    pub(super) fn is_all_resident(&self, ranges: &[Range<u64>]) -> bool {
+        !self.residency.is_blind()
+            && ranges.iter().all(|range| {
+                let len = usize::try_from(range.end - range.start).unwrap_or(usize::MAX);
+                self.is_resident(range.start, len)
+            })
+    }
+
     /// Asks the system to bring ranges into memory, neighbours as one, the first
     /// piece of each.
     pub(super) fn bring(&self, ranges: impl Iterator<Item = (u64, usize)>) {

@@ -20,10 +20,15 @@ mod residency;
 mod sigbus;
 #[cfg(target_os = "linux")]
 mod uring;
+mod warming;
 /// Where there is no io_uring, positioned reads do its work.
 #[cfg(not(target_os = "linux"))]
 mod uring {
     pub use super::pread::Pread as Uring;
+
+    pub fn is_available() -> bool {
+        false
+    }
 }
 
 use std::io;

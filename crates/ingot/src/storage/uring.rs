@@ -47,6 +47,11 @@ pub struct Uring {
     align: AtomicUsize,
 }
 
+/// Returns whether this thread gets a ring from the system.
+pub fn is_available() -> bool {
+    Ring::take().map(Ring::give_back).is_some()
+}
+
 impl Uring {
     /// Returns a reader of `file`. Costs nothing before the first read.
     pub fn new(file: Arc<File>) -> Uring {
