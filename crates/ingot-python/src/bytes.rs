@@ -2,7 +2,7 @@
 #![allow(unsafe_code)]
 
 use ingot::Error;
-use ingot::records::{Cell, Reader};
+use ingot::records::{Cell, Files, Sequence};
 use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
@@ -37,7 +37,7 @@ fn memory<'a>(object: &Bound<'_, PyBytes>) -> &'a mut [u8] {
 /// Reads one cell into a bytes object.
 pub fn read_one<'py>(
     py: Python<'py>,
-    reader: &Reader,
+    reader: &Sequence,
     cell: &Cell,
 ) -> PyResult<Bound<'py, PyBytes>> {
     reader.prefetch(cell);
@@ -51,7 +51,7 @@ pub fn read_one<'py>(
 /// Returns those before the first bad one, and its error.
 pub fn read_many<'py>(
     py: Python<'py>,
-    reader: &Reader,
+    reader: &Sequence,
     count: usize,
     mut locate: impl FnMut(usize) -> PyResult<Cell>,
 ) -> PyResult<(Vec<Bound<'py, PyBytes>>, Option<Error>)> {

@@ -4,7 +4,8 @@ use std::path::PathBuf;
 use std::sync::{Arc, RwLock};
 
 use ingot::Error;
-use ingot::records::{Cell, Mode, Reader, path};
+use ingot::records::{Cell, FfRecord, Files, Mode, Reader, Sequence};
+use pyo3::exceptions::{PyIndexError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyByteArray, PyBytes, PyInt, PyList, PyMemoryView, PySlice};
 
@@ -15,22 +16,20 @@ use crate::error::raised;
 use crate::rows::{row_of, rows_of};
 use crate::stream::PyStream;
 
-/// The single field of a record file.
-const FIELD: usize = 0;
-
 #[pyclass(frozen, subclass, name = "Reader", module = "ingot._core")]
 pub struct PyReader {
-    path: PathBuf,
+    paths: Vec<PathBuf>,
     mode: Mode,
-    reader: RwLock<Option<Arc<Reader>>>,
+    check: bool,
+    reader: RwLock<Option<Arc<Sequence>>>,
     spares: Arc<Spares>,
 }
 
 impl PyReader {
-    pub fn reader(&self) -> PyResult<Arc<Reader>> {
+    pub fn reader(&self) -> PyResult<Arc<Sequence>> {
         let current = self.reader.read().expect("no panics under this lock").clone();
         let Some(reader) = current else {
-            let path = self.path.display().to_string();
+            let path = self.paths[0].display().to_string();
             return Err(raised(Error::Closed { path, what: "reader" }));
         };
         if reader.generation() == ingot::process::generation() {
@@ -41,14 +40,26 @@ impl PyReader {
         Ok(reader)
     }
 
-    fn open(&self, py: Python<'_>) -> PyResult<Reader> {
-        py.detach(|| path::open(&self.path, self.mode)).map_err(raised)
+    fn open(&self, py: Python<'_>) -> PyResult<Sequence> {
+        let files =
+            py.detach(|| Sequence::open(&self.paths, self.mode, self.check)).map_err(raised)?;
+        for file in files.files() {
+            let reader = file.as_any().downcast_ref::<Reader>();
+            if reader.is_some_and(|reader| !reader.schema().is_records()) {
+                return Err(raised(Error::Format {
+                    path: file.name().to_owned(),
+                    reason: "the rows of this file have several fields: it is not a record file"
+                        .to_owned(),
+                }));
+            }
+        }
+        Ok(files)
     }
 
     fn one<'py>(
         &self,
         py: Python<'py>,
-        reader: &Reader,
+        reader: &Sequence,
         row: u64,
     ) -> PyResult<Bound<'py, PyBytes>> {
         bytes::read_one(py, reader, &locate(py, reader, row)?)
@@ -57,16 +68,16 @@ impl PyReader {
     fn many<'py>(
         &self,
         py: Python<'py>,
-        reader: &Reader,
+        reader: &Sequence,
         rows: &[u64],
     ) -> PyResult<Bound<'py, PyList>> {
         let next = |k: usize| {
             reader.touch(rows, k);
-            let found = reader.locate_loaded(rows[k], FIELD);
+            let found = reader.locate_loaded(rows[k]);
             let found = found.unwrap_or_else(|| {
                 py.detach(|| {
                     reader.prepare(&rows[k..]);
-                    reader.locate_one(rows[k], FIELD)
+                    reader.locate(rows[k])
                 })
             });
             found.map_err(raised)
@@ -76,28 +87,26 @@ impl PyReader {
     }
 }
 
+fn fingerprint(reader: &Sequence) -> Vec<u8> {
+    reader.files().iter().flat_map(|file| file.fingerprint()).collect()
+}
+
 /// Returns where the record of a row is, without the GIL if its index page must be read.
-fn locate(py: Python<'_>, reader: &Reader, row: u64) -> PyResult<Cell> {
-    reader
-        .locate_loaded(row, FIELD)
-        .unwrap_or_else(|| py.detach(|| reader.locate_one(row, FIELD)))
-        .map_err(raised)
+fn locate(py: Python<'_>, reader: &Sequence, row: u64) -> PyResult<Cell> {
+    reader.locate_loaded(row).unwrap_or_else(|| py.detach(|| reader.locate(row))).map_err(raised)
 }
 
 #[pymethods]
 impl PyReader {
     #[new]
-    fn new(py: Python<'_>, path: PathBuf, partial: bool) -> PyResult<Self> {
-        let mode = if partial { Mode::Partial } else { Mode::Whole };
-        let this = PyReader { path, mode, reader: RwLock::default(), spares: Arc::default() };
-        let reader = this.open(py)?;
-        if !reader.schema().is_records() {
-            return Err(raised(Error::Format {
-                path: reader.name().to_owned(),
-                reason: "the rows of this file have several fields: it is not a record file"
-                    .to_owned(),
-            }));
+    fn new(py: Python<'_>, paths: Vec<PathBuf>, partial: bool, check: bool) -> PyResult<Self> {
+        if paths.is_empty() {
+            return Err(PyValueError::new_err("there are no files to open"));
         }
+        let mode = if partial { Mode::Partial } else { Mode::Whole };
+        let reader = RwLock::default();
+        let this = PyReader { paths, mode, check, reader, spares: Arc::default() };
+        let reader = this.open(py)?;
         *this.reader.write().expect("no panics under this lock") = Some(Arc::new(reader));
         Ok(this)
     }
@@ -137,7 +146,7 @@ impl PyReader {
         let reader = self.reader()?;
         let rows = rows_of(&reader, indices)?;
         let mut cells = Vec::with_capacity(rows.len());
-        py.detach(|| reader.locate(&rows, FIELD, &mut cells)).map_err(raised)?;
+        py.detach(|| reader.locate_many(&rows, &mut cells)).map_err(raised)?;
         let mut offsets = Vec::with_capacity(8 * cells.len() + 8);
         let mut end = 0_u64;
         offsets.extend_from_slice(&end.to_ne_bytes());
@@ -176,7 +185,7 @@ impl PyReader {
         let reader = self.reader()?;
         let rows = rows_of(&reader, indices)?;
         let mut cells = Vec::with_capacity(rows.len());
-        py.detach(|| reader.locate(&rows, FIELD, &mut cells)).map_err(raised)?;
+        py.detach(|| reader.locate_many(&rows, &mut cells)).map_err(raised)?;
         let sizes: Vec<u8> = cells.iter().flat_map(|cell| cell.raw.to_ne_bytes()).collect();
         Ok(PyByteArray::new(py, &sizes))
     }
@@ -184,13 +193,32 @@ impl PyReader {
     /// Returns the metadata as JSON.
     #[pyo3(name = "_metadata_json")]
     fn metadata_json(&self) -> PyResult<String> {
-        Ok(self.reader()?.header().metadata.clone())
+        Ok(self.reader()?.files()[0].metadata().to_owned())
     }
 
-    /// Returns the random id of the file.
-    #[pyo3(name = "_file_id")]
-    fn file_id<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
-        Ok(PyBytes::new(py, &self.reader()?.header().id))
+    /// Returns bytes that differ between other files and these.
+    #[pyo3(name = "_fingerprint")]
+    fn fingerprint<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
+        Ok(PyBytes::new(py, &fingerprint(&*self.reader()?)))
+    }
+
+    /// Returns the offsets, the checksums and whether the index is intact of an FFRecord file.
+    #[pyo3(name = "_ffrecord_index")]
+    fn ffrecord_index<'py>(
+        &self,
+        py: Python<'py>,
+        file: usize,
+    ) -> PyResult<(Bound<'py, PyByteArray>, Bound<'py, PyByteArray>, bool)> {
+        let reader = self.reader()?;
+        let found =
+            reader.files().get(file).and_then(|file| file.as_any().downcast_ref::<FfRecord>());
+        let Some(found) = found else {
+            return Err(PyIndexError::new_err(format!("there is no FFRecord file {file}")));
+        };
+        let index = found.index();
+        let intact = py.detach(|| index.is_intact());
+        let offsets = PyByteArray::new(py, index.offsets());
+        Ok((offsets, PyByteArray::new(py, index.checksums()), intact))
     }
 
     /// Returns the fields of `ingot.Stats`.
@@ -242,7 +270,7 @@ impl PyReader {
     fn reopen(&self, py: Python<'_>) -> PyResult<()> {
         let current = self.reader()?;
         let reader = self.open(py)?;
-        if reader.header().id != current.header().id {
+        if fingerprint(&reader) != fingerprint(&current) {
             return Err(raised(Error::Format {
                 path: reader.name().to_owned(),
                 reason: "the file was replaced by another one; open it again".to_owned(),

@@ -1,6 +1,6 @@
 //! Python indices as row numbers.
 
-use ingot::records::Reader;
+use ingot::records::Sequence;
 use pyo3::buffer::{Element, PyBuffer};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
@@ -9,7 +9,7 @@ use pyo3::types::{PyByteArray, PyBytes, PyDict, PyFrozenSet, PyList, PySet, PySt
 use crate::error::raised;
 
 /// Returns the row that an index, negative ones counted from the end, stands for.
-pub fn row(reader: &Reader, index: i64) -> PyResult<u64> {
+pub fn row(reader: &Sequence, index: i64) -> PyResult<u64> {
     let rows = reader.num_rows();
     let row = if index < 0 { index.checked_add_unsigned(rows) } else { Some(index) };
     match row {
@@ -19,7 +19,7 @@ pub fn row(reader: &Reader, index: i64) -> PyResult<u64> {
 }
 
 /// Returns the row that any object with `__index__` stands for.
-pub fn row_of(reader: &Reader, index: &Bound<'_, PyAny>) -> PyResult<u64> {
+pub fn row_of(reader: &Sequence, index: &Bound<'_, PyAny>) -> PyResult<u64> {
     match index.extract::<i64>() {
         Ok(index) => row(reader, index),
         Err(error) if error.is_instance_of::<pyo3::exceptions::PyOverflowError>(index.py()) => {
@@ -44,7 +44,7 @@ fn no_index(index: &Bound<'_, PyAny>) -> PyErr {
 }
 
 /// Returns the rows of a list, tuple, range, integer array or other sequence of indices.
-pub fn rows_of(reader: &Reader, indices: &Bound<'_, PyAny>) -> PyResult<Vec<u64>> {
+pub fn rows_of(reader: &Sequence, indices: &Bound<'_, PyAny>) -> PyResult<Vec<u64>> {
     if let Ok(list) = indices.cast::<PyList>() {
         return list.iter().map(|index| row_of(reader, &index)).collect();
     }
@@ -90,7 +90,7 @@ pub fn rows_of(reader: &Reader, indices: &Bound<'_, PyAny>) -> PyResult<Vec<u64>
 
 /// Reads an integer array through the buffer protocol; `None` if it is of another type.
 fn typed<T: Element + TryInto<i64>>(
-    reader: &Reader,
+    reader: &Sequence,
     indices: &Bound<'_, PyAny>,
 ) -> Option<PyResult<Vec<u64>>> {
     let buffer = PyBuffer::<T>::get(indices).ok()?;

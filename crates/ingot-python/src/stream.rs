@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use ingot::records::{Ahead, Reader, Window};
+use ingot::records::{Ahead, Sequence, Window};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyIterator};
 
@@ -13,7 +13,7 @@ use crate::rows::row_of;
 
 #[pyclass(name = "Stream", module = "ingot._core")]
 pub struct PyStream {
-    reader: Arc<Reader>,
+    reader: Arc<Sequence>,
     rows: Rows,
     ahead: Ahead,
     /// Records that are ready, the next one last.
@@ -29,12 +29,12 @@ enum Rows {
 }
 
 impl PyStream {
-    pub fn new(reader: Arc<Reader>, indices: Option<&Bound<'_, PyAny>>) -> PyResult<Self> {
+    pub fn new(reader: Arc<Sequence>, indices: Option<&Bound<'_, PyAny>>) -> PyResult<Self> {
         let rows = match indices {
             None => Rows::All(0..reader.num_rows()),
             Some(indices) => Rows::Some(indices.try_iter()?.unbind()),
         };
-        let ahead = Ahead::new(Arc::clone(&reader), 0);
+        let ahead = Ahead::new(Arc::clone(&reader));
         Ok(PyStream { reader, rows, ahead, ready: Vec::new(), error: None })
     }
 
@@ -45,7 +45,7 @@ impl PyStream {
             return Ok(());
         }
         self.reader = Arc::new(self.reader.after_fork());
-        let mut ahead = Ahead::new(Arc::clone(&self.reader), 0);
+        let mut ahead = Ahead::new(Arc::clone(&self.reader));
         while let Some(window) = self.ahead.pop() {
             let rows: Vec<u64> = window.cells.iter().map(|cell| cell.row).collect();
             std::mem::forget(window);
@@ -90,7 +90,7 @@ impl PyStream {
             let pushed = py.detach(|| {
                 ahead.push(&rows).or_else(|error| {
                     // An index page is damaged: the rows before it are still good.
-                    let good = rows.iter().take_while(|&&row| reader.locate_one(row, 0).is_ok());
+                    let good = rows.iter().take_while(|&&row| reader.locate(row).is_ok());
                     ahead.push(&rows[..good.count()])?;
                     Err(error)
                 })

@@ -1,46 +1,81 @@
-//! CRC-32C of records: the `crc32c` crate, and on processors that multiply polynomials
-//! four at a time a kernel that sums while it copies.
+//! Checksums of records: the `crc32c` and `crc32fast` crates, and on processors that
+//! multiply polynomials four at a time a kernel that sums while it copies.
 //!
 //! Measured on records of 4 KB: copied out of the page cache, the kernel needs the time that
 //! memory takes and little more; a copy that the crate then sums, half as much again.
 
-/// Returns the CRC-32C of what `crc` is the checksum of, followed by `bytes`.
-#[inline]
-#[allow(unsafe_code)]
-pub fn append(crc: u32, bytes: &[u8]) -> u32 {
-    #[cfg(target_arch = "x86_64")]
-    if bytes.len() >= fold::BLOCK && fold::is_available() {
-        // SAFETY: the processor has the instructions; nothing is written.
-        return unsafe {
-            fold::sum::<false>(crc, bytes.as_ptr(), std::ptr::null_mut(), bytes.len())
-        };
-    }
-    crc32c::crc32c_append(crc, bytes)
+/// What bytes are summed to on their way.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Sum {
+    /// Nothing.
+    None,
+    /// CRC-32 as zlib has it (IEEE 802.3).
+    Crc32,
+    /// CRC-32C (Castagnoli).
+    Crc32c,
 }
 
-/// Copies bytes to `to` and returns what [`append`] would: for memory that may change
-/// meanwhile, such as a mapping, the checksum is that of the copy.
-///
-/// # Safety
-///
-/// There must be as many readable bytes at `from` as `to` is long, outside of `to`.
-#[inline]
-#[allow(unsafe_code)]
-pub unsafe fn copy(crc: u32, from: *const u8, to: &mut [u8]) -> u32 {
-    #[cfg(target_arch = "x86_64")]
-    if to.len() >= fold::BLOCK && fold::is_available() {
-        // SAFETY: the processor has the instructions; the rest is promised by the caller.
-        return unsafe { fold::sum::<true>(crc, from, to.as_mut_ptr(), to.len()) };
+impl Sum {
+    /// Returns the checksum of what `crc` is the checksum of, followed by `bytes`.
+    #[inline]
+    #[allow(unsafe_code)]
+    pub fn append(self, crc: u32, bytes: &[u8]) -> u32 {
+        #[cfg(target_arch = "x86_64")]
+        if bytes.len() >= fold::BLOCK && self != Sum::None && fold::is_available() {
+            let (from, to, len) = (bytes.as_ptr(), std::ptr::null_mut(), bytes.len());
+            // SAFETY: the processor has the instructions; nothing is written.
+            return unsafe {
+                match self {
+                    Sum::Crc32 => fold::sum::<{ fold::CRC32 }, false>(crc, from, to, len),
+                    _ => fold::sum::<{ fold::CRC32C }, false>(crc, from, to, len),
+                }
+            };
+        }
+        self.append_plainly(crc, bytes)
     }
-    let mut sum = crc;
-    for (k, piece) in to.chunks_mut(PIECE).enumerate() {
-        // SAFETY: as promised by the caller.
-        unsafe {
-            std::ptr::copy_nonoverlapping(from.add(k * PIECE), piece.as_mut_ptr(), piece.len())
-        };
-        sum = append(sum, piece);
+
+    fn append_plainly(self, crc: u32, bytes: &[u8]) -> u32 {
+        match self {
+            Sum::None => crc,
+            Sum::Crc32 => {
+                let mut hasher = crc32fast::Hasher::new_with_initial(crc);
+                hasher.update(bytes);
+                hasher.finalize()
+            }
+            Sum::Crc32c => crc32c::crc32c_append(crc, bytes),
+        }
     }
-    sum
+
+    /// Copies bytes to `to` and returns what [`Sum::append`] would: for memory that may
+    /// change meanwhile, such as a mapping, the checksum is that of the copy.
+    ///
+    /// # Safety
+    ///
+    /// There must be as many readable bytes at `from` as `to` is long, outside of `to`.
+    #[inline]
+    #[allow(unsafe_code)]
+    pub unsafe fn copy(self, crc: u32, from: *const u8, to: &mut [u8]) -> u32 {
+        #[cfg(target_arch = "x86_64")]
+        if to.len() >= fold::BLOCK && self != Sum::None && fold::is_available() {
+            let (to, len) = (to.as_mut_ptr(), to.len());
+            // SAFETY: the processor has the instructions; the rest is promised by the caller.
+            return unsafe {
+                match self {
+                    Sum::Crc32 => fold::sum::<{ fold::CRC32 }, true>(crc, from, to, len),
+                    _ => fold::sum::<{ fold::CRC32C }, true>(crc, from, to, len),
+                }
+            };
+        }
+        let mut sum = crc;
+        for (k, piece) in to.chunks_mut(PIECE).enumerate() {
+            // SAFETY: as promised by the caller.
+            unsafe {
+                std::ptr::copy_nonoverlapping(from.add(k * PIECE), piece.as_mut_ptr(), piece.len())
+            };
+            sum = self.append(sum, piece);
+        }
+        sum
+    }
 }
 
 /// Bytes that are summed while they are in the nearest cache.
@@ -53,6 +88,7 @@ const PIECE: usize = 4 << 10;
 #[cfg(target_arch = "x86_64")]
 #[allow(unsafe_code)]
 mod fold {
+    use super::Sum;
     use std::arch::x86_64::{
         __m128i, __m256i, _MM_HINT_T0, _mm_clmulepi64_si128, _mm_loadu_si128, _mm_prefetch,
         _mm_set_epi64x, _mm_storeu_si128, _mm_xor_si128, _mm256_castsi256_si128,
@@ -60,7 +96,10 @@ mod fold {
         _mm256_set_epi64x, _mm256_storeu_si256, _mm256_xor_si256,
     };
 
-    const POLYNOMIAL: u32 = 0x82f6_3b78;
+    /// The polynomials, reflected.
+    pub const CRC32: u32 = 0xedb8_8320;
+    pub const CRC32C: u32 = 0x82f6_3b78;
+
     const REGISTERS: usize = 4;
 
     /// How far ahead of the copy the processor is told to fetch: sums leave it too little room
@@ -77,10 +116,10 @@ mod fold {
     }
 
     /// Returns x to the `exponent`, reduced and reflected, in the upper half of a word.
-    const fn power(exponent: usize) -> i64 {
+    const fn power(polynomial: u32, exponent: usize) -> i64 {
         let (mut power, mut left) = (0x8000_0000_u32, exponent);
         while left > 0 {
-            power = (power >> 1) ^ if power & 1 == 1 { POLYNOMIAL } else { 0 };
+            power = (power >> 1) ^ if power & 1 == 1 { polynomial } else { 0 };
             left -= 1;
         }
         ((power as u64) << 32) as i64
@@ -88,8 +127,8 @@ mod fold {
 
     /// Returns the factors of the two halves of a lane that moves back by `bytes`. The
     /// product of two reflected words stands one bit too far up, hence the 1 less.
-    const fn factors(bytes: usize) -> (i64, i64) {
-        (power(8 * bytes + 63), power(8 * bytes - 1))
+    const fn factors(polynomial: u32, bytes: usize) -> (i64, i64) {
+        (power(polynomial, 8 * bytes + 63), power(polynomial, 8 * bytes - 1))
     }
 
     #[inline]
@@ -116,7 +155,12 @@ mod fold {
     ///
     /// `from` must be readable and, if `COPY`, `to` writable for `len` bytes.
     #[target_feature(enable = "avx2,vpclmulqdq,pclmulqdq")]
-    pub unsafe fn sum<const COPY: bool>(crc: u32, from: *const u8, to: *mut u8, len: usize) -> u32 {
+    pub unsafe fn sum<const POLYNOMIAL: u32, const COPY: bool>(
+        crc: u32,
+        from: *const u8,
+        to: *mut u8,
+        len: usize,
+    ) -> u32 {
         debug_assert!(len >= BLOCK);
         // SAFETY: all offsets are such that the access ends at `len` or before.
         let two = |at: usize| unsafe {
@@ -144,18 +188,18 @@ mod fold {
                 _mm_prefetch::<_MM_HINT_T0>(from.wrapping_add(at + AHEAD + 64).cast());
             }
             for (k, lane) in lanes.iter_mut().enumerate() {
-                *lane = fold_two(*lane, const { factors(BLOCK) }, two(at + 32 * k));
+                *lane = fold_two(*lane, const { factors(POLYNOMIAL, BLOCK) }, two(at + 32 * k));
             }
             at += BLOCK;
         }
         let mut lane = lanes[0];
         for next in &lanes[1..] {
-            lane = fold_two(lane, const { factors(32) }, *next);
+            lane = fold_two(lane, const { factors(POLYNOMIAL, 32) }, *next);
         }
         let halves = (_mm256_castsi256_si128(lane), _mm256_extracti128_si256::<1>(lane));
-        let mut lane = fold_one(halves.0, const { factors(16) }, halves.1);
+        let mut lane = fold_one(halves.0, const { factors(POLYNOMIAL, 16) }, halves.1);
         while at + 16 <= len {
-            lane = fold_one(lane, const { factors(16) }, one(at));
+            lane = fold_one(lane, const { factors(POLYNOMIAL, 16) }, one(at));
             at += 16;
         }
         let mut rest = [0_u8; 32];
@@ -167,33 +211,37 @@ mod fold {
                 std::ptr::copy_nonoverlapping(rest[16..].as_ptr(), to.add(at), len - at);
             }
         }
-        crc32c::crc32c_append(!0, &rest[..16 + len - at])
+        let sum = if POLYNOMIAL == CRC32 { Sum::Crc32 } else { Sum::Crc32c };
+        sum.append_plainly(!0, &rest[..16 + len - at])
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{append, copy};
+    use super::Sum;
 
     #[test]
-    fn the_check_value_of_the_standard_comes_out() {
-        assert_eq!(append(0, b"123456789"), 0xe306_9283);
+    fn the_check_values_of_the_standards_come_out() {
+        assert_eq!(Sum::Crc32c.append(0, b"123456789"), 0xe306_9283);
+        assert_eq!(Sum::Crc32.append(0, b"123456789"), 0xcbf4_3926);
     }
 
     #[test]
-    fn every_length_agrees_with_the_crate() {
+    fn every_length_agrees_with_the_crates() {
         let bytes: Vec<u8> = (0..20_000_u32).map(|k| ((k * k) >> 5) as u8).collect();
         for len in (0..5_000).chain([8_161, 12_240, 16_384, 19_990]) {
-            for start in [0, 1, 7] {
+            for (start, sum) in
+                [(0, Sum::Crc32c), (1, Sum::Crc32), (7, Sum::Crc32c), (3, Sum::None)]
+            {
                 let bytes = &bytes[start..][..len];
                 let seed = (len as u32).wrapping_mul(0x9e37_79b9);
-                let expected = crc32c::crc32c_append(seed, bytes);
-                assert_eq!(append(seed, bytes), expected, "{len}");
+                let expected = sum.append_plainly(seed, bytes);
+                assert_eq!(sum.append(seed, bytes), expected, "{sum:?} {len}");
                 let mut copied = vec![0; len];
                 // SAFETY: `bytes` is as long as `copied`.
                 #[allow(unsafe_code)]
-                let sum = unsafe { copy(seed, bytes.as_ptr(), &mut copied) };
-                assert_eq!((sum, &copied[..]), (expected, bytes), "{len}");
+                let found = unsafe { sum.copy(seed, bytes.as_ptr(), &mut copied) };
+                assert_eq!((found, &copied[..]), (expected, bytes), "{sum:?} {len}");
             }
         }
     }

@@ -4,13 +4,15 @@
 //! a millisecond whatever its size, gives any record in any order, and notices
 //! every flipped bit. The layers, each of which knows only those before it:
 //!
-//! - [`error`], [`process`], [`pool`]: what goes wrong, which process this is, threads;
+//! - [`error`], [`process`], [`pool`], [`errand`], [`crc`]: what goes wrong, which process
+//!   this is, threads, checksums;
 //! - [`storage`]: bytes at offsets; knows no format;
 //! - [`format`], [`compression`]: bytes to structs and back; do no I/O;
 //! - [`records`]: a file of rows as a sequence: read, write, recover, verify.
 
 pub mod compression;
 pub mod crc;
+pub mod errand;
 pub mod error;
 pub mod format;
 pub mod pool;

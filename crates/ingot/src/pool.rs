@@ -6,14 +6,12 @@
 use std::cell::Cell;
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
-use std::sync::atomic::{
-    AtomicBool, AtomicI64, AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering,
-};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, Once};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::process;
+use crate::process::PerProcess;
 
 /// How long a helper of the compute pool looks for the next batch before it goes to
 /// sleep. A thread that sleeps comes too late for a batch of microseconds.
@@ -73,13 +71,13 @@ unsafe impl Sync for Work {}
 impl Pool {
     /// Returns the pool for work that keeps a core busy: one thread a core, the caller among them.
     pub fn compute() -> Arc<Pool> {
-        static POOL: PerProcess = PerProcess::new();
+        static POOL: PerProcess<Pool> = PerProcess::new();
         POOL.get(|| Pool::new(thread::available_parallelism().map_or(1, usize::from) - 1, LINGER))
     }
 
     /// Returns the pool for calls that wait for a device: more threads than cores.
     pub fn blocking() -> Arc<Pool> {
-        static POOL: PerProcess = PerProcess::new();
+        static POOL: PerProcess<Pool> = PerProcess::new();
         POOL.get(|| Pool::new(31, Duration::ZERO))
     }
 
@@ -329,37 +327,6 @@ fn help(shared: &Shared, linger: Duration) {
         }
         if shared.submitted.load(Ordering::SeqCst) == seen {
             shared.sleep(seen);
-        }
-    }
-}
-
-/// A pool that is made anew in the child of a fork. There are no locks here that a
-/// thread of the parent could have held at that moment; the parent's pool is left alone.
-struct PerProcess(AtomicPtr<(u64, Arc<Pool>)>);
-
-impl PerProcess {
-    const fn new() -> Self {
-        PerProcess(AtomicPtr::new(std::ptr::null_mut()))
-    }
-
-    #[allow(unsafe_code)]
-    fn get(&self, make: impl Fn() -> Pool) -> Arc<Pool> {
-        let generation = process::generation();
-        loop {
-            let current = self.0.load(Ordering::Acquire);
-            // SAFETY: a pointer that was stored here is never freed.
-            if let Some((made, pool)) = unsafe { current.as_ref() }
-                && *made == generation
-            {
-                return Arc::clone(pool);
-            }
-            let made = Box::into_raw(Box::new((generation, Arc::new(make()))));
-            if self.0.compare_exchange(current, made, Ordering::AcqRel, Ordering::Acquire).is_err()
-            {
-                // SAFETY: the pointer came from a box and was not stored. No thread was
-                // started for this pool yet.
-                drop(unsafe { Box::from_raw(made) });
-            }
         }
     }
 }

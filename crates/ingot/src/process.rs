@@ -1,7 +1,7 @@
 //! Which process this is: threads and rings belong to one, and a fork makes another.
 
-use std::sync::Once;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
+use std::sync::{Arc, Once};
 
 static GENERATION: AtomicU64 = AtomicU64::new(0);
 static REGISTER: Once = Once::new();
@@ -28,3 +28,42 @@ fn register() {
 
 #[cfg(not(unix))]
 fn register() {}
+
+/// Something that is made anew in the child of a fork. There are no locks here that a
+/// thread of the parent could have held at that moment; what the parent made is left alone.
+pub struct PerProcess<T>(AtomicPtr<(u64, Arc<T>)>);
+
+impl<T> PerProcess<T> {
+    /// Returns a place where nothing was made yet.
+    pub const fn new() -> Self {
+        PerProcess(AtomicPtr::new(std::ptr::null_mut()))
+    }
+
+    /// Returns what this process has made, or makes it. Of several threads that come at
+    /// once all may make one, of which one is kept.
+    #[allow(unsafe_code)]
+    pub fn get(&self, make: impl Fn() -> T) -> Arc<T> {
+        let generation = generation();
+        loop {
+            let current = self.0.load(Ordering::Acquire);
+            // SAFETY: a pointer that was stored here is never freed.
+            if let Some((made, kept)) = unsafe { current.as_ref() }
+                && *made == generation
+            {
+                return Arc::clone(kept);
+            }
+            let made = Box::into_raw(Box::new((generation, Arc::new(make()))));
+            if self.0.compare_exchange(current, made, Ordering::AcqRel, Ordering::Acquire).is_err()
+            {
+                // SAFETY: the pointer came from a box and was not stored.
+                drop(unsafe { Box::from_raw(made) });
+            }
+        }
+    }
+}
+
+impl<T> Default for PerProcess<T> {
+    fn default() -> Self {
+        PerProcess::new()
+    }
+}

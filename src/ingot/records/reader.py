@@ -1,5 +1,6 @@
 """A record file, open for reading."""
 
+import hashlib
 import json
 import os
 import sys
@@ -14,9 +15,9 @@ import numpy.typing as npt
 from ingot import _core
 from ingot.errors import FormatError
 from ingot.records.batch import Batch
+from ingot.records.paths import StrPath, expand
 from ingot.records.verification import Damage, Verification
 
-StrPath: TypeAlias = str | os.PathLike[str]
 Indices: TypeAlias = Sequence[int] | npt.NDArray[np.integer[Any]]
 Progress: TypeAlias = Callable[[int, int], object] | Literal[True] | None
 
@@ -47,7 +48,7 @@ class Stats:
 
 
 class Reader(_core.Reader, Sequence[bytes]):
-    """A record file, open for reading: a sequence of bytes.
+    """One or more record files, open for reading: a sequence of bytes.
 
     `r[i]` is one record, `r[a:b]` a view that reads nothing yet, `r[[5, 1, 9]]` (any
     sequence or array of integers) a list of records in one native read. Every record
@@ -60,25 +61,35 @@ class Reader(_core.Reader, Sequence[bytes]):
 
     __module__ = "ingot"
 
-    def __new__(cls, path: StrPath, *, partial: bool = False) -> Self:
-        """Open the file; see `ingot.open`."""
-        absolute = str(Path(path).absolute())
-        reader = super().__new__(cls, absolute, partial)
-        reader._path = absolute
-        reader._partial = partial
+    def __new__(
+        cls, source: StrPath | Sequence[StrPath], *, partial: bool = False, verify: bool = True
+    ) -> Self:
+        """Open the files; see `ingot.open`."""
+        paths = expand(source)
+        reader = super().__new__(cls, paths, partial, verify)
+        reader._paths = paths
+        reader._arguments = (_absolute(source), partial, verify)
         return reader
 
-    _path: str
-    _partial: bool
+    _paths: list[str]
+    _arguments: tuple[str | list[str], bool, bool]
 
     @property
     def path(self) -> str:
-        """The absolute path of the file."""
-        return self._path
+        """The absolute path of the file; of the first, if there are several."""
+        return self._paths[0]
+
+    @property
+    def paths(self) -> list[str]:
+        """The absolute paths of the files, one behind the other."""
+        return list(self._paths)
 
     @property
     def metadata(self) -> dict[str, Any]:
-        """What `Writer(metadata=...)` was given; a fresh copy on each access."""
+        """What `Writer(metadata=...)` was given; a fresh copy on each access.
+
+        Of several files it is that of the first.
+        """
         loaded: dict[str, Any] = json.loads(self._metadata_json())
         return loaded
 
@@ -149,20 +160,33 @@ class Reader(_core.Reader, Sequence[bytes]):
         self.close()
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return self._restore, (self._path, self._partial, self._file_id())
+        return self._restore, (*self._arguments, self._identity())
 
     @classmethod
-    def _restore(cls, path: str, partial: bool, file_id: bytes) -> Self:  # noqa: FBT001
-        reader = cls(path, partial=partial)
-        if reader._file_id() != file_id:
-            message = f"{path}: the file was replaced since the reader was pickled"
-            raise FormatError(message, path)
+    def _restore(
+        cls,
+        source: str | list[str],
+        partial: bool,  # noqa: FBT001
+        verify: bool,  # noqa: FBT001
+        identity: bytes,
+    ) -> Self:
+        reader = cls(source, partial=partial, verify=verify)
+        if reader._identity() != identity:
+            message = f"{reader.path}: the file was replaced since the reader was pickled"
+            raise FormatError(message, reader.path)
         return reader
+
+    def _identity(self) -> bytes:
+        return hashlib.blake2b(self._fingerprint(), digest_size=16).digest()
 
     def __repr__(self) -> str:
         if self.closed:
-            return f"<ingot.Reader {self._path!r}, closed>"
-        return f"<ingot.Reader {self._path!r}, {len(self)} records>"
+            return f"<ingot.Reader {self._name()}, closed>"
+        return f"<ingot.Reader {self._name()}, {len(self)} records>"
+
+    def _name(self) -> str:
+        others = len(self._paths) - 1
+        return f"{self.path!r} and {others} more" if others else repr(self.path)
 
 
 class View(Sequence[bytes]):
@@ -243,22 +267,30 @@ class View(Sequence[bytes]):
         return f"<ingot.View of {len(self)} records of {self.reader.path!r}>"
 
 
-def open(path: StrPath, *, partial: bool = False) -> Reader:  # noqa: A001
-    """Open a record file for reading.
+def open(source: StrPath | Sequence[StrPath], *, partial: bool = False) -> Reader:  # noqa: A001
+    """Open record files for reading, as one sequence.
 
-    Costs two or three small reads, whatever the size of the file.
+    An Ingot file costs two or three small reads, whatever its size; an FFRecord file
+    (`.ffr`) is read up to the end of its index.
 
     Args:
-        path: The file.
-        partial: Read the committed records of a file that is not finished, also while
-            its writer goes on; `Reader.refresh` sees more.
+        source: A file, a directory (its record files, by name), a pattern such as
+            `train-*.ingot`, or a list of these.
+        partial: Read the committed records of an Ingot file that is not finished, also
+            while its writer goes on; `Reader.refresh` sees more.
 
     Raises:
         FileNotFoundError: There is no such file.
         UnfinishedFileError: The file does not end in a closing trailer.
-        FormatError: It is not an Ingot file, or is damaged.
+        FormatError: It is of no known container, or is damaged.
     """
-    return Reader(path, partial=partial)
+    return Reader(source, partial=partial)
+
+
+def _absolute(source: StrPath | Sequence[StrPath]) -> str | list[str]:
+    if isinstance(source, str | os.PathLike):
+        return str(Path(source).absolute())
+    return [str(Path(one).absolute()) for one in source]
 
 
 def _print_progress(done: int, total: int) -> None:

@@ -2,7 +2,7 @@
 //! another place in this one, do not pass (format.md, "Checksums").
 
 use super::Violation;
-use crate::crc;
+use crate::crc::Sum;
 
 /// The random id of a file.
 pub type FileId = [u8; 16];
@@ -14,24 +14,24 @@ pub struct Seed(u32);
 impl Seed {
     /// Returns the seed of the file with this id.
     pub fn new(id: &FileId) -> Self {
-        Seed(crc::append(0, id))
+        Seed(Sum::Crc32c.append(0, id))
     }
 
     /// Returns the checksum of the stored bytes of cell `number`.
     #[inline]
     pub fn cell(self, number: u64, stored: &[u8]) -> u32 {
-        crc::append(self.before_cell(number), stored)
+        Sum::Crc32c.append(self.before_cell(number), stored)
     }
 
     /// Returns what the checksum of cell `number` is before its first byte.
     #[inline]
     pub fn before_cell(self, number: u64) -> u32 {
-        crc::append(self.0, &number.to_le_bytes())
+        Sum::Crc32c.append(self.0, &number.to_le_bytes())
     }
 
     /// Returns the checksum of a block or trailer without its last four bytes.
     pub fn block(self, bytes: &[u8]) -> u32 {
-        crc::append(self.0, bytes)
+        Sum::Crc32c.append(self.0, bytes)
     }
 
     /// Appends the checksum of `bytes` to them.
@@ -58,5 +58,5 @@ pub fn mismatch(expected: u32, found: u32) -> Violation {
 
 /// Returns the CRC32C of bytes that are not seeded: the header, which holds the id itself.
 pub fn unseeded(bytes: &[u8]) -> u32 {
-    crc::append(0, bytes)
+    Sum::Crc32c.append(0, bytes)
 }

@@ -1,5 +1,6 @@
 //! What a file holds: its header and where its pages and dictionaries are.
 
+use super::container::Container;
 use crate::error::{Error, Result};
 use crate::format::Violation;
 use crate::format::checksum::Seed;
@@ -15,7 +16,12 @@ pub struct Source<'a> {
     pub name: &'a str,
 }
 
-impl Source<'_> {
+impl<'a> Source<'a> {
+    /// Returns the storage of a file under the name of the file.
+    pub fn of(file: &'a dyn Container) -> Source<'a> {
+        Source { storage: &**file.storage(), name: file.name() }
+    }
+
     pub fn size(&self) -> Result<u64> {
         self.storage.size().map_err(|source| self.failed(0, source))
     }

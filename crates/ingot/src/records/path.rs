@@ -5,16 +5,36 @@ use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use super::container::Container;
+use super::ffrecord::FfRecord;
 use super::reader::{Mode, Reader};
 use super::recovery::{self, Recovery};
 use super::writer::{Options, Writer};
 use crate::error::{Error, Result};
 use crate::format::ingot::{HEADER_LEN, Header, Schema};
-use crate::storage::{AppendFile, LocalFile, ReadAt};
+use crate::storage::{self, AppendFile, LocalFile, ReadAt};
 
 /// Opens the file at `path` for reading.
 pub fn open(path: &Path, mode: Mode) -> Result<Reader> {
     Reader::open(reading(path)?, &name(path), mode)
+}
+
+/// Opens a file of any container for reading. FFRecord files have no signature, so they
+/// go by their name. Without `check` the records of containers that leave it open are not
+/// verified; Ingot files always are.
+pub fn open_any(path: &Path, mode: Mode, check: bool) -> Result<Arc<dyn Container>> {
+    let storage = reading(path)?;
+    let is_named_ffr = path.extension().is_some_and(|suffix| suffix.eq_ignore_ascii_case("ffr"));
+    if is_named_ffr && !is_ingot(&*storage) {
+        return Ok(Arc::new(FfRecord::open(storage, &name(path), check)?));
+    }
+    Ok(Arc::new(Reader::open(storage, &name(path), mode)?))
+}
+
+fn is_ingot(storage: &dyn ReadAt) -> bool {
+    let mut front = [0; HEADER_LEN];
+    let whole = storage.read_many(&mut [storage::Read::new(0, &mut front)], &mut |_, _| {});
+    whole.is_ok() && Header::is_prefix(&front)
 }
 
 /// Starts a new file at `path`, which must not exist. If it is given up before anything

@@ -1,20 +1,23 @@
 //! A record file, open for reading.
 
+use std::any::Any;
 use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 
 use super::chain;
+use super::container::{Cell, Container};
 use super::contents::{self, Front, Source};
-use super::fetch::Cell;
+use super::fetch::Files;
 use super::pages::{Loader, Pages};
+use super::verify::Verification;
 use crate::compression::{self, Codec};
+use crate::crc::Sum;
 use crate::error::{Error, Result};
 use crate::format::Violation;
 use crate::format::checksum::Seed;
 use crate::format::ingot::{
     BlockKind, DictionaryEntry, Directory, FieldKind, Header, Page, Schema, TRAILER_LEN,
 };
-use crate::process;
 use crate::storage::ReadAt;
 
 /// What to do with a file that does not end in a closing trailer.
@@ -27,7 +30,7 @@ pub enum Mode {
 }
 
 /// Figures about a file, from its directory alone.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Stats {
     /// Rows.
     pub rows: u64,
@@ -47,7 +50,23 @@ pub struct Stats {
     pub closed: bool,
 }
 
-/// A record file, open for reading: a snapshot of what was committed when it was
+impl Stats {
+    /// Returns the figures of two files together.
+    pub(super) fn and(&self, other: &Stats) -> Stats {
+        Stats {
+            rows: self.rows + other.rows,
+            cells: self.cells + other.cells,
+            file_bytes: self.file_bytes + other.file_bytes,
+            index_bytes: self.index_bytes + other.index_bytes,
+            pages: self.pages + other.pages,
+            dictionaries: self.dictionaries + other.dictionaries,
+            dictionary_bytes: self.dictionary_bytes + other.dictionary_bytes,
+            closed: self.closed && other.closed,
+        }
+    }
+}
+
+/// An Ingot file, open for reading: a snapshot of what was committed when it was
 /// opened. Safe to use from several threads at once, and in the child of a fork.
 pub struct Reader {
     storage: Arc<dyn ReadAt>,
@@ -56,7 +75,6 @@ pub struct Reader {
     seed: Seed,
     file_bytes: u64,
     closed: bool,
-    generation: u64,
     pages: Pages,
     dictionaries: Vec<(DictionaryEntry, OnceLock<compression::Dictionary>)>,
 }
@@ -105,30 +123,9 @@ impl Reader {
             header: header.clone(),
             file_bytes: 0,
             closed,
-            generation: process::generation(),
             pages: Pages::new(contents.pages.clone()),
             dictionaries,
         }
-    }
-
-    /// Returns a reader of the same snapshot for the child of a fork: locks that a thread
-    /// of the parent held at that moment would never be released here.
-    #[must_use]
-    pub fn after_fork(&self) -> Self {
-        let contents = Directory {
-            pages: self.pages.entries().to_vec(),
-            dictionaries: self.dictionaries().copied().collect(),
-            header: Vec::new(),
-        };
-        let mut reader =
-            Self::over(&self.storage, &self.name, &self.header, &contents, self.closed);
-        reader.file_bytes = self.file_bytes;
-        reader
-    }
-
-    /// The process generation this reader was made in; see [`process::generation`].
-    pub fn generation(&self) -> u64 {
-        self.generation
     }
 
     /// Returns what errors call this file.
@@ -177,12 +174,9 @@ impl Reader {
         if let Some(&row) = rows.iter().find(|&&row| row >= self.num_rows()) {
             return Err(self.out_of_range(row as i64));
         }
-        if rows.len() > 1 {
-            self.prepare(rows);
-        }
+        self.prepare(rows);
         cells.reserve(rows.len());
-        for (k, &row) in rows.iter().enumerate() {
-            self.touch(rows, k);
+        for &row in rows {
             cells.push(self.locate_one(row, field)?);
         }
         Ok(())
@@ -206,14 +200,6 @@ impl Reader {
             page.cells_of(self.schema(), local, field)?.start
         };
         self.describe(page, row, field, cell)
-    }
-
-    /// As [`Reader::locate_one`], but returns `None` instead of reading from the storage.
-    pub fn locate_loaded(&self, row: u64, field: usize) -> Option<Result<Cell>> {
-        let page = self.pages.find(row);
-        let local = (row - self.pages.first_row(page)) as u32;
-        let found = self.locate_in(self.pages.loaded(page)?, row, local, field);
-        Some(found.map_err(|why| self.page_error(page, row, why)))
     }
 
     /// Returns where the elements `range` of sequence `field` of `row` are: one
@@ -258,18 +244,6 @@ impl Reader {
         Ok(values)
     }
 
-    /// Says that `cells` will be fetched soon; see [`ReadAt::announce`].
-    pub fn announce(&self, cells: &[Cell]) -> bool {
-        let ranges: Vec<Range<u64>> =
-            cells.iter().map(|cell| cell.offset..cell.offset + cell.stored).collect();
-        self.storage.announce(&ranges)
-    }
-
-    /// Says that `cell` is about to be fetched; see [`ReadAt::prefetch`].
-    pub fn prefetch(&self, cell: &Cell) {
-        self.storage.prefetch(cell.offset..cell.offset + cell.stored);
-    }
-
     /// Returns the error for an index that no row has.
     pub fn out_of_range(&self, index: i64) -> Error {
         Error::Index { path: self.name.clone(), index, rows: self.num_rows() }
@@ -293,24 +267,6 @@ impl Reader {
 
     pub(super) fn dictionaries(&self) -> impl Iterator<Item = &DictionaryEntry> {
         self.dictionaries.iter().map(|(entry, _)| entry)
-    }
-
-    /// Returns dictionary `number`, counted from 1, reading it if it is the first time.
-    pub(super) fn dictionary(&self, number: u16) -> Result<&compression::Dictionary> {
-        let Some((entry, slot)) = self.dictionaries.get(usize::from(number) - 1) else {
-            let why = format!("dictionary {number} of {}", self.dictionaries.len());
-            return Err(self.source().corrupt(0, Violation(why)));
-        };
-        if let Some(dictionary) = slot.get() {
-            return Ok(dictionary);
-        }
-        let (block, crc) = self.source().dictionary(entry.offset, entry.len.into(), self.seed)?;
-        let made = compression::Dictionary::new(&block.bytes).filter(|_| crc == entry.crc);
-        let Some(made) = made else {
-            let why = Violation("dictionary is not the one that was committed".to_owned());
-            return Err(self.source().corrupt(entry.offset, why));
-        };
-        Ok(slot.get_or_init(|| made))
     }
 
     /// Calls `then` with the page of `row` and the row's number in it.
@@ -344,43 +300,16 @@ impl Reader {
             .ok_or_else(|| Violation(format!("codec {} is unknown", encoding.codec)))?;
         Ok(Cell {
             row,
-            number: page.first_cell + u64::from(cell),
             offset: entry.offset,
             stored: entry.stored,
             raw: entry.raw,
+            sum: Sum::Crc32c,
+            before: self.seed.before_cell(page.first_cell + u64::from(cell)),
             crc: entry.crc,
+            file: 0,
             codec,
             dictionary: encoding.dictionary,
         })
-    }
-
-    /// Tells the processor which index entries are needed soon, when row `k` of `rows`, all
-    /// of which must exist, is about to be located: it fetches several at a time.
-    #[inline]
-    pub fn touch(&self, rows: &[u64], k: usize) {
-        const AHEAD: usize = 8;
-        if !k.is_multiple_of(AHEAD) {
-            return;
-        }
-        let first = if k == 0 { 0 } else { k + AHEAD };
-        let mut touched = 0;
-        for &row in rows.iter().take(k + 2 * AHEAD).skip(first) {
-            let page = self.pages.find(row);
-            if let Some(loaded) = self.pages.loaded(page) {
-                touched ^= loaded.touch(row - self.pages.first_row(page));
-            }
-        }
-        std::hint::black_box(touched);
-    }
-
-    /// Loads the index pages of rows, which must exist, in one go.
-    pub fn prepare(&self, rows: &[u64]) {
-        let pages = rows.iter().map(|&row| self.pages.find(row));
-        let mut missing: Vec<usize> =
-            pages.filter(|&page| self.pages.loaded(page).is_none()).collect();
-        if !missing.is_empty() {
-            self.pages.prepare(&mut missing, &self.loader());
-        }
     }
 
     fn check_field(&self, field: usize, kind: FieldKind) -> Result<()> {
@@ -394,6 +323,109 @@ impl Reader {
         }
     }
 }
+
+impl Container for Reader {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn storage(&self) -> &Arc<dyn ReadAt> {
+        &self.storage
+    }
+
+    fn num_rows(&self) -> u64 {
+        self.pages.num_rows()
+    }
+
+    fn find(&self, row: u64) -> Result<Cell> {
+        self.locate_one(row, RECORD)
+    }
+
+    fn find_loaded(&self, row: u64) -> Option<Result<Cell>> {
+        let page = self.pages.find(row);
+        let local = (row - self.pages.first_row(page)) as u32;
+        let found = self.locate_in(self.pages.loaded(page)?, row, local, RECORD);
+        Some(found.map_err(|why| self.page_error(page, row, why)))
+    }
+
+    fn prepare(&self, rows: &[u64]) {
+        let pages = rows.iter().map(|&row| self.pages.find(row));
+        let mut missing: Vec<usize> =
+            pages.filter(|&page| self.pages.loaded(page).is_none()).collect();
+        if !missing.is_empty() {
+            self.pages.prepare(&mut missing, &self.loader());
+        }
+    }
+
+    fn touch(&self, row: u64) {
+        let page = self.pages.find(row);
+        if let Some(loaded) = self.pages.loaded(page) {
+            std::hint::black_box(loaded.touch(row - self.pages.first_row(page)));
+        }
+    }
+
+    fn dictionary(&self, number: u16) -> Result<&compression::Dictionary> {
+        let Some((entry, slot)) = self.dictionaries.get(usize::from(number) - 1) else {
+            let why = format!("dictionary {number} of {}", self.dictionaries.len());
+            return Err(self.source().corrupt(0, Violation(why)));
+        };
+        if let Some(dictionary) = slot.get() {
+            return Ok(dictionary);
+        }
+        let (block, crc) = self.source().dictionary(entry.offset, entry.len.into(), self.seed)?;
+        let made = compression::Dictionary::new(&block.bytes).filter(|_| crc == entry.crc);
+        let Some(made) = made else {
+            let why = Violation("dictionary is not the one that was committed".to_owned());
+            return Err(self.source().corrupt(entry.offset, why));
+        };
+        Ok(slot.get_or_init(|| made))
+    }
+
+    fn stats(&self) -> Stats {
+        Reader::stats(self)
+    }
+
+    fn metadata(&self) -> &str {
+        &self.header.metadata
+    }
+
+    fn fingerprint(&self) -> Vec<u8> {
+        self.header.id.to_vec()
+    }
+
+    fn verify(&self, progress: &mut dyn FnMut(u64) -> Result<()>) -> Result<Verification> {
+        Reader::verify(self, progress)
+    }
+
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+
+    fn after_fork(&self) -> Arc<dyn Container> {
+        let contents = Directory {
+            pages: self.pages.entries().to_vec(),
+            dictionaries: self.dictionaries().copied().collect(),
+            header: Vec::new(),
+        };
+        let mut reader =
+            Self::over(&self.storage, &self.name, &self.header, &contents, self.closed);
+        reader.file_bytes = self.file_bytes;
+        Arc::new(reader)
+    }
+}
+
+impl Files for Reader {
+    fn file(&self, _number: u32) -> &dyn Container {
+        self
+    }
+
+    fn is_warm(&self) -> bool {
+        self.storage.is_warm()
+    }
+}
+
+/// The single field of a record file.
+const RECORD: usize = 0;
 
 /// Reads the directory of a closed file.
 fn read_directory(source: Source<'_>, header: &Header, size: u64) -> Result<Directory> {

@@ -1,7 +1,9 @@
 //! Checking every byte of a file.
 
 use super::chain;
-use super::fetch::Cell;
+use super::container::{Cell, Container};
+use super::contents::Source;
+use super::fetch::Files;
 use super::reader::Reader;
 use crate::error::{Error, Result};
 use crate::format::ingot::{BlockKind, FieldKind, Page, TRAILER_LEN, Trailer};
@@ -28,7 +30,7 @@ impl Damage {
         Damage { record: None, records: 0, offset, reason }
     }
 
-    fn of(error: &Error, rows: std::ops::Range<u64>, offset: u64) -> Self {
+    pub(super) fn of(error: &Error, rows: std::ops::Range<u64>, offset: u64) -> Self {
         Damage {
             record: Some(rows.start),
             records: rows.end - rows.start,
@@ -83,41 +85,8 @@ impl Reader {
                 let error = self.source().corrupt(entry.offset, why).at_record(first);
                 vec![Damage::of(&error, rows, entry.offset)]
             }
-            Ok(Ok(cells)) => self.verify_cells(&cells),
+            Ok(Ok(cells)) => verify_cells(self, &cells),
         }
-    }
-
-    fn verify_cells(&self, cells: &[Cell]) -> Vec<Damage> {
-        let mut damaged = Vec::new();
-        let mut buffer = Vec::new();
-        let (mut first, mut bytes) = (0, 0);
-        for (k, cell) in cells.iter().enumerate() {
-            bytes += cell.raw;
-            if bytes < BATCH && k + 1 < cells.len() {
-                continue;
-            }
-            let batch = &cells[first..=k];
-            if let Err(error) = self.source().make_room(&mut buffer, bytes) {
-                let error = error.at_record(cell.row);
-                damaged.push(Damage::of(&error, cell.row..cell.row + 1, cell.offset));
-                (first, bytes) = (k + 1, 0);
-                continue;
-            }
-            let mut rest = &mut buffer[..];
-            let mut bufs: Vec<&mut [u8]> = batch
-                .iter()
-                .map(|cell| rest.split_off_mut(..cell.raw as usize).expect("sized for all"))
-                .collect();
-            self.announce(batch);
-            let mut failures = self.fetch_each(batch, &mut bufs);
-            failures.sort_by_key(|&(k, _)| k);
-            damaged.extend(failures.into_iter().map(|(k, error)| {
-                let cell = &batch[k];
-                Damage::of(&error, cell.row..cell.row + 1, cell.offset)
-            }));
-            (first, bytes) = (k + 1, 0);
-        }
-        damaged
     }
 
     fn cells_of_page(&self, page: &Page) -> Result<Vec<Cell>, crate::format::Violation> {
@@ -195,4 +164,40 @@ impl Reader {
             Err(_) => None, // The chain has reported it.
         }
     }
+}
+
+/// Reads cells of one file and checks them.
+pub(super) fn verify_cells<F: Files + Container>(file: &F, cells: &[Cell]) -> Vec<Damage> {
+    let mut damaged = Vec::new();
+    let mut buffer = Vec::new();
+    let (mut first, mut bytes) = (0, 0);
+    for (k, cell) in cells.iter().enumerate() {
+        bytes += cell.raw;
+        if bytes < BATCH && k + 1 < cells.len() {
+            continue;
+        }
+        let batch = &cells[first..=k];
+        if let Err(error) = Source::of(file).make_room(&mut buffer, bytes) {
+            let error = error.at_record(cell.row);
+            damaged.push(Damage::of(&error, cell.row..cell.row + 1, cell.offset));
+            (first, bytes) = (k + 1, 0);
+            continue;
+        }
+        let mut rest = &mut buffer[..];
+        let mut bufs: Vec<&mut [u8]> = batch
+            .iter()
+            .map(|cell| rest.split_off_mut(..cell.raw as usize).expect("sized for all"))
+            .collect();
+        let ranges: Vec<_> =
+            batch.iter().map(|cell| cell.offset..cell.offset + cell.stored).collect();
+        file.storage().announce(&ranges);
+        let mut failures = file.fetch_each(batch, &mut bufs);
+        failures.sort_by_key(|&(k, _)| k);
+        damaged.extend(failures.into_iter().map(|(k, error)| {
+            let cell = &batch[k];
+            Damage::of(&error, cell.row..cell.row + 1, cell.offset)
+        }));
+        (first, bytes) = (k + 1, 0);
+    }
+    damaged
 }

@@ -36,7 +36,7 @@ impl Run<'_, '_> {
     /// Calls `landed` for every read of the run.
     pub fn land(&mut self, landed: &mut dyn FnMut(usize, &mut Read<'_>)) {
         for (index, read) in &mut self.members {
-            landed(*index, read.sum());
+            landed(*index, read.add_up());
         }
     }
 }

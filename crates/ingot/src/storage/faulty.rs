@@ -152,7 +152,7 @@ impl<S: ReadAt> ReadAt for Faulty<S> {
         self.inner.read_many(&mut reads[..sound], &mut |index, read| {
             self.apply_flips(read.offset, read.buf);
             read.crc = seeds[index];
-            landed(index, read.sum());
+            landed(index, read.add_up());
         })?;
         failure.map_or(Ok(()), Err)
     }

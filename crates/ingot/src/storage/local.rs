@@ -256,9 +256,7 @@ impl<'r> Part<'r> {
             .iter_mut()
             .enumerate()
             .filter(|(place, _)| wanted(*place))
-            .map(|(place, read)| {
-                (place, Read { offset: read.offset, buf: &mut *read.buf, crc: read.crc })
-            })
+            .map(|(place, read)| (place, Read { buf: &mut *read.buf, ..*read }))
             .unzip();
         Part { reads, places }
     }

@@ -13,7 +13,6 @@ use super::memory::within;
 use super::residency::{Residency, Visit};
 use super::sigbus::{self, Registration};
 use super::{Read, ReadAt, ReadError};
-use crate::crc;
 
 /// Ranges are copied, and announced to the device, in pieces of this size.
 const PIECE_BYTES: usize = 16 << 20;
@@ -104,7 +103,7 @@ impl Mapping {
     fn copy(&self, read: &mut Read<'_>) -> io::Result<()> {
         let wanted = within(self.bytes.len(), read.offset, read.buf.len())?;
         let mut start = wanted.start;
-        let mut sum = read.crc;
+        let mut crc = read.crc;
         for piece in read.buf.chunks_mut(PIECE_BYTES) {
             let next = (start + piece.len())..wanted.end.min(start + 2 * PIECE_BYTES);
             if !next.is_empty() {
@@ -113,7 +112,7 @@ impl Mapping {
             // SAFETY: `within` keeps the range inside the mapping, which only this
             // type points to. The bytes may change under the copy; nothing is
             // assumed of them.
-            sum = unsafe { crc::copy(sum, self.bytes.as_ptr().add(start), piece) };
+            crc = unsafe { read.sum.copy(crc, self.bytes.as_ptr().add(start), piece) };
             start += piece.len();
             if self.guard.is_damaged() {
                 return Err(io::Error::other(
@@ -121,7 +120,7 @@ impl Mapping {
                 ));
             }
         }
-        read.crc = sum;
+        read.crc = crc;
         Ok(())
     }
 

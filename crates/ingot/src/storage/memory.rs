@@ -59,7 +59,7 @@ impl ReadAt for Memory {
                 Ok(())
             })
             .map_err(|source| ReadError { index, source })?;
-            landed(index, read.sum());
+            landed(index, read.add_up());
         }
         Ok(())
     }

@@ -34,7 +34,7 @@ mod uring {
 use std::io;
 use std::ops::Range;
 
-use crate::crc;
+use crate::crc::Sum;
 
 pub use append::AppendFile;
 pub use crashing::{CrashState, Crashing};
@@ -52,20 +52,22 @@ pub struct Read<'a> {
     pub offset: u64,
     /// Takes the bytes; its length is the length of the range.
     pub buf: &'a mut [u8],
-    /// A checksum (CRC-32C) that the bytes are added to on their way, while they are in
-    /// the cache of the processor.
+    /// What the bytes are summed to on their way, while they are in the cache of the
+    /// processor.
+    pub sum: Sum,
+    /// The checksum of what comes before them; they are added to it.
     pub crc: u32,
 }
 
 impl<'a> Read<'a> {
-    /// Returns a read whose checksum begins with these bytes.
+    /// Returns a read that is not summed.
     pub fn new(offset: u64, buf: &'a mut [u8]) -> Self {
-        Read { offset, buf, crc: 0 }
+        Read { offset, buf, sum: Sum::None, crc: 0 }
     }
 
     /// Adds the bytes, which have just arrived, to the checksum.
-    fn sum(&mut self) -> &mut Self {
-        self.crc = crc::append(self.crc, self.buf);
+    fn add_up(&mut self) -> &mut Self {
+        self.crc = self.sum.append(self.crc, self.buf);
         self
     }
 }

@@ -82,7 +82,7 @@ impl ReadAt for Pread {
     ) -> Result<(), ReadError> {
         if let [read] = reads {
             self.fill(read.offset, read.buf).map_err(|source| ReadError { index: 0, source })?;
-            landed(0, read.sum());
+            landed(0, read.add_up());
             return Ok(());
         }
         land_empty(reads, landed);
@@ -130,7 +130,7 @@ fn copying_time(len: usize) -> Duration {
 /// Calls `landed` for the reads of no bytes.
 pub(super) fn land_empty(reads: &mut [Read<'_>], landed: &mut dyn FnMut(usize, &mut Read<'_>)) {
     for (index, read) in reads.iter_mut().enumerate().filter(|(_, read)| read.buf.is_empty()) {
-        landed(index, read.sum());
+        landed(index, read.add_up());
     }
 }
 

@@ -8,9 +8,9 @@ use std::fs::File;
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::thread;
 
 use super::pread::Pread;
+use crate::errand::Errand;
 
 /// The part of a file that is read past the page cache before all of it is brought in.
 const PART: u64 = 4;
@@ -48,9 +48,8 @@ impl Warming {
             return;
         }
         let (file, stop) = (Arc::clone(&self.file), Arc::clone(&self.stop));
-        let thread = thread::Builder::new().name("ingot-warming".to_owned());
         // Without a thread to spare the file stays where it is, which costs speed alone.
-        let _ = thread.spawn(move || bring(&file, size, &stop));
+        let _ = Errand::send(move || bring(&file, size, &stop));
     }
 }
 
@@ -121,7 +120,7 @@ mod tests {
             if is_resident(file) {
                 return true;
             }
-            thread::sleep(Duration::from_millis(5));
+            std::thread::sleep(Duration::from_millis(5));
         }
         false
     }

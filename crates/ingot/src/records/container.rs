@@ -1,0 +1,95 @@
+//! What every container has to offer, whatever its bytes look like.
+
+use std::any::Any;
+use std::sync::Arc;
+
+use super::reader::Stats;
+use super::verify::Verification;
+use crate::compression::{self, Codec};
+use crate::crc::Sum;
+use crate::error::{Error, Result};
+use crate::storage::ReadAt;
+
+/// Where a value is and how to read it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Cell {
+    /// The row it belongs to.
+    pub row: u64,
+    /// Where its stored bytes begin.
+    pub offset: u64,
+    /// How many bytes are stored.
+    pub stored: u64,
+    /// How many bytes the value has.
+    pub raw: u64,
+    /// How the stored bytes are summed.
+    pub sum: Sum,
+    /// What the checksum is before the first of them.
+    pub before: u32,
+    /// What it is behind the last.
+    pub crc: u32,
+    /// Which file of a sequence it is in.
+    pub file: u32,
+    /// How the stored bytes are compressed, if `raw` differs from `stored`.
+    pub codec: Codec,
+    /// The dictionary, counted from 1; 0 for none.
+    pub dictionary: u16,
+}
+
+impl Cell {
+    /// Whether the value must be decompressed.
+    pub fn is_compressed(&self) -> bool {
+        self.raw != self.stored
+    }
+}
+
+/// An open file of records: says where each is. Safe to use from several threads at once.
+pub trait Container: Send + Sync {
+    /// Returns what errors call this file.
+    fn name(&self) -> &str;
+
+    /// Returns where its bytes are.
+    fn storage(&self) -> &Arc<dyn ReadAt>;
+
+    /// Number of records.
+    fn num_rows(&self) -> u64;
+
+    /// Returns where record `row`, which must exist, is. May read from the storage.
+    fn find(&self, row: u64) -> Result<Cell>;
+
+    /// As [`Container::find`], but returns `None` instead of reading from the storage.
+    fn find_loaded(&self, row: u64) -> Option<Result<Cell>> {
+        Some(self.find(row))
+    }
+
+    /// Says that the records at `rows`, which must exist, will be looked for: what it takes
+    /// is read in one go.
+    fn prepare(&self, _rows: &[u64]) {}
+
+    /// Says that record `row`, which must exist, will be looked for soon. Does not wait.
+    fn touch(&self, _row: u64) {}
+
+    /// Returns dictionary `number`, counted from 1.
+    fn dictionary(&self, number: u16) -> Result<&compression::Dictionary> {
+        Err(Error::Invalid(format!("{}: there is no dictionary {number}", self.name())))
+    }
+
+    /// Returns figures about the file.
+    fn stats(&self) -> Stats;
+
+    /// Returns the metadata that users gave it, as JSON.
+    fn metadata(&self) -> &str;
+
+    /// Returns a few bytes that differ between files, and between a file and its successor.
+    fn fingerprint(&self) -> Vec<u8>;
+
+    /// Reads every byte and checks every checksum. `progress` is called with the records
+    /// done and may stop the work by returning an error.
+    fn verify(&self, progress: &mut dyn FnMut(u64) -> Result<()>) -> Result<Verification>;
+
+    /// Returns the container itself, for those who know which it is.
+    fn as_any(&self) -> &dyn Any;
+
+    /// Returns the same file for the child of a fork: locks that a thread of the parent
+    /// held at that moment would never be released here.
+    fn after_fork(&self) -> Arc<dyn Container>;
+}

@@ -1,0 +1,56 @@
+"""What a user calls a data set, as the files it stands for."""
+
+import glob
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TypeAlias
+
+from ingot.errors import FormatError
+
+StrPath: TypeAlias = str | os.PathLike[str]
+
+SUFFIXES = (".ffr", ".ingot")
+
+
+def expand(source: StrPath | Sequence[StrPath]) -> list[str]:
+    """Return the absolute paths of the files that `source` stands for, in order.
+
+    Args:
+        source: A file, a directory (its record files, by name), a pattern such as
+            `train-*.ingot`, or several of these.
+
+    Raises:
+        FormatError: A directory holds no record files, or files of several containers.
+        FileNotFoundError: A pattern matches nothing.
+    """
+    if isinstance(source, str | os.PathLike):
+        return _expand_one(os.fspath(source))
+    return [path for one in source for path in _expand_one(os.fspath(one))]
+
+
+def _expand_one(path: str) -> list[str]:
+    absolute = str(Path(path).absolute())
+    if Path(absolute).is_dir():
+        return _record_files(absolute)
+    if glob.has_magic(path) and not Path(absolute).exists():
+        found = sorted(glob.glob(absolute))
+        if not found:
+            message = f"{path}: no file matches this pattern"
+            raise FileNotFoundError(message)
+        return found
+    return [absolute]
+
+
+def _record_files(folder: str) -> list[str]:
+    found = [
+        entry.path
+        for entry in sorted(os.scandir(folder), key=lambda entry: entry.name)
+        if entry.name.endswith(SUFFIXES) and entry.is_file()
+    ]
+    suffixes = {Path(path).suffix for path in found}
+    if len(suffixes) == 1:
+        return found
+    listed = " and ".join(sorted(suffixes)) or "no"
+    message = f"{folder}: this directory holds {listed} files, expected those of one container"
+    raise FormatError(message, folder)
