@@ -6,7 +6,7 @@ use std::ops::Range;
 
 use ingot::format::checksum::Seed;
 use ingot::format::ingot::{FieldKind, PAGE_CELLS, Page, PageBuilder, Schema};
-use ingot::records::{self, Cell, Compression, Mode, Options, Reader};
+use ingot::records::{self, Cell, Compression, Files as _, Mode, Options, Reader};
 use ingot::storage::Memory;
 use proptest::prelude::*;
 use support::{

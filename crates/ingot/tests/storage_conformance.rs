@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread;
 
+use ingot::crc::Sum;
 use ingot::storage::{
     Access, Append, AppendFile, Crashing, Failure, Faulty, LocalFile, Mapping, Memory, Pread, Read,
     ReadAt, ReadError, Uring,
@@ -74,19 +75,23 @@ impl Fixture {
     }
 }
 
-/// Reads a batch, and checks that each read lands once, filled, on this thread.
+const SUMS: [Sum; 3] = [Sum::Crc32c, Sum::None, Sum::Crc32];
+
+/// Reads a batch, and checks that each read lands once, filled and summed, on this thread.
 fn read(storage: &dyn ReadAt, ranges: &[(usize, usize)]) -> Result<Vec<Vec<u8>>, ReadError> {
     let mut buffers: Vec<Vec<u8>> = ranges.iter().map(|&(_, len)| vec![0xaa; len]).collect();
     let mut reads: Vec<Read<'_>> = buffers
         .iter_mut()
         .zip(ranges)
-        .map(|(buf, &(offset, _))| Read::new(offset as u64, buf))
+        .zip(SUMS.into_iter().cycle())
+        .map(|((buf, &(offset, _)), sum)| Read { sum, crc: 5, ..Read::new(offset as u64, buf) })
         .collect();
     let thread = thread::current().id();
     let mut landed: Vec<Option<Vec<u8>>> = vec![None; ranges.len()];
     storage.read_many(&mut reads, &mut |index, bytes| {
         assert_eq!(thread::current().id(), thread);
         assert!(landed[index].replace(bytes.buf.to_vec()).is_none(), "read {index} landed twice");
+        assert_eq!(bytes.crc, bytes.sum.append(5, bytes.buf), "read {index} is summed wrong");
     })?;
     for (landed, buffer) in landed.iter().zip(&buffers) {
         assert!(landed.as_ref() == Some(buffer), "a read did not land, or landed half");

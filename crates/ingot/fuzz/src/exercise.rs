@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use ingot::format::ingot::FieldKind;
-use ingot::records::{self, Compression, Mode, Options, Reader};
+use ingot::records::{self, Compression, Files as _, Mode, Options, Reader};
 use ingot::storage::{Memory, ReadAt};
 
 const NAME: &str = "fuzzed.ingot";

@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use ingot::format::checksum::FileId;
 use ingot::format::ingot::{Field, FieldKind, Schema};
-use ingot::records::{self, Cell, Compression, Mode, Options, Reader, Value, Writer};
+use ingot::records::{self, Cell, Compression, Files as _, Mode, Options, Reader, Value, Writer};
 use ingot::storage::{Append, Memory, ReadAt};
 use ingot::{Error, Result};
 pub use samples::{Part, Sample, appended_file, closed_file, samples, unfinished_file};
