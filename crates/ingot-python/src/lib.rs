@@ -4,7 +4,9 @@ mod batch;
 mod bytes;
 mod damage;
 mod error;
+mod ffrecord;
 mod reader;
+mod record;
 mod rows;
 mod stream;
 mod writer;
@@ -18,6 +20,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<reader::PyReader>()?;
     module.add_class::<stream::PyStream>()?;
     module.add_class::<writer::PyWriter>()?;
+    module.add_class::<ffrecord::PyFfWriter>()?;
     module.add_function(wrap_pyfunction!(writer::recover, module)?)?;
     Ok(())
 }

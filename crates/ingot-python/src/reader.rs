@@ -136,13 +136,14 @@ impl PyReader {
         Ok(this.many(py, &reader, &rows_of(&reader, index)?)?.into_any())
     }
 
-    /// Reads into one buffer; returns it with the offsets of the records as int64 bytes.
+    /// Reads into one buffer; returns it with the offsets of the records as int64 bytes, and
+    /// the length that all records have, 0 if they differ or are empty.
     #[pyo3(name = "_read_buffer")]
     fn read_buffer<'py>(
         &self,
         py: Python<'py>,
         indices: &Bound<'py, PyAny>,
-    ) -> PyResult<(Bound<'py, PyMemoryView>, Bound<'py, PyByteArray>)> {
+    ) -> PyResult<(Bound<'py, PyMemoryView>, Bound<'py, PyByteArray>, u64)> {
         let reader = self.reader()?;
         let rows = rows_of(&reader, indices)?;
         let mut cells = Vec::with_capacity(rows.len());
@@ -166,7 +167,22 @@ impl PyReader {
         })
         .map_err(raised)?;
         let buffer = Bound::new(py, PyBuffer::new(buffer, len, &self.spares))?;
-        Ok((PyMemoryView::from(&buffer)?, PyByteArray::new(py, &offsets)))
+        let first = cells.first().map_or(0, |cell| cell.raw);
+        let common = if cells.iter().all(|cell| cell.raw == first) { first } else { 0 };
+        Ok((PyMemoryView::from(&buffer)?, PyByteArray::new(py, &offsets), common))
+    }
+
+    /// Returns which files are FFRecord files without a checksum of their index.
+    #[pyo3(name = "_ffrecord_legacy")]
+    fn ffrecord_legacy(&self) -> PyResult<Vec<usize>> {
+        let reader = self.reader()?;
+        let files = reader.files().iter().map(|file| file.as_any().downcast_ref::<FfRecord>());
+        let is_legacy = |file: &FfRecord| file.index().is_legacy();
+        Ok(files
+            .enumerate()
+            .filter(|(_, file)| file.is_some_and(is_legacy))
+            .map(|(k, _)| k)
+            .collect())
     }
 
     /// Iterates over all records, or those at the indices, reading ahead.
@@ -202,7 +218,7 @@ impl PyReader {
         Ok(PyBytes::new(py, &fingerprint(&*self.reader()?)))
     }
 
-    /// Returns the offsets, the checksums and whether the index is intact of an FFRecord file.
+    /// Returns the offsets and the checksums of an FFRecord file, and whether its index is intact.
     #[pyo3(name = "_ffrecord_index")]
     fn ffrecord_index<'py>(
         &self,

@@ -5,14 +5,13 @@ use std::sync::Mutex;
 
 use ingot::format::ingot::Schema;
 use ingot::records::{Compression, Options, Recovery, Writer, path};
-use pyo3::buffer::PyUntypedBuffer;
-use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::sync::MutexExt;
-use pyo3::types::PyBytes;
 
 use crate::damage::{DamageTuple, tuples};
 use crate::error::raised;
+use crate::record;
 
 #[pyclass(frozen, subclass, name = "Writer", module = "ingot._core")]
 pub struct PyWriter {
@@ -44,10 +43,7 @@ impl PyWriter {
     }
 
     fn push(&self, py: Python<'_>, record: &Bound<'_, PyAny>) -> PyResult<u64> {
-        match record.cast::<PyBytes>() {
-            Ok(bytes) => self.push_bytes(py, bytes.as_bytes()),
-            Err(_) => self.push_buffer(py, record),
-        }
+        record::with_bytes(record, |bytes| self.push_bytes(py, bytes))
     }
 
     fn push_bytes(&self, py: Python<'_>, record: &[u8]) -> PyResult<u64> {
@@ -58,31 +54,6 @@ impl PyWriter {
             }
             Ok(row)
         })
-    }
-
-    #[allow(unsafe_code)]
-    fn push_buffer(&self, py: Python<'_>, record: &Bound<'_, PyAny>) -> PyResult<u64> {
-        let Ok(buffer) = PyUntypedBuffer::get(record) else {
-            let found = record.get_type().name()?.to_string();
-            let hint = if found == "str" { "; encode it first" } else { "" };
-            return Err(PyTypeError::new_err(format!("a record is bytes-like, not {found}{hint}")));
-        };
-        if buffer.format().to_bytes().contains(&b'O') {
-            let message = "an array of Python objects has no bytes of its own; encode it first";
-            return Err(PyTypeError::new_err(message));
-        }
-        if !buffer.is_c_contiguous() {
-            return Err(PyValueError::new_err("a record must be contiguous in memory"));
-        }
-        if buffer.len_bytes() == 0 {
-            return self.push_bytes(py, &[]);
-        }
-        // SAFETY: the buffer is contiguous, holds `len_bytes` bytes and is locked by the
-        // view. They are copied; a thread that changes them meanwhile changes the copy.
-        let bytes = unsafe {
-            std::slice::from_raw_parts(buffer.buf_ptr().cast::<u8>(), buffer.len_bytes())
-        };
-        self.push_bytes(py, bytes)
     }
 }
 

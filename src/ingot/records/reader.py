@@ -115,7 +115,7 @@ class Reader(_core.Reader, Sequence[bytes]):
             >>> batch = r.read([2, 0])  # doctest: +SKIP
             >>> batch[0]  # a view on the bytes of record 2  # doctest: +SKIP
         """
-        buffer, offsets = self._read_buffer(indices)
+        buffer, offsets, _ = self._read_buffer(indices)
         return Batch(np.frombuffer(buffer, np.uint8), np.frombuffer(offsets, np.int64))
 
     def lengths(self, indices: Indices | None = None) -> npt.NDArray[np.int64]:

@@ -21,7 +21,7 @@ pub use ahead::{Ahead, Window};
 pub use batch::Value;
 pub use container::{Cell, Container};
 pub use fetch::Files;
-pub use ffrecord::FfRecord;
+pub use ffrecord::{FfRecord, FfWriter};
 pub use reader::{Mode, Reader, Stats};
 pub use recovery::{Recovery, append, recover};
 pub use sequence::Sequence;

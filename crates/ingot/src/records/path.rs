@@ -6,13 +6,13 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::container::Container;
-use super::ffrecord::FfRecord;
+use super::ffrecord::{FfRecord, FfWriter, Spool};
 use super::reader::{Mode, Reader};
 use super::recovery::{self, Recovery};
 use super::writer::{Options, Writer};
 use crate::error::{Error, Result};
 use crate::format::ingot::{HEADER_LEN, Header, Schema};
-use crate::storage::{self, AppendFile, LocalFile, ReadAt};
+use crate::storage::{self, Append as _, AppendFile, LocalFile, ReadAt};
 
 /// Opens the file at `path` for reading.
 pub fn open(path: &Path, mode: Mode) -> Result<Reader> {
@@ -67,9 +67,7 @@ pub fn replace(path: &Path, schema: Schema, metadata: &str, options: Options) ->
         Err(source) if source.kind() == io::ErrorKind::NotFound => None,
         opened => Some(opened.map_err(|source| failed(path, "open", source))?),
     };
-    let mut hidden = path.to_path_buf().into_os_string();
-    hidden.push(".new");
-    let hidden = PathBuf::from(hidden);
+    let hidden = beside(path, ".new");
     remove_stale(&hidden)?;
     let writer = start(&hidden, schema, metadata, options)?;
     if let Ok(found) = fs::metadata(path) {
@@ -116,6 +114,48 @@ fn publish(hidden: &Path, target: &Path, sync: bool) -> Result<()> {
     fs::File::open(parent.unwrap_or(Path::new(".")))
         .and_then(|directory| directory.sync_all())
         .map_err(|source| failed(target, "sync of the directory", source))
+}
+
+/// Starts an FFRecord file that appears at `path`, in place of what is there, when it is
+/// closed. With `records` there must be exactly so many; without, they are spooled beside it.
+pub fn write_ffrecord(path: &Path, records: Option<u64>, sync: bool) -> Result<FfWriter> {
+    check_regular(path)?;
+    FfWriter::check_count(&name(path), records.unwrap_or(0))?;
+    let target = fs::canonicalize(path).unwrap_or_else(|_| path.to_path_buf());
+    let (hidden, spool) = (beside(&target, ".part"), beside(&target, ".spool"));
+    let file = Box::new(start_over(&hidden)?);
+    let finish = {
+        let (hidden, spool, spooled) = (hidden, spool.clone(), records.is_none());
+        Box::new(move |whole: bool| {
+            if spooled {
+                remove(&spool)?;
+            }
+            if whole { publish(&hidden, &target, sync) } else { remove(&hidden) }
+        })
+    };
+    let Some(records) = records else {
+        let append = Box::new(start_over(&spool)?);
+        let spool = Spool { append, read: reading(&spool)? };
+        return Ok(FfWriter::spooled(file, spool, &name(path), sync, finish));
+    };
+    FfWriter::sized(file, &name(path), records, sync, finish)
+}
+
+fn beside(path: &Path, suffix: &str) -> PathBuf {
+    let mut name = path.to_path_buf().into_os_string();
+    name.push(suffix);
+    PathBuf::from(name)
+}
+
+/// Opens an empty file, in place of one that a writer which was killed has left.
+fn start_over(path: &Path) -> Result<AppendFile> {
+    let opened = match AppendFile::create(path) {
+        Err(source) if source.kind() == io::ErrorKind::AlreadyExists => AppendFile::open(path),
+        created => created,
+    };
+    let mut file = opened.map_err(|source| failed(path, "create", source))?;
+    file.truncate(0).map_err(|source| failed(path, "truncate", source))?;
+    Ok(file)
 }
 
 /// Goes on at the end of the file at `path`, closed or not.

@@ -3,11 +3,11 @@
 use std::any::Any;
 use std::sync::Arc;
 
-use super::container::{Cell, Container};
-use super::contents::Source;
-use super::fetch::Files;
-use super::reader::Stats;
-use super::verify::{Verification, verify_cells};
+use super::super::container::{Cell, Container};
+use super::super::contents::Source;
+use super::super::fetch::Files;
+use super::super::reader::Stats;
+use super::super::verify::{Damage, Verification, verify_cells};
 use crate::compression::Codec;
 use crate::crc::Sum;
 use crate::error::Result;
@@ -114,7 +114,7 @@ impl Container for FfRecord {
             for row in rows.clone() {
                 match self.find(row) {
                     Ok(cell) => cells.push(cell),
-                    Err(error) => found.damaged.push(super::Damage::of(&error, row..row + 1, 0)),
+                    Err(error) => found.damaged.push(Damage::of(&error, row..row + 1, 0)),
                 }
             }
             found.damaged.extend(verify_cells(self, &cells));

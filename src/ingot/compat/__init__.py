@@ -1,0 +1,1 @@
+"""Other systems' own names and signatures over Ingot: change one import line."""

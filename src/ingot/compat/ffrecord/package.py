@@ -1,0 +1,178 @@
+"""`ffrecord.package`: folders packed into one file."""
+
+import os
+import pickle
+from collections import OrderedDict
+from collections.abc import Iterator, Sequence
+from pathlib import Path, PurePosixPath
+from typing import Any, TypeAlias
+
+from ingot.compat.ffrecord.errors import PathError
+from ingot.compat.ffrecord.reader import FileReader, Sample, StrPath
+from ingot.compat.ffrecord.writer import FileWriter
+decode_tree = None  # PENDING
+
+Tree: TypeAlias = "OrderedDict[str, int | Tree]"
+
+_MAGIC = b"piouhjgbr"
+
+
+def pack_folder(folder: StrPath, out_file: StrPath, verbose: bool = False) -> None:  # noqa: FBT001, FBT002
+    """Pack the files of a folder, at any depth, into one `.ffr` file.
+
+    Links are followed. Modes, times and owners are not kept.
+
+    Raises:
+        AssertionError: `folder` is no folder.
+    """
+    root = Path(folder)
+    if not root.is_dir():
+        message = f"{folder} is not a folder"
+        raise PathError(message, str(folder))
+    files: list[Path] = []
+    tree = _scan(root, files, seen=frozenset())
+    width = len(str(len(files)))
+    with FileWriter(out_file, len(files) + 1) as writer:
+        for index, file in enumerate(files):
+            writer.write_one(file.read_bytes())
+            if verbose:
+                print(f"{index:0{width}d}/{len(files)} {file.absolute()}")  # noqa: T201
+        writer.write_one(_MAGIC + pickle.dumps(tree, protocol=4))
+
+
+def _scan(folder: Path, files: list[Path], seen: frozenset[Path]) -> Tree:
+    real = folder.resolve()
+    if real in seen:
+        message = f"{folder} is a link to a folder that it is in"
+        raise PathError(message, str(folder))
+    tree: Tree = OrderedDict()
+    for entry in sorted(folder.iterdir()):
+        if entry.is_dir():
+            tree[entry.name] = _scan(entry, files, seen | {real})
+        elif entry.is_file():
+            tree[entry.name] = len(files)
+            files.append(entry)
+        else:
+            message = f"{entry} is neither a file nor a folder"
+            raise PathError(message, str(entry))
+    return tree
+
+
+class PackedFolder:
+    """A folder that was packed by `pack_folder`.
+
+    Args:
+        ffr_file: The file.
+        check_data: Verify checksums.
+
+    Attributes:
+        reader: The reader of the file.
+        structure: The tree: names to sample numbers, or to trees.
+
+    Raises:
+        ValueError: The file is not a packed folder.
+    """
+
+    reader: FileReader
+    structure: Tree
+
+    def __init__(self, ffr_file: StrPath | Sequence[StrPath], check_data: bool = True) -> None:  # noqa: FBT001, FBT002
+        self.reader = FileReader(ffr_file, check_data)
+        last = self.reader.read_one(-1).tobytes() if self.reader.n else b""
+        if not last.startswith(_MAGIC):
+            message = f"{self.reader.fnames[0]} is not a packed folder"
+            raise ValueError(message)
+        decoded = decode_tree(last, self.reader.n - 1)
+        self.structure = _ordered(decoded)
+
+    def num_files(self) -> int:
+        """Return the number of files."""
+        return self.reader.n - 1
+
+    def read_one(self, fname: StrPath) -> Sample:
+        """Return the bytes of a file.
+
+        Raises:
+            AssertionError: There is no such file.
+        """
+        return self.reader.read_one(self._index(fname))
+
+    def read(self, fnames: Sequence[StrPath]) -> list[Sample]:
+        """Return the bytes of many files, in one native read."""
+        if not isinstance(fnames, list | tuple):
+            message = f"fnames is a list or a tuple of paths, not {type(fnames).__name__}"
+            raise PathError(message, str(fnames))
+        return self.reader.read([self._index(fname) for fname in fnames])
+
+    def list(
+        self,
+        path: StrPath | None = None,
+        list_file: bool = True,  # noqa: FBT001, FBT002
+        list_dir: bool = True,  # noqa: FBT001, FBT002
+        recursive: bool = False,  # noqa: FBT001, FBT002
+    ) -> "list[str]":
+        """Return the names in a folder, relative to it; with `recursive` at any depth."""
+        node = self._find(path or "")
+        if not isinstance(node, dict):
+            message = f"{path} does not exist" if node is None else f"{path} is not a directory"
+            raise PathError(message, str(path))
+        return [
+            name
+            for name, node in _walk(node, recursive=recursive)
+            if (list_dir if isinstance(node, dict) else list_file)
+        ]
+
+    def exists(self, path: StrPath) -> bool:
+        """Return whether there is a file or a folder."""
+        return self._find(path) is not None
+
+    def is_file(self, path: StrPath) -> bool:
+        """Return whether there is a file."""
+        return isinstance(self._find(path), int)
+
+    def is_dir(self, path: StrPath) -> bool:
+        """Return whether there is a folder."""
+        return isinstance(self._find(path), dict)
+
+    def _find(self, path: StrPath) -> "int | Tree | None":
+        pure = PurePosixPath(os.fspath(path))
+        node: int | Tree | None = None if pure.is_absolute() else self.structure
+        for name in pure.parts:
+            node = node.get(name) if isinstance(node, dict) else None
+        return node
+
+    def _index(self, fname: StrPath) -> int:
+        node = self._find(fname)
+        if isinstance(node, int):
+            return node
+        what = "does not exist" if node is None else "is not a file but a directory"
+        message = f"{fname} {what}"
+        raise PathError(message, str(fname))
+
+
+def _walk(tree: Tree, *, recursive: bool) -> "Iterator[tuple[str, int | Tree]]":
+    left = [("", tree.items().__iter__())]
+    while left:
+        prefix, entries = left[-1]
+        for name, node in entries:
+            yield prefix + name, node
+            if recursive and isinstance(node, dict):
+                left.append((f"{prefix}{name}/", node.items().__iter__()))
+                break
+        else:
+            left.pop()
+
+
+def _ordered(decoded: dict[str, Any]) -> Tree:
+    root: Tree = OrderedDict()
+    left = [(root, decoded)]
+    while left:
+        folder, entries = left.pop()
+        for name, node in entries.items():
+            if isinstance(node, int):
+                folder[name] = node
+            else:
+                inner: Tree = OrderedDict()
+                folder[name] = inner
+                left.append((inner, node))
+    return root

@@ -1,0 +1,181 @@
+"""`ffrecord.FileReader`."""
+
+import operator
+import os
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import pairwise
+from pathlib import Path
+from typing import Any, ParamSpec, Self, SupportsIndex, TypeAlias, TypeVar, overload
+
+import numpy as np
+import numpy.typing as npt
+
+from ingot.compat.ffrecord.errors import (
+    PathError,
+    ReaderClosedError,
+    SampleError,
+    SampleIndexError,
+)
+from ingot.errors import ClosedError, CorruptFileError
+from ingot.records import Reader
+
+StrPath: TypeAlias = str | os.PathLike[str]
+Sample: TypeAlias = npt.NDArray[np.uint8]
+_P = ParamSpec("_P")
+_T = TypeVar("_T")
+
+_LEGACY = "an old FFRecord file without a checksum of its index; write it anew to have one"
+
+
+class FileReader:
+    """Reads samples of one or more `.ffr` files, in any order, as arrays of bytes.
+
+    Safe in forked processes and from several threads. Arrays of one `read` share memory:
+    copy one that is to outlive the others.
+
+    Args:
+        fname: A file, a directory (its `.ffr` files, by name), or a list of files.
+        check_data: Verify the checksums of indices and samples.
+
+    Raises:
+        AssertionError: A file does not exist or is not named `.ffr`.
+        RuntimeError: A file is damaged.
+    """
+
+    def __init__(self, fname: StrPath | Sequence[StrPath], check_data: bool = True) -> None:  # noqa: FBT001, FBT002
+        self._fnames = _resolve(fname)
+        self._check_data = bool(check_data)
+        self._reader = _translated(Reader, self._fnames, verify=self._check_data)
+        self._n = len(self._reader)
+        for file in self._reader._ffrecord_legacy():
+            warnings.warn(f"{self._fnames[file]}: {_LEGACY}", stacklevel=2)
+
+    @property
+    def n(self) -> int:
+        """The number of samples in all files."""
+        return self._n
+
+    @property
+    def fnames(self) -> list[str]:
+        """The files, in order."""
+        return list(self._fnames)
+
+    @property
+    def check_data(self) -> bool:
+        """Whether checksums are verified."""
+        return self._check_data
+
+    def read(self, indices: Iterable[SupportsIndex]) -> list[Sample]:
+        """Return the samples at `indices`, in that order, in one native read."""
+        if isinstance(indices, set | frozenset | Iterator):
+            indices = list(indices)
+        buffer, offsets, common = _translated(self._reader._read_buffer, indices)
+        data = np.frombuffer(buffer, np.uint8)
+        if common:
+            return list(data.reshape(-1, common))
+        return [data[start:end] for start, end in pairwise(memoryview(offsets).cast("q"))]
+
+    def read_one(self, index: SupportsIndex) -> Sample:
+        """Return the sample at `index`."""
+        sample = _translated(self._reader.__getitem__, operator.index(index))
+        return np.frombuffer(bytearray(sample), np.uint8)
+
+    def validate(self) -> None:
+        """Check the checksum of every index; see `ingot.Reader.verify` for the samples.
+
+        Raises:
+            RuntimeError: An index is damaged.
+        """
+        for file, name in enumerate(self._fnames):
+            if not _translated(self._reader._ffrecord_index, file)[2]:
+                message = f"{name}: checksum of metadata mismached!"
+                raise SampleError(message, name, offset=0)
+
+    def get_offsets(self, file_index: int) -> npt.NDArray[np.int64]:
+        """Return where each sample of a file begins, and behind the last the size of the file."""
+        offsets = np.frombuffer(_translated(self._reader._ffrecord_index, file_index)[0], np.int64)
+        return np.append(offsets, Path(self._fnames[file_index]).stat().st_size)
+
+    def get_checksums(self, file_index: int) -> npt.NDArray[np.uint32]:
+        """Return the CRC-32 of each sample of a file."""
+        return np.frombuffer(_translated(self._reader._ffrecord_index, file_index)[1], np.uint32)
+
+    def close(self) -> None:
+        """Close the files. A second call does nothing."""
+        self._reader.close()
+
+    def __len__(self) -> int:
+        return self._n
+
+    @overload
+    def __getitem__(self, index: SupportsIndex) -> Sample: ...
+    @overload
+    def __getitem__(self, index: Iterable[SupportsIndex]) -> list[Sample]: ...
+    def __getitem__(
+        self, index: SupportsIndex | Iterable[SupportsIndex]
+    ) -> "Sample | list[Sample]":
+        if isinstance(index, SupportsIndex) and not isinstance(index, np.ndarray):
+            return self.read_one(index)
+        return self.read(index)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self._fnames, self._check_data)
+
+    def __repr__(self) -> str:
+        return f"<FileReader {self._fnames!r}, {self._n} samples>"
+
+
+def _translated(call: Callable[_P, _T], *args: _P.args, **kwargs: _P.kwargs) -> _T:
+    """Call, and raise what FFRecord's users catch."""
+    try:
+        return call(*args, **kwargs)
+    except CorruptFileError as error:
+        what = "metadata" if error.record is None else f"Sample {error.record}"
+        message = f"{error} ({what}: checksum mismached!)"
+        raise SampleError(
+            message, error.path, record=error.record, offset=error.offset
+        ) from error
+    except IndexError as error:
+        message = f"{error} (index >= number of samples)"
+        raise SampleIndexError(message) from error
+    except ClosedError as error:
+        message = f"{error} (FileReader has been closed.)"
+        raise ReaderClosedError(message, error.path) from error
+
+
+def _resolve(fname: StrPath | Sequence[StrPath]) -> list[str]:
+    if isinstance(fname, list | tuple):
+        names = [str(Path(one)) for one in fname]
+    elif isinstance(fname, str | os.PathLike):
+        path = Path(fname)
+        names = sorted(str(one) for one in path.glob("*.ffr")) if path.is_dir() else [str(path)]
+    else:
+        message = "fname must be str, os.PathLike, list or tuple"
+        raise TypeError(message)
+    if not names:
+        message = f"{fname}: At least one .ffr file as input"
+        raise PathError(message, str(fname))
+    for name in names:
+        check_file(name)
+    return names
+
+
+def check_file(name: str) -> None:
+    """Check that there is a file of this name, and that it is named `.ffr`."""
+    path = Path(name)
+    if not path.exists():
+        message = f"{name} does not exist"
+    elif not path.is_file():
+        message = f"{name} is not a file"
+    elif path.suffix != ".ffr":
+        message = f"{name} does not end with .ffr"
+    else:
+        return
+    raise PathError(message, name)

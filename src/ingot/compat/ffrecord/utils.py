@@ -1,0 +1,78 @@
+"""`ffrecord.utils`."""
+
+import multiprocessing
+import os
+import re
+import warnings
+from collections.abc import Sequence
+from concurrent.futures import ProcessPoolExecutor
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeAlias
+
+from ingot.compat.ffrecord.writer import FileWriter
+
+if TYPE_CHECKING:
+    from typing_extensions import Buffer as BytesLike
+
+StrPath: TypeAlias = str | os.PathLike[str]
+
+_PROCESSES = 16
+
+
+def dump(dataset: "Sequence[BytesLike]", fname: StrPath, nfiles: int, verbose: bool = False) -> None:  # noqa: FBT001, FBT002
+    """Write a data set of bytes to one file, or to the files of a directory.
+
+    Args:
+        dataset: Has `len()` and gives bytes for each index.
+        fname: The file if `nfiles` is 1, else the directory, which may exist; files of an
+            earlier dump beyond those of this one are removed.
+        nfiles: The number of files. Fewer are written if there are too few samples.
+        verbose: Print each file as it is written.
+
+    Raises:
+        ValueError: `nfiles` is not positive, or there is nothing to put into several files.
+    """
+    if nfiles < 1:
+        message = f"nfiles is at least 1, not {nfiles}"
+        raise ValueError(message)
+    if nfiles == 1:
+        _dump_part(dataset, str(fname), range(len(dataset)), verbose=verbose)
+        return
+    if len(dataset) == 0:
+        message = "there are no samples to put into several files"
+        raise ValueError(message)
+    step = -(-len(dataset) // nfiles)
+    starts = range(0, len(dataset), step)
+    if len(starts) < nfiles:
+        message = f"{len(starts)} files suffice for {len(dataset)} samples, not {nfiles}"
+        warnings.warn(message, stacklevel=2)
+    folder = Path(fname)
+    folder.mkdir(parents=True, exist_ok=True)
+    context = multiprocessing.get_context()
+    with ProcessPoolExecutor(min(_PROCESSES, len(starts)), mp_context=context) as pool:
+        parts = [
+            pool.submit(
+                _dump_part,
+                dataset,
+                str(folder / f"PART_{k:05d}.ffr"),
+                range(start, min(start + step, len(dataset))),
+                verbose=verbose,
+            )
+            for k, start in enumerate(starts)
+        ]
+        for part in parts:
+            part.result()
+    for stale in folder.glob("PART_*.ffr"):
+        number = re.fullmatch(r"PART_(\d{5})\.ffr", stale.name)
+        if number and int(number[1]) >= len(starts):
+            stale.unlink()
+
+
+def _dump_part(
+    dataset: "Sequence[BytesLike]", fname: str, indices: range, *, verbose: bool
+) -> None:
+    with FileWriter(fname, len(indices)) as writer:
+        for index in indices:
+            writer.write_one(dataset[index])
+    if verbose:
+        print(f"{fname}: {len(indices)} samples")  # noqa: T201

@@ -1,0 +1,100 @@
+"""`ffrecord.FileWriter`."""
+
+import os
+import warnings
+from pathlib import Path
+from typing import TYPE_CHECKING, Self, TypeAlias
+
+from ingot.compat.ffrecord.errors import CountError, PathError
+from ingot.records.ffrecord import FFRecordWriter
+
+if TYPE_CHECKING:
+    from typing_extensions import Buffer as BytesLike
+
+StrPath: TypeAlias = str | os.PathLike[str]
+
+
+class FileWriter:
+    """Writes samples to an `.ffr` file that FFRecord itself can read.
+
+    The file appears under its name when it is closed, in place of what was there; an
+    exception inside `with` leaves things as they were.
+
+    Args:
+        fname: The file, named `.ffr`.
+        n: The number of samples. FFRecord must know; here it may be left out, and the
+            samples then wait in a second file beside the first.
+        sync: Wait at `close` until the file is on the device.
+
+    Raises:
+        AssertionError: The file is not named `.ffr`.
+    """
+
+    def __init__(self, fname: StrPath, n: int | None = None, *, sync: bool = True) -> None:
+        path = os.fspath(fname)
+        if not path.endswith(".ffr"):
+            message = f"{path} does not end with .ffr"
+            raise PathError(message, path)
+        if n is not None and n < 0:
+            message = f"{path}: n is the number of samples, not {n}"
+            raise ValueError(message)
+        self._name = path
+        self._n = n
+        self._count = 0
+        self._writer = FFRecordWriter(str(Path(path).absolute()), n, sync)
+
+    @property
+    def n(self) -> int | None:
+        """The number of samples that was announced."""
+        return self._n
+
+    @property
+    def count(self) -> int:
+        """The number of samples written so far."""
+        return self._count
+
+    def write_one(self, buf: "BytesLike") -> None:
+        """Write a sample: all bytes of anything bytes-like.
+
+        Raises:
+            RuntimeError: All samples that were announced are written.
+        """
+        if self._count == self._n:
+            message = f"{self._name}: Exceed total number of samples: {self._n}"
+            raise CountError(message, self._name)
+        self._writer.append(buf)
+        self._count += 1
+
+    def close(self) -> None:
+        """Complete the file. A second call does nothing.
+
+        Raises:
+            RuntimeError: Fewer samples were written than announced. The rest can still be.
+        """
+        if self._n is not None and self._count != self._n and not self._writer.closed:
+            message = (
+                f"{self._name}: Number of samples mismatched! "
+                f"Wrote {self._count} samples but expected {self._n}"
+            )
+            raise CountError(message, self._name)
+        self._writer.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        if kind is None:
+            self.close()
+        else:
+            self._writer.abandon()
+
+    def __del__(self) -> None:
+        writer = getattr(self, "_writer", None)
+        if writer is None or writer.closed:
+            return
+        if self._count == self._n:
+            writer.close()
+            return
+        writer.abandon()
+        message = f"{self._name}: never closed, so nothing was written"
+        warnings.warn(message, ResourceWarning, stacklevel=2, source=self)
