@@ -16,10 +16,20 @@ ALLOWED = {
     "crc": set(),
     "process": set(),
     "pool": {"error", "process"},
-    "storage": {"error", "process", "crc", "pool"},
+    "errand": {"process"},
+    "storage": {"error", "process", "crc", "pool", "errand"},
     "format": {"error", "crc"},
     "compression": {"error"},
-    "records": {"error", "process", "crc", "pool", "storage", "format", "compression"},
+    "records": {
+        "error",
+        "process",
+        "crc",
+        "pool",
+        "errand",
+        "storage",
+        "format",
+        "compression",
+    },
 }
 """What each module of the engine may use besides itself."""
 

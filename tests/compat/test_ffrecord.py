@@ -3,7 +3,6 @@
 import hashlib
 import json
 import multiprocessing
-import os
 import pickle
 import random
 import signal
@@ -11,6 +10,7 @@ import subprocess
 import sys
 import threading
 import zlib
+from itertools import chain
 from pathlib import Path
 
 import numpy as np
@@ -26,6 +26,10 @@ WITH_RECORDS = [name for name, file in FILES.items() if file["valid"] and "recor
 
 def golden(name):
     return DATA / name
+
+
+def names(folder):
+    return sorted(path.name for path in folder.iterdir())
 
 
 def samples(count, seed=0):
@@ -46,9 +50,7 @@ def test_golden_files_read_as_they_were_written(name):
     reader = ffrecord.FileReader(golden(name))
     plain = ingot.open(golden(name))
     assert reader.n == len(plain) == FILES[name]["n"]
-    for record, expected in zip(
-        reader.read(range(reader.n)), FILES[name]["records"], strict=True
-    ):
+    for record, expected in zip(reader.read(range(reader.n)), FILES[name]["records"], strict=True):
         assert (len(record), zlib.crc32(record)) == (expected["size"], expected["crc32"])
         assert hashlib.sha256(record).hexdigest() == expected["sha256"]
     assert [bytes(record) for record in reader.read(range(reader.n))] == list(plain)
@@ -61,7 +63,7 @@ def test_files_are_written_byte_for_byte_as_by_ffrecord(tmp_path, name, counted)
     records = list(ingot.open(golden(name)))
     path = write(tmp_path / "x.ffr", records, len(records) if counted else None)
     assert path.read_bytes() == golden(name).read_bytes()
-    assert os.listdir(tmp_path) == ["x.ffr"]
+    assert names(tmp_path) == ["x.ffr"]
 
 
 def test_one_damaged_sample_leaves_the_others_alone():
@@ -70,7 +72,7 @@ def test_one_damaged_sample_leaves_the_others_alone():
     for index in set(range(100)) - {50}:
         assert bytes(reader.read_one(index)) == whole[index]
     for read in (lambda: reader.read_one(50), lambda: reader.read([3, 50, 4])):
-        with pytest.raises(RuntimeError, match="Sample 50: checksum mismached!") as caught:
+        with pytest.raises(RuntimeError, match=r"Sample 50: checksum mismached!") as caught:
             read()
         assert isinstance(caught.value, ingot.CorruptFileError)
         assert caught.value.record == 50
@@ -105,7 +107,7 @@ def test_a_truncated_file_reads_up_to_the_cut():
 
 def test_an_unfinished_file_is_never_an_empty_one(tmp_path):
     for name in ("unfinished.ffr",):
-        with pytest.raises(RuntimeError, match="died before it was closed"):
+        with pytest.raises(RuntimeError, match="died before"):
             ffrecord.FileReader(golden(name))
     for size in range(12):
         path = tmp_path / f"{size}.ffr"
@@ -151,7 +153,7 @@ def test_any_truncation_or_flipped_bit_is_noticed(tmp_path):
 def test_samples_of_several_files_are_read_one_by_one_and_in_batches(tmp_path, num_files):
     parts = [samples(100, seed) for seed in range(num_files)]
     names = [write(tmp_path / f"{k}.ffr", part, 100) for k, part in enumerate(parts)]
-    records = sum(parts, [])
+    records = list(chain.from_iterable(parts))
     reader = ffrecord.FileReader(names)
     assert reader.n == len(reader) == 100 * num_files
     order = random.Random(1).sample(range(reader.n), reader.n)
@@ -168,8 +170,12 @@ def test_a_directory_is_read_in_the_order_of_its_names(tmp_path):
     (tmp_path / "notes.txt").write_text("not a part")
     reader = ffrecord.FileReader(tmp_path)
     assert reader.fnames == [str(tmp_path / f"{k}.ffr") for k in range(5)]
-    assert [bytes(one) for one in reader.read(range(reader.n))] == sum(parts, [])
-    assert list(ingot.open(tmp_path)) == list(ingot.open(str(tmp_path / "*.ffr"))) == sum(parts, [])
+    assert [bytes(one) for one in reader.read(range(reader.n))] == list(chain.from_iterable(parts))
+    assert (
+        list(ingot.open(tmp_path))
+        == list(ingot.open(str(tmp_path / "*.ffr")))
+        == list(chain.from_iterable(parts))
+    )
 
 
 def test_the_golden_parts_are_one_sequence():
@@ -224,7 +230,7 @@ def test_a_dump_that_fails_says_so_and_leaves_no_part(tmp_path):
         ffrecord.utils.dump(Failing([1, 2, 3, 4]), tmp_path / "x", 2)
     assert list((tmp_path / "x").iterdir()) == []
     for nfiles, dataset in ((0, [b"a"]), (3, [])):
-        with pytest.raises(ValueError, match="nfiles|no samples"):
+        with pytest.raises(ValueError, match=r"nfiles|no samples"):
             ffrecord.utils.dump(dataset, tmp_path / "y", nfiles)
 
 
@@ -250,7 +256,13 @@ def test_samples_are_writable_arrays_of_bytes():
 def test_indices_of_every_kind():
     reader = ffrecord.FileReader(golden("mixed.ffr"))
     expected = [bytes(reader.read_one(k)) for k in (5, 1, 9)]
-    for indices in ([5, 1, 9], (5, 1, 9), np.array([5, 1, 9]), iter([5, 1, 9]), [5, -99, np.int8(9)]):
+    for indices in (
+        [5, 1, 9],
+        (5, 1, 9),
+        np.array([5, 1, 9]),
+        iter([5, 1, 9]),
+        [5, -99, np.int8(9)],
+    ):
         assert [bytes(one) for one in reader.read(indices)] == expected
     assert reader.read([]) == []
     assert len(reader.read(range(100)) * 50) == 5000
@@ -308,16 +320,21 @@ def test_too_many_and_too_few_samples_are_errors_and_nothing_more(tmp_path):
     writer.close()
     writer.close()
     assert list(ingot.open(path)) == [b"one", b"two"]
-    with pytest.raises(ValueError, match="closed|Exceed"):
+    with pytest.raises(ValueError, match=r"closed|Exceed"):
         writer.write_one(b"four")
 
 
 def test_an_exception_while_writing_leaves_what_was_there(tmp_path):
     path = write(tmp_path / "x.ffr", [b"old"])
-    with pytest.raises(LookupError), ffrecord.FileWriter(path, 5) as writer:
-        writer.write_one(b"new")
-        raise LookupError
-    assert os.listdir(tmp_path) == ["x.ffr"]
+
+    def fail():
+        with ffrecord.FileWriter(path, 5) as writer:
+            writer.write_one(b"new")
+            raise LookupError
+
+    with pytest.raises(LookupError):
+        fail()
+    assert names(tmp_path) == ["x.ffr"]
     assert list(ingot.open(path)) == [b"old"]
 
 
@@ -338,7 +355,7 @@ def test_a_writer_that_is_forgotten_completes_or_warns(tmp_path):
     )
     assert outcome.returncode == 0
     assert "never closed" in outcome.stderr
-    assert os.listdir(tmp_path) == ["whole.ffr"]
+    assert names(tmp_path) == ["whole.ffr"]
 
 
 def test_a_killed_writer_leaves_nothing_under_the_name_and_is_no_obstacle(tmp_path):
@@ -371,7 +388,7 @@ def test_an_absurd_count_is_refused_before_anything_is_touched(tmp_path, n):
     path = write(tmp_path / "x.ffr", [b"old"])
     with pytest.raises(ValueError, match=r"samples|records"):
         ffrecord.FileWriter(path, n)
-    assert os.listdir(tmp_path) == ["x.ffr"]
+    assert names(tmp_path) == ["x.ffr"]
     assert list(ingot.open(path)) == [b"old"]
 
 
@@ -399,7 +416,7 @@ def test_a_full_disk_is_an_error_and_leaves_what_was_there(tmp_path, n):
         [sys.executable, "-c", FULL_DISK, path, n], check=False, capture_output=True, text=True
     )
     assert outcome.stdout == "[27]\n", outcome.stderr
-    assert os.listdir(tmp_path) == ["x.ffr"]
+    assert names(tmp_path) == ["x.ffr"]
     assert list(ingot.open(path)) == [b"old"]
 
 

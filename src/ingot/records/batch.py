@@ -1,6 +1,7 @@
 """Records that share one block of memory."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
 from typing import SupportsIndex, overload
 
 import numpy as np
@@ -13,14 +14,24 @@ class Batch(Sequence[npt.NDArray[np.uint8]]):
     Attributes:
         data: All records, one behind the other, as one array of bytes.
         offsets: Where each begins in `data`, and where the last one ends.
+        record_bytes: The length of every record, 0 if they differ; if it is not 0,
+            `data.reshape(-1, record_bytes)` has a row for each.
     """
 
-    __slots__ = ("data", "offsets")
+    __slots__ = ("data", "offsets", "record_bytes")
     __module__ = "ingot"
 
-    def __init__(self, data: npt.NDArray[np.uint8], offsets: npt.NDArray[np.int64]) -> None:
+    def __init__(
+        self, data: npt.NDArray[np.uint8], offsets: npt.NDArray[np.int64], record_bytes: int = 0
+    ) -> None:
         self.data = data
         self.offsets = offsets
+        self.record_bytes = record_bytes
+
+    def __iter__(self) -> Iterator[npt.NDArray[np.uint8]]:
+        if self.record_bytes:
+            return iter(self.data.reshape(-1, self.record_bytes))
+        return (self.data[start:end] for start, end in pairwise(self.offsets.tolist()))
 
     def __len__(self) -> int:
         return len(self.offsets) - 1

@@ -1,5 +1,29 @@
-"""FFRecord files: what it takes to write them. Reading goes by `ingot.open`."""
+"""FFRecord files: what FFRecord's own users ask of them. Others use `ingot.open`."""
+
+import numpy as np
+import numpy.typing as npt
 
 from ingot._core import FFRecordWriter
+from ingot.records.reader import Reader
 
-__all__ = ["FFRecordWriter"]
+__all__ = ["FFRecordReader", "FFRecordWriter"]
+
+
+class FFRecordReader(Reader):
+    """FFRecord files, open for reading, with a look into their indices."""
+
+    def offsets(self, file: int) -> npt.NDArray[np.int64]:
+        """Return where each record of a file begins."""
+        return np.frombuffer(self._ffrecord_index(file)[0], np.int64)
+
+    def checksums(self, file: int) -> npt.NDArray[np.uint32]:
+        """Return the CRC-32 of each record of a file."""
+        return np.frombuffer(self._ffrecord_index(file)[1], np.uint32)
+
+    def is_intact(self, file: int) -> bool:
+        """Return whether the checksum of the index of a file holds."""
+        return self._ffrecord_index(file)[2]
+
+    def legacy_files(self) -> list[int]:
+        """Return the files that have no checksum of their index."""
+        return self._ffrecord_legacy()

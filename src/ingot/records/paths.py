@@ -34,7 +34,7 @@ def _expand_one(path: str) -> list[str]:
     if Path(absolute).is_dir():
         return _record_files(absolute)
     if glob.has_magic(path) and not Path(absolute).exists():
-        found = sorted(glob.glob(absolute))
+        found = sorted(glob.glob(absolute))  # noqa: PTH207 -- the pattern is a whole path
         if not found:
             message = f"{path}: no file matches this pattern"
             raise FileNotFoundError(message)

@@ -18,7 +18,7 @@ from ingot.records.batch import Batch
 from ingot.records.paths import StrPath, expand
 from ingot.records.verification import Damage, Verification
 
-Indices: TypeAlias = Sequence[int] | npt.NDArray[np.integer[Any]]
+Indices: TypeAlias = Iterable[SupportsIndex] | npt.NDArray[np.integer[Any]]
 Progress: TypeAlias = Callable[[int, int], object] | Literal[True] | None
 
 
@@ -115,8 +115,8 @@ class Reader(_core.Reader, Sequence[bytes]):
             >>> batch = r.read([2, 0])  # doctest: +SKIP
             >>> batch[0]  # a view on the bytes of record 2  # doctest: +SKIP
         """
-        buffer, offsets, _ = self._read_buffer(indices)
-        return Batch(np.frombuffer(buffer, np.uint8), np.frombuffer(offsets, np.int64))
+        buffer, offsets, common = self._read_buffer(indices)
+        return Batch(np.frombuffer(buffer, np.uint8), np.frombuffer(offsets, np.int64), common)
 
     def lengths(self, indices: Indices | None = None) -> npt.NDArray[np.int64]:
         """Return the length of each record, or of those at `indices`, from the index alone."""

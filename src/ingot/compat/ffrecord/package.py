@@ -10,6 +10,7 @@ from typing import Any, TypeAlias
 from ingot.compat.ffrecord.errors import PathError
 from ingot.compat.ffrecord.reader import FileReader, Sample, StrPath
 from ingot.compat.ffrecord.writer import FileWriter
+
 decode_tree = None  # PENDING
 
 Tree: TypeAlias = "OrderedDict[str, int | Tree]"
@@ -17,7 +18,7 @@ Tree: TypeAlias = "OrderedDict[str, int | Tree]"
 _MAGIC = b"piouhjgbr"
 
 
-def pack_folder(folder: StrPath, out_file: StrPath, verbose: bool = False) -> None:  # noqa: FBT001, FBT002
+def pack_folder(folder: StrPath, out_file: StrPath, verbose: bool = False) -> None:
     """Pack the files of a folder, at any depth, into one `.ffr` file.
 
     Links are followed. Modes, times and owners are not kept.
@@ -76,7 +77,7 @@ class PackedFolder:
     reader: FileReader
     structure: Tree
 
-    def __init__(self, ffr_file: StrPath | Sequence[StrPath], check_data: bool = True) -> None:  # noqa: FBT001, FBT002
+    def __init__(self, ffr_file: StrPath | Sequence[StrPath], check_data: bool = True) -> None:
         self.reader = FileReader(ffr_file, check_data)
         last = self.reader.read_one(-1).tobytes() if self.reader.n else b""
         if not last.startswith(_MAGIC):
@@ -107,9 +108,9 @@ class PackedFolder:
     def list(
         self,
         path: StrPath | None = None,
-        list_file: bool = True,  # noqa: FBT001, FBT002
-        list_dir: bool = True,  # noqa: FBT001, FBT002
-        recursive: bool = False,  # noqa: FBT001, FBT002
+        list_file: bool = True,
+        list_dir: bool = True,
+        recursive: bool = False,
     ) -> "list[str]":
         """Return the names in a folder, relative to it; with `recursive` at any depth."""
         node = self._find(path or "")

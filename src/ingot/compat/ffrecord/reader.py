@@ -4,7 +4,6 @@ import operator
 import os
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import pairwise
 from pathlib import Path
 from typing import Any, ParamSpec, Self, SupportsIndex, TypeAlias, TypeVar, overload
 
@@ -18,7 +17,7 @@ from ingot.compat.ffrecord.errors import (
     SampleIndexError,
 )
 from ingot.errors import ClosedError, CorruptFileError
-from ingot.records import Reader
+from ingot.records.ffrecord import FFRecordReader
 
 StrPath: TypeAlias = str | os.PathLike[str]
 Sample: TypeAlias = npt.NDArray[np.uint8]
@@ -43,12 +42,12 @@ class FileReader:
         RuntimeError: A file is damaged.
     """
 
-    def __init__(self, fname: StrPath | Sequence[StrPath], check_data: bool = True) -> None:  # noqa: FBT001, FBT002
+    def __init__(self, fname: StrPath | Sequence[StrPath], check_data: bool = True) -> None:
         self._fnames = _resolve(fname)
         self._check_data = bool(check_data)
-        self._reader = _translated(Reader, self._fnames, verify=self._check_data)
+        self._reader = _translated(FFRecordReader, self._fnames, verify=self._check_data)
         self._n = len(self._reader)
-        for file in self._reader._ffrecord_legacy():
+        for file in self._reader.legacy_files():
             warnings.warn(f"{self._fnames[file]}: {_LEGACY}", stacklevel=2)
 
     @property
@@ -70,11 +69,7 @@ class FileReader:
         """Return the samples at `indices`, in that order, in one native read."""
         if isinstance(indices, set | frozenset | Iterator):
             indices = list(indices)
-        buffer, offsets, common = _translated(self._reader._read_buffer, indices)
-        data = np.frombuffer(buffer, np.uint8)
-        if common:
-            return list(data.reshape(-1, common))
-        return [data[start:end] for start, end in pairwise(memoryview(offsets).cast("q"))]
+        return list(_translated(self._reader.read, indices))
 
     def read_one(self, index: SupportsIndex) -> Sample:
         """Return the sample at `index`."""
@@ -88,18 +83,18 @@ class FileReader:
             RuntimeError: An index is damaged.
         """
         for file, name in enumerate(self._fnames):
-            if not _translated(self._reader._ffrecord_index, file)[2]:
+            if not _translated(self._reader.is_intact, file):
                 message = f"{name}: checksum of metadata mismached!"
                 raise SampleError(message, name, offset=0)
 
     def get_offsets(self, file_index: int) -> npt.NDArray[np.int64]:
         """Return where each sample of a file begins, and behind the last the size of the file."""
-        offsets = np.frombuffer(_translated(self._reader._ffrecord_index, file_index)[0], np.int64)
+        offsets = _translated(self._reader.offsets, file_index)
         return np.append(offsets, Path(self._fnames[file_index]).stat().st_size)
 
     def get_checksums(self, file_index: int) -> npt.NDArray[np.uint32]:
         """Return the CRC-32 of each sample of a file."""
-        return np.frombuffer(_translated(self._reader._ffrecord_index, file_index)[1], np.uint32)
+        return _translated(self._reader.checksums, file_index)
 
     def close(self) -> None:
         """Close the files. A second call does nothing."""
@@ -139,9 +134,7 @@ def _translated(call: Callable[_P, _T], *args: _P.args, **kwargs: _P.kwargs) -> 
     except CorruptFileError as error:
         what = "metadata" if error.record is None else f"Sample {error.record}"
         message = f"{error} ({what}: checksum mismached!)"
-        raise SampleError(
-            message, error.path, record=error.record, offset=error.offset
-        ) from error
+        raise SampleError(message, error.path, record=error.record, offset=error.offset) from error
     except IndexError as error:
         message = f"{error} (index >= number of samples)"
         raise SampleIndexError(message) from error

@@ -19,7 +19,9 @@ StrPath: TypeAlias = str | os.PathLike[str]
 _PROCESSES = 16
 
 
-def dump(dataset: "Sequence[BytesLike]", fname: StrPath, nfiles: int, verbose: bool = False) -> None:  # noqa: FBT001, FBT002
+def dump(
+    dataset: "Sequence[BytesLike]", fname: StrPath, nfiles: int, verbose: bool = False
+) -> None:
     """Write a data set of bytes to one file, or to the files of a directory.
 
     Args:
