@@ -1,0 +1,127 @@
+"""Several files as one sequence, by what a user calls them."""
+
+import pickle
+import random
+from itertools import chain
+from pathlib import Path
+
+import pytest
+
+import ingot
+from ingot.compat import ffrecord
+
+PARTS = [[b"%d.%d" % (part, k) * (k % 50) for k in range(300)] for part in range(5)]
+RECORDS = list(chain.from_iterable(PARTS))
+
+
+@pytest.fixture
+def folder(tmp_path):
+    for number, part in enumerate(PARTS):
+        with ingot.Writer(tmp_path / f"part-{number}.ingot", compression=None) as writer:
+            writer.extend(part)
+    return tmp_path
+
+
+def test_a_folder_a_pattern_and_a_list_are_the_same_sequence(folder):
+    names = [folder / f"part-{number}.ingot" for number in range(5)]
+    for source in (folder, str(folder), folder / "part-*.ingot", names, [names[0], *names[1:]]):
+        reader = ingot.open(source)
+        assert reader.paths == [str(name) for name in names]
+        assert len(reader) == len(RECORDS)
+        assert list(reader) == RECORDS
+
+
+@pytest.mark.parametrize("way", ["", "mmap", "uring", "pread"])
+def test_every_way_of_reading_crosses_files(folder, way, monkeypatch):
+    monkeypatch.setenv("INGOT_IO", way)
+    reader = ingot.open(folder)
+    rng = random.Random(0)
+    for size in (1, 2, 64, 1000):
+        indices = rng.choices(range(-len(RECORDS), len(RECORDS)), k=size)
+        expected = [RECORDS[k] for k in indices]
+        assert reader[indices] == expected
+        assert [bytes(one) for one in reader.read(indices)] == expected
+        assert list(reader.iter(indices)) == expected
+        assert [reader[k] for k in indices] == expected
+    assert list(reader[250:950:7]) == RECORDS[250:950:7]
+    assert reader[290:310][[15, -1]] == [RECORDS[305], RECORDS[309]]
+    assert reader.lengths().tolist() == [len(record) for record in RECORDS]
+
+
+def test_a_file_may_be_listed_twice_and_be_empty(folder, make):
+    empty = make([], name="empty.ingot")
+    first = folder / "part-0.ingot"
+    reader = ingot.open([empty, first, empty, empty, first])
+    assert list(reader) == PARTS[0] * 2
+    assert reader[300] == PARTS[0][0]
+
+
+def test_containers_mix_in_a_list_but_not_in_a_folder(folder):
+    with ffrecord.FileWriter(folder / "x.ffr", 1) as writer:
+        writer.write_one(b"another container")
+    reader = ingot.open([folder / "x.ffr", folder / "part-1.ingot"])
+    assert list(reader) == [b"another container", *PARTS[1]]
+    with pytest.raises(ingot.FormatError, match=r"holds \.ffr and \.ingot files"):
+        ingot.open(folder)
+
+
+def test_errors_name_the_file_and_the_record_of_the_sequence(folder):
+    damaged = folder / "part-3.ingot"
+    content = bytearray(damaged.read_bytes())
+    place = content.index(PARTS[3][77])
+    content[place] ^= 1
+    damaged.write_bytes(content)
+    reader = ingot.open(folder)
+    for read in (
+        lambda: reader[977],
+        lambda: reader[[1, 977, 3]],
+        lambda: list(reader.iter([977])),
+    ):
+        with pytest.raises(ingot.CorruptFileError, match=r"part-3\.ingot: record 977") as caught:
+            read()
+        assert (caught.value.path, caught.value.record) == (str(damaged), 977)
+    (found,) = reader.verify().damaged
+    assert found.record == 977
+    with pytest.raises(IndexError, match="index 1500 is out of range for 1500"):
+        reader[1500]
+
+
+def test_what_stands_for_no_file_is_refused(tmp_path):
+    with pytest.raises(ingot.FormatError, match="holds no files"):
+        ingot.open(tmp_path)
+    with pytest.raises(FileNotFoundError, match="no file matches"):
+        ingot.open(tmp_path / "x-*.ingot")
+    with pytest.raises(FileNotFoundError):
+        ingot.open([tmp_path / "x.ingot"])
+    with pytest.raises(ValueError, match="no files"):
+        ingot.open([])
+
+
+def test_a_name_with_brackets_is_a_file_if_there_is_one(make):
+    path = make([b"odd"], name="x[1].ingot")
+    assert list(ingot.open(path)) == [b"odd"]
+
+
+def test_readers_of_many_files_pickle_small_and_notice_a_change(folder):
+    reader = ingot.open(folder)
+    pickled = pickle.dumps(reader)
+    assert len(pickled) < 1000
+    assert list(pickle.loads(pickled)) == RECORDS  # noqa: S301
+    Path(folder / "part-2.ingot").unlink()
+    with pytest.raises(ingot.FormatError, match="replaced"):
+        pickle.loads(pickled)  # noqa: S301
+
+
+def test_stats_of_many_files_add_up(folder):
+    each = [ingot.open(path).stats() for path in ingot.open(folder).paths]
+    total = ingot.open(folder).stats()
+    assert total.rows == len(RECORDS)
+    assert total.file_bytes == sum(one.file_bytes for one in each)
+    assert total.closed
+
+
+def test_one_unfinished_file_is_enough_to_refuse(folder):
+    whole = (folder / "part-4.ingot").read_bytes()
+    (folder / "part-4.ingot").write_bytes(whole[:-10])
+    with pytest.raises(ingot.UnfinishedFileError, match=r"part-4\.ingot"):
+        ingot.open(folder)
