@@ -164,6 +164,28 @@ class IngotViews(Ingot):
         return Reader(reader, reader.read, reader.__iter__, reader.iter, reader.close)
 
 
+class IngotFfr(System):
+    """FFRecord's file and API, as this library has them: arrays of bytes, checksums verified."""
+
+    name = "ingot ffrecord"
+    package = "ingot"
+    suffix = ".ffr"
+
+    def write(self, path: Path, records: Iterable[bytes], *, compressed: bool) -> None:
+        """Write without a known count; the container has no compression."""
+        del compressed
+        ffrecord = importlib.import_module("ingot.compat.ffrecord")
+        with ffrecord.FileWriter(path, sync=False) as writer:
+            for record in records:
+                writer.write_one(record)
+
+    def open(self, path: Path) -> Reader:
+        """Open with the defaults."""
+        reader = importlib.import_module("ingot.compat.ffrecord").FileReader(path)
+        stream = _streamed(reader.read)
+        return Reader(reader, reader.read, lambda: stream(range(reader.n)), stream, reader.close)
+
+
 class Bagz(System):
     """Bagz on one thread, which is its fast setting while the data is in memory."""
 
@@ -453,6 +475,7 @@ SYSTEMS: dict[str, System] = {
         Ingot(),
         IngotViews(),
         IngotAppend(),
+        IngotFfr(),
         Bagz(),
         BagzThreads(),
         Granular(),
