@@ -499,13 +499,7 @@ def test_a_missing_file_is_the_builtin_error(path):
     assert caught.value.filename == str(path)
 
 
-def test_a_directory_is_the_builtin_error(tmp_path):
-    with pytest.raises(IsADirectoryError) as caught:
-        ingot.open(tmp_path)
-    assert caught.value.filename == str(tmp_path)
-
-
-@pytest.mark.parametrize("path", [None, 3, ["x"]])
+@pytest.mark.parametrize("path", [None, 3, [3]])
 def test_a_path_of_the_wrong_type_is_refused(path):
     with pytest.raises(TypeError):
         ingot.open(path)
