@@ -6,7 +6,7 @@ import numpy.typing as npt
 from typing_extensions import Buffer as BytesLike
 from typing_extensions import disjoint_base
 
-__all__ = ["Buffer", "FFRecordWriter", "Reader", "Stream", "Writer", "recover"]
+__all__ = ["Buffer", "FFRecordWriter", "Reader", "Stream", "Writer", "decode_tree", "recover"]
 
 __version__: str
 
@@ -80,4 +80,5 @@ class FFRecordWriter:
     def close(self) -> None: ...
     def abandon(self) -> None: ...
 
+def decode_tree(record: bytes, num_files: int, path: str) -> dict[str, Any]: ...
 def recover(path: str, sync: bool) -> tuple[int, bool, int, list[_Damage]]: ...

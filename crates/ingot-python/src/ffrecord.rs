@@ -3,9 +3,12 @@
 use std::path::PathBuf;
 use std::sync::Mutex;
 
+use ingot::Error;
+use ingot::format::ffrecord::tree::{self, Folder, Node};
 use ingot::records::{FfWriter, path};
 use pyo3::prelude::*;
 use pyo3::sync::MutexExt;
+use pyo3::types::{PyBytes, PyDict};
 
 use crate::error::raised;
 use crate::record;
@@ -62,4 +65,33 @@ impl PyFfWriter {
     fn __len__(&self, py: Python<'_>) -> usize {
         self.with(py, |writer| writer.len() as usize)
     }
+}
+
+/// Returns the tree of a packed folder: names to record numbers, or to dicts again. `path`
+/// is what errors call the file.
+#[pyfunction]
+pub fn decode_tree<'py>(
+    py: Python<'py>,
+    record: &[u8],
+    num_files: u64,
+    path: &str,
+) -> PyResult<Bound<'py, PyDict>> {
+    let root = py.detach(|| tree::decode(record, num_files)).map_err(|why| {
+        let reason = format!("the tree of the packed folder: {why}");
+        raised(Error::Corrupt { path: path.to_owned(), record: Some(num_files), offset: 0, reason })
+    })?;
+    dict_of(py, &root)
+}
+
+/// A tree is not so deep that this could not recurse.
+fn dict_of<'py>(py: Python<'py>, folder: &Folder) -> PyResult<Bound<'py, PyDict>> {
+    let dict = PyDict::new(py);
+    for (name, node) in folder.entries() {
+        let name = PyBytes::new(py, name).call_method1("decode", ("utf-8", "surrogatepass"))?;
+        match node {
+            Node::File(record) => dict.set_item(name, record)?,
+            Node::Folder(folder) => dict.set_item(name, dict_of(py, folder)?)?,
+        }
+    }
+    Ok(dict)
 }

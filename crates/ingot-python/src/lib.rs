@@ -21,6 +21,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<stream::PyStream>()?;
     module.add_class::<writer::PyWriter>()?;
     module.add_class::<ffrecord::PyFfWriter>()?;
+    module.add_function(wrap_pyfunction!(ffrecord::decode_tree, module)?)?;
     module.add_function(wrap_pyfunction!(writer::recover, module)?)?;
     Ok(())
 }

@@ -3,10 +3,10 @@
 import numpy as np
 import numpy.typing as npt
 
-from ingot._core import FFRecordWriter
+from ingot._core import FFRecordWriter, decode_tree
 from ingot.records.reader import Reader
 
-__all__ = ["FFRecordReader", "FFRecordWriter"]
+__all__ = ["FFRecordReader", "FFRecordWriter", "decode_tree"]
 
 
 class FFRecordReader(Reader):

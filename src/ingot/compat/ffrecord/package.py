@@ -10,8 +10,7 @@ from typing import Any, TypeAlias
 from ingot.compat.ffrecord.errors import PathError
 from ingot.compat.ffrecord.reader import FileReader, Sample, StrPath
 from ingot.compat.ffrecord.writer import FileWriter
-
-decode_tree = None  # PENDING
+from ingot.records.ffrecord import decode_tree
 
 Tree: TypeAlias = "OrderedDict[str, int | Tree]"
 
@@ -83,7 +82,7 @@ class PackedFolder:
         if not last.startswith(_MAGIC):
             message = f"{self.reader.fnames[0]} is not a packed folder"
             raise ValueError(message)
-        decoded = decode_tree(last, self.reader.n - 1)
+        decoded = decode_tree(last, self.reader.n - 1, self.reader.fnames[-1])
         self.structure = _ordered(decoded)
 
     def num_files(self) -> int:

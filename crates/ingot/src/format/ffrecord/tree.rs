@@ -1,1 +1,124 @@
-//! The tree of a packed folder.
+//! The tree of a packed folder: which record is which file.
+//!
+//! A packed folder is an FFRecord file whose last record is [`MAGIC`] and a Python pickle of
+//! nested `collections.OrderedDict`s from names to record numbers or further dicts. Nothing
+//! here runs a pickle: what is not part of such a tree is refused.
+
+mod opcode;
+mod pickle;
+#[cfg(test)]
+mod tests;
+mod unpickle;
+
+use std::sync::Arc;
+
+use super::Violation;
+
+/// What the record of a tree begins with.
+pub const MAGIC: &[u8; 9] = b"piouhjgbr";
+
+/// How many folders may be inside one another, the root among them.
+pub const DEPTH_MAX: usize = 1000;
+
+/// One name in a folder, no path: text in UTF-8, in which surrogates may stand as if they
+/// were characters. Python puts them for the bytes of a name that are not text.
+///
+/// A clone is the same name once more, as another reference to a `str` of Python is:
+/// [`encode`] writes it only once.
+pub type Name = Arc<[u8]>;
+
+/// What a name stands for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Node {
+    /// A file: the record that holds its bytes.
+    File(u64),
+    /// A folder.
+    Folder(Folder),
+}
+
+/// Files and folders by their names, in the order of the tree. At most [`DEPTH_MAX`] deep,
+/// so that whoever walks it may recurse.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Folder {
+    entries: Vec<(Name, Node)>,
+    /// Places in `entries`, sorted by name.
+    sorted: Vec<usize>,
+    depth: usize,
+}
+
+impl Folder {
+    /// Returns a folder of these entries, which stay in this order. Refuses names that occur
+    /// twice, that are not text, that no file can have, or that lead elsewhere.
+    pub fn new(entries: Vec<(Name, Node)>) -> Result<Folder, Violation> {
+        for (name, _) in &entries {
+            check_name(name)?;
+        }
+        let mut sorted: Vec<usize> = (0..entries.len()).collect();
+        sorted.sort_by_key(|&k| &entries[k].0);
+        let name = |k: usize| &entries[sorted[k]].0;
+        if let Some(twice) = (1..sorted.len()).find(|&k| name(k - 1) == name(k)) {
+            return Err(Violation(format!("the name {} occurs twice", shown(name(twice)))));
+        }
+        let depths = entries.iter().map(|(_, node)| match node {
+            Node::File(_) => 0,
+            Node::Folder(folder) => folder.depth,
+        });
+        let depth = 1 + depths.max().unwrap_or(0);
+        if depth > DEPTH_MAX {
+            return Err(Violation(format!("more than {DEPTH_MAX} folders are in one another")));
+        }
+        Ok(Folder { entries, sorted, depth })
+    }
+
+    /// Returns names and what they stand for, in the order of the tree.
+    pub fn entries(&self) -> impl ExactSizeIterator<Item = (&Name, &Node)> {
+        self.entries.iter().map(|(name, node)| (name, node))
+    }
+
+    /// Returns what `name` stands for.
+    pub fn get(&self, name: &[u8]) -> Option<&Node> {
+        let found = self.sorted.binary_search_by(|&k| (*self.entries[k].0).cmp(name));
+        found.ok().map(|k| &self.entries[self.sorted[k]].1)
+    }
+}
+
+/// Reads the tree of a packed folder of `num_files` files from its record. Accepts what
+/// Python writes for such a tree in protocols 2 to 5, and plain dicts. Takes memory in
+/// proportion to the record.
+pub fn decode(record: &[u8], num_files: u64) -> Result<Folder, Violation> {
+    let Some(pickle) = record.strip_prefix(MAGIC) else {
+        return Err(Violation::new("the record is not the tree of a packed folder"));
+    };
+    unpickle::load(pickle, num_files)
+}
+
+/// Returns the record of a tree: byte for byte what CPython writes in protocol 4 when every
+/// name is an object of its own, as those of a directory listing are.
+pub fn encode(root: &Folder) -> Vec<u8> {
+    pickle::dump(MAGIC, root)
+}
+
+fn check_name(name: &[u8]) -> Result<(), Violation> {
+    let reserved = matches!(name, b"" | b"." | b"..");
+    if reserved || name.iter().any(|byte| matches!(byte, b'/' | 0)) || !is_text(name) {
+        return Err(Violation(format!("no file can be named {}", shown(name))));
+    }
+    Ok(())
+}
+
+/// Whether bytes are UTF-8, in which surrogates may stand as if they were characters.
+fn is_text(mut bytes: &[u8]) -> bool {
+    while let Err(error) = std::str::from_utf8(bytes) {
+        let [0xed, 0xa0..=0xbf, 0x80..=0xbf, rest @ ..] = &bytes[error.valid_up_to()..] else {
+            return false;
+        };
+        bytes = rest;
+    }
+    true
+}
+
+/// Returns a name for an error, which a long one shall not fill.
+fn shown(name: &[u8]) -> String {
+    let (start, dots) = name.split_at_checked(80).map_or((name, ""), |(start, _)| (start, "..."));
+    format!("'{}{dots}'", start.escape_ascii())
+}

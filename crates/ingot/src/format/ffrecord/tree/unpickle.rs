@@ -1,0 +1,204 @@
+//! Reads the pickle of a tree without running it.
+
+use super::opcode::*;
+use super::{Folder, MAGIC, Name, Node};
+use crate::format::Violation;
+use crate::format::fields::Fields;
+
+/// What the opcodes push and pop.
+enum Item {
+    Mark,
+    Text(Name),
+    /// A file's record.
+    Number(u64),
+    /// `collections.OrderedDict`.
+    Class,
+    /// The empty tuple that the class is called with.
+    Arguments,
+    /// A folder that may get further entries.
+    Folder(Vec<(Name, Node)>),
+}
+
+/// What the opcodes remember. A folder cannot be had again, so that none is in two places
+/// or in itself.
+enum Memo {
+    Text(Name),
+    Class,
+    Other,
+}
+
+struct Machine<'a> {
+    rest: Fields<'a>,
+    stack: Vec<Item>,
+    memo: Vec<Memo>,
+    num_files: u64,
+}
+
+/// Reads a tree whose files are in records below `num_files`.
+pub fn load(pickle: &[u8], num_files: u64) -> Result<Folder, Violation> {
+    let [PROTO, 2..=5, rest @ ..] = pickle else {
+        return Err(Violation::new("tree: not a pickle of protocol 2 to 5"));
+    };
+    let rest = Fields(rest);
+    let mut machine = Machine { rest, stack: Vec::new(), memo: Vec::new(), num_files };
+    loop {
+        let at = MAGIC.len() + pickle.len() - machine.rest.0.len();
+        let Ok(opcode) = machine.byte() else {
+            return Err(Violation(format!("tree: cut short at byte {at}")));
+        };
+        let place =
+            |Violation(why)| Violation(format!("tree: opcode {opcode:#04x} at byte {at}: {why}"));
+        if opcode == STOP {
+            return machine.finish().map_err(place);
+        }
+        machine.step(opcode).map_err(place)?;
+    }
+}
+
+impl Machine<'_> {
+    fn step(&mut self, opcode: u8) -> Result<(), Violation> {
+        match opcode {
+            FRAME => self.frame(),
+            SHORT_BINUNICODE => self.byte().and_then(|len| self.text(len.into())),
+            BINUNICODE => self.rest.u32().and_then(|len| self.text(len.into())),
+            BINUNICODE8 => self.rest.u64().and_then(|len| self.text(len)),
+            BININT1 => self.number(1, false),
+            BININT2 => self.number(2, false),
+            BININT => self.number(4, true),
+            LONG1 => self.byte().and_then(|len| self.number(len.into(), true)),
+            GLOBAL => self.global(),
+            STACK_GLOBAL => match (self.stack.pop(), self.stack.pop()) {
+                (Some(Item::Text(name)), Some(Item::Text(module))) => self.class(&module, &name),
+                _ => Err(Violation::new("expected a module and a name before it")),
+            },
+            EMPTY_TUPLE => self.push(Item::Arguments),
+            REDUCE => match (self.stack.pop(), self.stack.pop()) {
+                (Some(Item::Arguments), Some(Item::Class)) => self.push(Item::Folder(Vec::new())),
+                _ => Err(Violation::new("expected a class and its arguments before it")),
+            },
+            EMPTY_DICT => self.push(Item::Folder(Vec::new())),
+            MARK => self.push(Item::Mark),
+            SETITEM => self.insert(self.stack.len().saturating_sub(2)),
+            SETITEMS => match self.stack.iter().rposition(|item| matches!(item, Item::Mark)) {
+                Some(mark) => {
+                    self.stack.remove(mark);
+                    self.insert(mark)
+                }
+                None => Err(Violation::new("expected a mark before it")),
+            },
+            MEMOIZE => self.remember(self.memo.len()),
+            BINPUT => self.byte().and_then(|place| self.remember(place.into())),
+            LONG_BINPUT => self.rest.u32().and_then(|place| self.remember(place as usize)),
+            BINGET => self.byte().and_then(|place| self.recall(place.into())),
+            LONG_BINGET => self.rest.u32().and_then(|place| self.recall(place as usize)),
+            _ => Err(Violation::new("has no place in the tree of a folder")),
+        }
+    }
+
+    fn byte(&mut self) -> Result<u8, Violation> {
+        self.rest.bytes(1).map(|bytes| bytes[0])
+    }
+
+    fn push(&mut self, item: Item) -> Result<(), Violation> {
+        self.stack.push(item);
+        Ok(())
+    }
+
+    /// Frames are for those who read pickles from a stream.
+    fn frame(&mut self) -> Result<(), Violation> {
+        let (len, left) = (self.rest.u64()?, self.rest.0.len());
+        if len > left as u64 {
+            return Err(Violation(format!("a frame of {len} bytes, {left} are left")));
+        }
+        Ok(())
+    }
+
+    fn text(&mut self, len: u64) -> Result<(), Violation> {
+        let text = self.rest.bytes(usize::try_from(len).unwrap_or(usize::MAX))?;
+        self.push(Item::Text(text.into()))
+    }
+
+    /// Takes a little-endian number of `len` bytes, which is one of a file.
+    fn number(&mut self, len: usize, signed: bool) -> Result<(), Violation> {
+        let bytes = self.rest.bytes(len)?;
+        let negative = signed && bytes.last().is_some_and(|&last| last >= 0x80);
+        let (low, high) = bytes.split_at(len.min(8));
+        let mut number = [0; 8];
+        number[..low.len()].copy_from_slice(low);
+        let number = u64::from_le_bytes(number);
+        if negative || number >= self.num_files || high.iter().any(|&byte| byte != 0) {
+            let files = self.num_files;
+            return Err(Violation(format!("not the number of one of the {files} files")));
+        }
+        self.push(Item::Number(number))
+    }
+
+    fn global(&mut self) -> Result<(), Violation> {
+        let mut lines = self.rest.0.splitn(3, |&byte| byte == b'\n');
+        let (Some(module), Some(name), Some(rest)) = (lines.next(), lines.next(), lines.next())
+        else {
+            return Err(Violation::new("expected a module and a name, a line each"));
+        };
+        self.rest.0 = rest;
+        self.class(module, name)
+    }
+
+    fn class(&mut self, module: &[u8], name: &[u8]) -> Result<(), Violation> {
+        if (module, name) != CLASS {
+            return Err(Violation::new("a class other than collections.OrderedDict"));
+        }
+        self.push(Item::Class)
+    }
+
+    /// Puts names and what they stand for, which lie on the stack from `start` on, into the
+    /// folder below.
+    fn insert(&mut self, start: usize) -> Result<(), Violation> {
+        let mut items = self.stack.split_off(start).into_iter();
+        let Some(Item::Folder(entries)) = self.stack.last_mut() else {
+            return Err(Violation::new("expected a folder to put into"));
+        };
+        while let Some(name) = items.next() {
+            entries.push(match (name, items.next()) {
+                (Item::Text(name), Some(Item::Number(record))) => (name, Node::File(record)),
+                (Item::Text(name), Some(Item::Folder(entries))) => {
+                    (name, Node::Folder(Folder::new(entries)?))
+                }
+                _ => return Err(Violation::new("expected names with a file or folder each")),
+            });
+        }
+        Ok(())
+    }
+
+    fn remember(&mut self, place: usize) -> Result<(), Violation> {
+        if place != self.memo.len() {
+            return Err(Violation(format!("memo {place} is put behind {}", self.memo.len())));
+        }
+        self.memo.push(match self.stack.last() {
+            Some(Item::Text(text)) => Memo::Text(Name::clone(text)),
+            Some(Item::Class) => Memo::Class,
+            Some(Item::Mark) | None => return Err(Violation::new("there is nothing to remember")),
+            Some(_) => Memo::Other,
+        });
+        Ok(())
+    }
+
+    fn recall(&mut self, place: usize) -> Result<(), Violation> {
+        match self.memo.get(place) {
+            Some(Memo::Text(text)) => self.push(Item::Text(Name::clone(text))),
+            Some(Memo::Class) => self.push(Item::Class),
+            Some(Memo::Other) => Err(Violation::new("a folder is used twice")),
+            None => Err(Violation(format!("there is no memo {place}"))),
+        }
+    }
+
+    fn finish(&mut self) -> Result<Folder, Violation> {
+        let left = self.rest.0.len();
+        if left > 0 {
+            return Err(Violation(format!("{left} bytes lie behind the tree")));
+        }
+        match (self.stack.pop(), self.stack.pop()) {
+            (Some(Item::Folder(entries)), None) => Folder::new(entries),
+            _ => Err(Violation::new("expected a folder and nothing else before it")),
+        }
+    }
+}
