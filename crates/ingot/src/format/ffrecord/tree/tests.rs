@@ -255,10 +255,10 @@ fn anything_but_a_tree_is_refused() {
         ("half a number", b"J\0", "1 bytes where 4 belong"),
         ("a second protocol", b"\x80\x04.", "no place"),
         ("a list", b"].", "no place"),
-        ("an object", b"h\x02)\x81.", "opcode 0x81 at byte 45: has no place"),
+        ("an object", b"h\x02)\x81.", "opcode 0x81 at byte 47: has no place"),
         ("a persistent id", b"Pid\n.", "no place"),
         ("a state", b"}b.", "no place"),
-        ("no end", b"", "cut short at byte 43"),
+        ("no end", b"", "cut short at byte 44"),
     ];
     for (what, opcodes, expected) in cases {
         let Violation(why) = decode(&behind_root(opcodes), 1).unwrap_err();
@@ -289,7 +289,7 @@ fn the_deepest_tree_takes_little_stack_and_a_deeper_one_is_refused() {
         assert!(nested(DEPTH_MAX + 1).is_err());
         for folders in [DEPTH_MAX, 100 * DEPTH_MAX] {
             let down = b"\x8c\x02in}".repeat(folders);
-            let up = b"s".repeat(folders);
+            let up = [b"s".repeat(folders), b".".to_vec()].concat();
             let Violation(why) = decode(&behind_root(&[down, up].concat()), 0).unwrap_err();
             assert!(why.contains("more than 1000 folders"), "{why}");
         }
