@@ -118,6 +118,10 @@ class Reader(_core.Reader, Sequence[bytes]):
         buffer, offsets, common = self._read_buffer(indices)
         return Batch(np.frombuffer(buffer, np.uint8), np.frombuffer(offsets, np.int64), common)
 
+    def __getitems__(self, indices: Indices) -> list[bytes]:
+        """Return the records at `indices`: what PyTorch's loader calls for a batch."""
+        return self[_plain(indices)]
+
     def lengths(self, indices: Indices | None = None) -> npt.NDArray[np.int64]:
         """Return the length of each record, or of those at `indices`, from the index alone."""
         rows = np.arange(len(self)) if indices is None else indices
@@ -224,6 +228,10 @@ class View(Sequence[bytes]):
         """Read the records at `indices` of the view, or all, as `Reader.read` does."""
         return self.reader.read(self._rows(range(len(self)) if indices is None else indices))
 
+    def __getitems__(self, indices: Indices) -> list[bytes]:
+        """Return the records at `indices`: what PyTorch's loader calls for a batch."""
+        return self[_plain(indices)]
+
     def iter(self, indices: Iterable[SupportsIndex]) -> Iterator[bytes]:
         """Iterate over the records at `indices` of the view, as `Reader.iter` does."""
         return self.reader.iter(self._row(index) for index in indices)
@@ -285,6 +293,11 @@ def open(source: StrPath | Sequence[StrPath], *, partial: bool = False) -> Reade
         FormatError: It is of no known container, or is damaged.
     """
     return Reader(source, partial=partial)
+
+
+def _plain(indices: Indices) -> Indices:
+    """Return a tensor of another library as an array of numpy, and all else as it is."""
+    return np.asarray(indices) if hasattr(indices, "__array__") else indices
 
 
 def _absolute(source: StrPath | Sequence[StrPath]) -> str | list[str]:

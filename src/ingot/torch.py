@@ -1,0 +1,81 @@
+"""Records in PyTorch's data loader, one native read for each batch."""
+
+import operator
+from collections.abc import Callable, Sequence
+from typing import Any, Generic, SupportsIndex, TypeVar, overload
+
+from ingot.records import Reader, View, open  # noqa: A004
+from ingot.records.paths import StrPath
+from ingot.records.reader import Indices
+
+try:
+    import torch.utils.data
+except ModuleNotFoundError as error:
+    if error.name != "torch":
+        raise
+    message = "ingot.torch needs PyTorch, which is not installed: pip install torch"
+    raise ModuleNotFoundError(message, name="torch") from error
+
+__all__ = ["Dataset"]
+
+T_co = TypeVar("T_co", covariant=True)
+
+
+class Dataset(torch.utils.data.Dataset[T_co], Generic[T_co]):
+    """Records as a map-style data set of PyTorch.
+
+    A `torch.utils.data.DataLoader` reads each batch of it with one native call. It
+    pickles to a path, may be used before and after a fork, and so works with workers
+    of every start method.
+
+    Args:
+        source: A reader, a view, or what `ingot.open` takes.
+        transform: Called with the bytes of each record, in the worker; what it returns is
+            the item. Without it the bytes are.
+
+    Attributes:
+        source: The reader or view.
+        transform: As given.
+
+    Example:
+        >>> dataset = ingot.torch.Dataset("train.ingot", decode)  # doctest: +SKIP
+        >>> loader = DataLoader(dataset, batch_size=64, shuffle=True)  # doctest: +SKIP
+    """
+
+    source: Reader | View
+    transform: Callable[[bytes], T_co] | None
+
+    @overload
+    def __init__(
+        self: "Dataset[bytes]",
+        source: Reader | View | StrPath | Sequence[StrPath],
+        transform: None = None,
+    ) -> None: ...
+    @overload
+    def __init__(
+        self,
+        source: Reader | View | StrPath | Sequence[StrPath],
+        transform: Callable[[bytes], T_co],
+    ) -> None: ...
+    def __init__(
+        self,
+        source: Reader | View | StrPath | Sequence[StrPath],
+        transform: Callable[[bytes], T_co] | None = None,
+    ) -> None:
+        self.source = source if isinstance(source, Reader | View) else open(source)
+        self.transform = transform
+
+    def __len__(self) -> int:
+        return len(self.source)
+
+    def __getitem__(self, index: SupportsIndex) -> T_co:
+        (item,) = self.__getitems__([operator.index(index)])
+        return item
+
+    def __getitems__(self, indices: Indices) -> list[T_co]:
+        """Return the items at `indices`: what PyTorch's loader calls for a batch."""
+        records: list[Any] = self.source.__getitems__(indices)
+        return records if self.transform is None else [self.transform(one) for one in records]
+
+    def __repr__(self) -> str:
+        return f"<ingot.torch.Dataset of {self.source!r}>"
