@@ -279,7 +279,7 @@ sys.meta_path.insert(0, Hidden)
 """
 
 
-@pytest.mark.parametrize("module", ["ingot.torch"])
+@pytest.mark.parametrize("module", ["ingot.torch", "ingot.compat.ffrecord.torch"])
 def test_without_pytorch_the_import_says_how_to_install_it(module):
     outcome = subprocess.run(
         [sys.executable, "-c", f"{HIDE_PYTORCH}\nimport {module}"],

@@ -1,0 +1,163 @@
+"""Data sets whose index is a list and whose answer is a list."""
+
+import operator
+from bisect import bisect_right
+from collections.abc import Iterable, Sequence, Sized
+from itertools import accumulate
+from typing import Any, SupportsIndex
+
+import torch.utils.data
+
+from ingot.compat.ffrecord.reader import FileReader, Sample, StrPath
+from ingot.compat.ffrecord.torch.errors import MisuseError
+from ingot.compat.ffrecord.torch.registry import ReaderRegistry
+
+
+class Dataset(torch.utils.data.Dataset[Any], ReaderRegistry):
+    """A data set that is asked for a whole batch: `dataset[[5, 1, 9]]` is a list of three.
+
+    A subclass either calls this constructor and overrides `process`, or calls nothing
+    and overrides `__len__` and `__getitem__`, which takes a list of indices and returns
+    a list of items. Both work in `ingot.compat.ffrecord.torch.DataLoader` and in
+    PyTorch's own.
+
+    Args:
+        fnames: A file, a directory (its `.ffr` files, by name), or a list of files.
+        check_data: Verify the checksums of indices and samples.
+
+    Attributes:
+        fnames: As given.
+        reader: The `FileReader` over them.
+    """
+
+    __module__ = "ingot.compat.ffrecord.torch"
+
+    def __init__(self, fnames: StrPath | Sequence[StrPath], check_data: bool = True) -> None:  # noqa: FBT001, FBT002
+        self.fnames = fnames
+        self.reader = FileReader(fnames, check_data)
+
+    def __len__(self) -> int:
+        return self.reader.n
+
+    def __getitem__(self, indices: Sequence[int]) -> Any:  # noqa: ANN401
+        indices = _checked(indices)
+        return self.process(indices, self.reader.read(indices))
+
+    def __getitems__(self, indices: Sequence[int]) -> Any:  # noqa: ANN401
+        """Return `self[indices]`: what PyTorch's loader calls for a batch."""
+        return self[indices]
+
+    def process(self, indices: Sequence[int], data: list[Sample]) -> Any:  # noqa: ANN401
+        """Turn the samples at `indices` into a list of items; for subclasses to write.
+
+        Args:
+            indices: As `__getitem__` was given them.
+            data: The bytes of each sample, as an array.
+        """
+        message = (
+            f"{type(self).__name__} overrides neither process(indices, data) nor "
+            "__getitem__(indices); write one of them"
+        )
+        raise NotImplementedError(message)
+
+    def __add__(self, other: torch.utils.data.Dataset[Any]) -> "ConcatDataset":  # type: ignore[override]
+        return ConcatDataset([self, other])
+
+
+class Subset(Dataset):
+    """The items of a data set at some indices.
+
+    Args:
+        dataset: Takes a list of indices.
+        indices: Item `k` of the subset is item `indices[k]` of the data set.
+    """
+
+    __module__ = "ingot.compat.ffrecord.torch"
+
+    def __init__(self, dataset: Dataset, indices: Sequence[int]) -> None:
+        self.dataset = dataset
+        self.indices = indices
+
+    def __len__(self) -> int:
+        return len(self.indices)
+
+    def __getitem__(self, indices: Sequence[int]) -> Any:  # noqa: ANN401
+        return self.dataset[[self.indices[index] for index in _checked(indices)]]
+
+
+class ConcatDataset(Dataset):
+    """Data sets one behind the other. A batch asks each of them once.
+
+    Args:
+        datasets: At least one, all of this module's `Dataset`.
+
+    Attributes:
+        datasets: As given.
+        cumulative_sizes: Where each of them ends.
+    """
+
+    __module__ = "ingot.compat.ffrecord.torch"
+
+    def __init__(self, datasets: Iterable[torch.utils.data.Dataset[Any]]) -> None:
+        self.datasets: list[Dataset] = []
+        for dataset in datasets:
+            if not isinstance(dataset, Dataset):
+                message = (
+                    "ConcatDataset takes data sets of ingot.compat.ffrecord.torch, not "
+                    f"{type(dataset).__name__}; use torch.utils.data.ConcatDataset for others"
+                )
+                raise MisuseError(message)
+            self.datasets.append(dataset)
+        if not self.datasets:
+            message = "datasets should not be an empty iterable; pass at least one data set"
+            raise MisuseError(message)
+        self.cumulative_sizes = self.cumsum(self.datasets)
+
+    @staticmethod
+    def cumsum(sequence: Iterable[Sized]) -> list[int]:
+        """Return where each of `sequence` ends when they stand one behind the other."""
+        return list(accumulate(map(len, sequence)))
+
+    def __len__(self) -> int:
+        return self.cumulative_sizes[-1]
+
+    def __getitem__(self, indices: Sequence[int]) -> list[Any]:
+        indices = _checked(indices)
+        items: list[Any] = [None] * len(indices)
+        wanted: dict[int, list[tuple[int, int]]] = {}
+        for position, index in enumerate(indices):
+            member, local = self._locate(index)
+            wanted.setdefault(member, []).append((position, local))
+        for member, places in wanted.items():
+            found = self.datasets[member][[local for _, local in places]]
+            if len(found) != len(places):
+                message = (
+                    f"data set {member}: {type(self.datasets[member]).__name__} gave {len(found)} "
+                    f"items for {len(places)} indices; __getitem__ returns one for each"
+                )
+                raise ValueError(message)
+            for (position, _), item in zip(places, found, strict=True):
+                items[position] = item
+        return items
+
+    def _locate(self, index: SupportsIndex) -> tuple[int, int]:
+        index = operator.index(index)
+        if index < -len(self):
+            message = f"index {index} is out of range for {len(self)} items"
+            raise ValueError(message)
+        if index >= len(self):
+            message = f"index {index} is out of range for {len(self)} items"
+            raise IndexError(message)
+        place = index + len(self) if index < 0 else index
+        member = bisect_right(self.cumulative_sizes, place)
+        return member, place - (self.cumulative_sizes[member - 1] if member else 0)
+
+
+def _checked(indices: Sequence[int]) -> Sequence[int]:
+    if isinstance(indices, list | tuple):
+        return indices
+    message = (
+        f"indices must be a list of index, not {type(indices).__name__}; "
+        "dataset[[i]] is a list of one item"
+    )
+    raise TypeError(message)

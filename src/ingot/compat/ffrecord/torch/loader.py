@@ -1,0 +1,150 @@
+"""A data loader that can begin in the middle of an epoch."""
+
+import operator
+from collections.abc import Callable, Iterable, Iterator, Sized
+from itertools import islice
+from multiprocessing.context import BaseContext
+from typing import Any, SupportsIndex, cast
+
+import torch
+import torch.utils.data
+from torch.utils.data import IterableDataset, Sampler, default_convert
+
+from ingot.compat.ffrecord.torch.dataset import Dataset
+from ingot.compat.ffrecord.torch.errors import MisuseError
+
+
+class DataLoader(torch.utils.data.DataLoader[Any]):
+    """PyTorch's data loader, with `set_step` for resuming inside an epoch.
+
+    Each batch of a `Dataset` is one call of `dataset[indices]`, in the worker, and
+    `collate_fn` gets the list it returns; `batch_size=None` makes lists of one. Other
+    data sets are loaded as PyTorch loads them.
+
+    Arguments not listed are PyTorch's.
+
+    Args:
+        dataset: A `Dataset`, or any data set of PyTorch.
+        skippable: Whether `set_step` may be called. PyTorch Lightning, which makes loaders
+            anew from their attributes, needs False.
+        multiprocessing_context: How workers are started; "fork" unless given.
+
+    Attributes:
+        skippable: As given.
+
+    Raises:
+        AssertionError: Without batches there is nothing to skip: `batch_size=None` needs
+            `skippable=False`.
+    """
+
+    __module__ = "ingot.compat.ffrecord.torch"
+
+    def __init__(  # noqa: PLR0917
+        self,
+        dataset: torch.utils.data.Dataset[Any],
+        batch_size: int | None = 1,
+        shuffle: bool = False,  # noqa: FBT001, FBT002
+        sampler: Iterable[Any] | None = None,
+        batch_sampler: Iterable[list[Any]] | None = None,
+        num_workers: int = 0,
+        collate_fn: Callable[[list[Any]], Any] | None = None,
+        pin_memory: bool = False,  # noqa: FBT001, FBT002
+        drop_last: bool = False,  # noqa: FBT001, FBT002
+        timeout: float = 0,
+        worker_init_fn: Callable[[int], None] | None = None,
+        generator: torch.Generator | None = None,
+        *,
+        prefetch_factor: int | None = 2,
+        persistent_workers: bool = False,
+        skippable: bool = True,
+        multiprocessing_context: str | BaseContext | None = None,
+    ) -> None:
+        iterable = isinstance(dataset, IterableDataset)
+        if batch_size is None and batch_sampler is None and not iterable:
+            if skippable:
+                message = "batch_size=None makes no batches to skip; pass skippable=False with it"
+                raise MisuseError(message)
+            if isinstance(dataset, Dataset):
+                batch_size, collate_fn = 1, collate_fn or default_convert
+        if num_workers == 0 and prefetch_factor == 2:  # noqa: PLR2004
+            prefetch_factor = None
+        if num_workers > 0 and multiprocessing_context is None:
+            multiprocessing_context = "fork"
+        super().__init__(
+            dataset,
+            batch_size,
+            shuffle,
+            sampler,
+            batch_sampler,
+            num_workers,
+            collate_fn,
+            pin_memory,
+            drop_last,
+            timeout,
+            worker_init_fn,
+            multiprocessing_context,
+            generator,
+            prefetch_factor=prefetch_factor,
+            persistent_workers=persistent_workers,
+        )
+        self.skippable = skippable
+        if skippable and not iterable:
+            # PyTorch refuses the assignment from here on, as workers might be running.
+            skipping = SkippingBatchSampler(cast("Iterable[list[Any]]", self.batch_sampler))
+            object.__setattr__(self, "batch_sampler", skipping)
+
+    def set_step(self, step: SupportsIndex) -> None:
+        """Leave out the first `step` batches of every epoch that begins from now on.
+
+        They are drawn from the sampler but not loaded, so that the others are those of a
+        whole epoch: given the same state of the generator, or the same `set_epoch`, an
+        epoch goes on exactly where it was left. Call `set_step(0)` before the next one.
+        `len` counts the batches that are left.
+
+        Random numbers that workers draw by themselves are not those of a whole epoch.
+
+        Raises:
+            AssertionError: `step` is negative or more than an epoch has, or the loader is
+                not skippable.
+        """
+        if not isinstance(self.batch_sampler, SkippingBatchSampler):
+            message = (
+                "This dataloader is not skippable: make it with skippable=True and a "
+                "map-style data set"
+            )
+            raise MisuseError(message)
+        self.batch_sampler.set_step(step)
+
+
+class SkippingBatchSampler(Sampler[list[Any]]):
+    """Batches of another sampler without the first ones.
+
+    Attributes:
+        step: How many are left out.
+    """
+
+    def __init__(self, batch_sampler: Iterable[list[Any]]) -> None:
+        self.batch_sampler = batch_sampler
+        self.step = 0
+
+    @property
+    def sampler(self) -> Any:  # noqa: ANN401
+        """The sampler that the batches are made of."""
+        return cast("Any", self.batch_sampler).sampler
+
+    def set_step(self, step: SupportsIndex) -> None:
+        """Leave out the first `step` batches."""
+        wanted, total = operator.index(step), self._total()
+        if not 0 <= wanted <= total:
+            message = f"step must be from 0 to {total}, the number of batches, not {wanted}"
+            raise MisuseError(message)
+        self.step = wanted
+
+    def __iter__(self) -> Iterator[list[Any]]:
+        return islice(self.batch_sampler, self.step, None)
+
+    def __len__(self) -> int:
+        return self._total() - self.step
+
+    def _total(self) -> int:
+        return len(cast("Sized", self.batch_sampler))
