@@ -32,7 +32,7 @@ class Dataset(torch.utils.data.Dataset[Any], ReaderRegistry):
 
     __module__ = "ingot.compat.ffrecord.torch"
 
-    def __init__(self, fnames: StrPath | Sequence[StrPath], check_data: bool = True) -> None:  # noqa: FBT001, FBT002
+    def __init__(self, fnames: StrPath | Sequence[StrPath], check_data: bool = True) -> None:
         self.fnames = fnames
         self.reader = FileReader(fnames, check_data)
 

@@ -43,13 +43,13 @@ class DataLoader(torch.utils.data.DataLoader[Any]):
         self,
         dataset: torch.utils.data.Dataset[Any],
         batch_size: int | None = 1,
-        shuffle: bool = False,  # noqa: FBT001, FBT002
+        shuffle: bool = False,
         sampler: Iterable[Any] | None = None,
         batch_sampler: Iterable[list[Any]] | None = None,
         num_workers: int = 0,
         collate_fn: Callable[[list[Any]], Any] | None = None,
-        pin_memory: bool = False,  # noqa: FBT001, FBT002
-        drop_last: bool = False,  # noqa: FBT001, FBT002
+        pin_memory: bool = False,
+        drop_last: bool = False,
         timeout: float = 0,
         worker_init_fn: Callable[[int], None] | None = None,
         generator: torch.Generator | None = None,
