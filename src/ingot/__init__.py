@@ -10,6 +10,7 @@ from ingot.errors import (
     UnfinishedFileError,
     UnsupportedVersionError,
 )
+from ingot.packed import PackedFolder, PackedPath, pack
 from ingot.records import (
     Batch,
     Damage,
@@ -30,6 +31,8 @@ __all__ = [
     "Damage",
     "FormatError",
     "IngotError",
+    "PackedFolder",
+    "PackedPath",
     "Reader",
     "Recovery",
     "Stats",
@@ -40,5 +43,6 @@ __all__ = [
     "View",
     "Writer",
     "open",
+    "pack",
     "recover",
 ]

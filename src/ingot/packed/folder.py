@@ -1,0 +1,395 @@
+"""A pack, open for reading."""
+
+import errno
+import io
+import os
+from collections.abc import ItemsView, Iterable, Iterator, Mapping, ValuesView
+from pathlib import PurePath, PurePosixPath
+from typing import Literal, Self, TypeAlias, overload
+
+from ingot.errors import CorruptFileError, StorageError
+from ingot.packed import tree
+from ingot.packed.path import PackedPath
+from ingot.packed.pattern import Pattern
+from ingot.packed.tree import Tree
+from ingot.packed.unpack import unpack
+from ingot.records import Reader, Verification
+from ingot.records.paths import StrPath
+from ingot.records.reader import Progress
+
+AnyPath: TypeAlias = str | os.PathLike[str] | PackedPath
+
+# The class has a method of this name.
+_Contents: TypeAlias = list[bytes]
+_Paths: TypeAlias = list[str]
+_Sizes: TypeAlias = list[int]
+
+
+class PackedFolder(Mapping[str, bytes]):
+    """A packed folder, open for reading: a mapping of paths to the contents of files.
+
+    Opens what `ingot.pack` wrote, and the packs of FFRecord (`.ffr`). A path is a string,
+    an `os.PathLike` or a `PackedPath`; it is relative to the root, which is `""` or `.`,
+    and its parts are divided by `/`. A path that is absolute, goes up by `..` or leads
+    through a file does not exist.
+
+    As a mapping it holds the files: `folder[path]` raises KeyError where there is none,
+    iteration gives their paths in the order of the pack, and `items()` and `values()`
+    read ahead. Folders are seen by `list`, `walk` and the like.
+
+    A pack may be used from several threads at once and in forked processes, and pickles
+    to its path.
+
+    Args:
+        source: The file.
+
+    Raises:
+        FileNotFoundError: There is no such file.
+        FormatError: It is not a packed folder, or its tree is damaged.
+    """
+
+    __module__ = "ingot"
+    __hash__ = object.__hash__
+
+    def __init__(self, source: StrPath) -> None:
+        self._reader = Reader(source)
+        try:
+            self._tree, self._num_files = tree.read(self._reader)
+        except BaseException:
+            self._reader.close()
+            raise
+
+    @property
+    def reader(self) -> Reader:
+        """The record file: its path, metadata and figures."""
+        return self._reader
+
+    @property
+    def num_files(self) -> int:
+        """How many files there are, in all folders."""
+        return self._num_files
+
+    def read_one(self, path: AnyPath) -> bytes:
+        """Return the content of a file.
+
+        Raises:
+            FileNotFoundError: There is no such file.
+            IsADirectoryError: It is a folder.
+            CorruptFileError: It is damaged.
+        """
+        return self._reader[self._row(path)]
+
+    def read(self, paths: Iterable[AnyPath]) -> _Contents:
+        """Return the contents of many files, in one native read.
+
+        Raises:
+            FileNotFoundError: There is no such file. Nothing was read.
+            IsADirectoryError: It is a folder. Nothing was read.
+            CorruptFileError: A file is damaged; a note says which.
+        """
+        wanted = _several(paths)
+        rows = [self._row(path) for path in wanted]
+        try:
+            return self._reader[rows]
+        except (CorruptFileError, StorageError) as error:
+            if error.record in rows:
+                path = wanted[rows.index(error.record)]
+                error.add_note(f"record {error.record} is the file {str(path)!r} of this pack")
+            raise
+
+    def size(self, path: AnyPath) -> int:
+        """Return how many bytes a file has, from the index alone.
+
+        Raises:
+            FileNotFoundError: There is no such file.
+            IsADirectoryError: It is a folder.
+        """
+        return self.sizes([path])[0]
+
+    def sizes(self, paths: Iterable[AnyPath]) -> _Sizes:
+        """Return how many bytes each of many files has; see `size`."""
+        rows = [self._row(path) for path in _several(paths)]
+        sizes: _Sizes = self._reader.lengths(rows).tolist()
+        return sizes
+
+    def list(
+        self,
+        path: AnyPath = "",
+        *,
+        files: bool = True,
+        folders: bool = True,
+        recursive: bool = False,
+    ) -> _Paths:
+        """Return what is in a folder, in the order of the pack.
+
+        Args:
+            path: The folder.
+            files: Whether files are listed.
+            folders: Whether folders are listed.
+            recursive: Also list what is in the folders below, behind each of them.
+
+        Returns:
+            Paths relative to `path`.
+
+        Raises:
+            FileNotFoundError: There is no such folder.
+            NotADirectoryError: It is a file.
+        """
+        top = self._folder(path)
+        found = tree.entries(top) if recursive else top.items()
+        return [name for name, entry in found if (folders if isinstance(entry, dict) else files)]
+
+    def walk(self, top: AnyPath = "") -> Iterator[tuple[str, _Paths, _Paths]]:
+        """Go through folders from the top down, as `os.walk` does.
+
+        Yields:
+            The path of a folder, the names of the folders in it, and of its files. Names
+            that are removed from the former are not gone into.
+
+        Raises:
+            FileNotFoundError: There is no folder `top`.
+            NotADirectoryError: It is a file.
+        """
+        first = "/".join(self._parts(top))
+        to_go = [(first, self._folder(top))]
+        while to_go:
+            path, folder = to_go.pop()
+            folders = [name for name, entry in folder.items() if isinstance(entry, dict)]
+            yield path, folders, [name for name in folder if isinstance(folder[name], int)]
+            for name in reversed(folders):
+                entry = folder.get(name)
+                if isinstance(entry, dict):
+                    to_go.append((f"{path}/{name}" if path else name, entry))
+
+    def glob(self, pattern: str, path: AnyPath = "") -> Iterator[str]:
+        """Iterate over what matches a pattern such as `*/*.png` or `**/*.png`.
+
+        A pattern means what it means to `pathlib`: `**` stands for any number of folders,
+        at the end for all that is below (as since Python 3.13); a pattern that ends in
+        `/` matches folders only. Nothing matches where there is no folder.
+
+        Args:
+            pattern: The pattern.
+            path: The folder to begin at.
+
+        Returns:
+            Paths relative to `path`, in the order of the pack; `""` is `path` itself.
+
+        Raises:
+            ValueError: The pattern is empty.
+            NotImplementedError: The pattern is absolute.
+        """
+        parsed = Pattern(pattern)
+        entry = self._find(path)
+        return parsed.select(entry) if isinstance(entry, dict) else iter(())
+
+    def exists(self, path: AnyPath) -> bool:
+        """Return whether there is a file or a folder at `path`."""
+        return self._find(path) is not None
+
+    def is_file(self, path: AnyPath) -> bool:
+        """Return whether there is a file at `path`."""
+        return isinstance(self._find(path), int)
+
+    def is_dir(self, path: AnyPath) -> bool:
+        """Return whether there is a folder at `path`."""
+        return isinstance(self._find(path), dict)
+
+    def path(self, *parts: str | PurePath) -> PackedPath:
+        """Return the path of `parts`, which need not exist; `folder / part` does the same."""
+        return PackedPath(self, PurePosixPath(*parts))
+
+    def __truediv__(self, part: str | PurePath) -> PackedPath:
+        return self.path() / part
+
+    @overload
+    def open(self, path: AnyPath, mode: Literal["rb"] = "rb") -> io.BufferedReader: ...
+    @overload
+    def open(
+        self,
+        path: AnyPath,
+        mode: Literal["r", "rt"],
+        encoding: str | None = None,
+        *,
+        errors: str | None = None,
+        newline: str | None = None,
+    ) -> io.TextIOWrapper: ...
+    @overload
+    def open(
+        self,
+        path: AnyPath,
+        mode: Literal["rb", "r", "rt"],
+        encoding: str | None = None,
+        *,
+        errors: str | None = None,
+        newline: str | None = None,
+    ) -> io.BufferedReader | io.TextIOWrapper: ...
+    def open(
+        self,
+        path: AnyPath,
+        mode: Literal["rb", "r", "rt"] = "rb",
+        encoding: str | None = None,
+        *,
+        errors: str | None = None,
+        newline: str | None = None,
+    ) -> io.BufferedReader | io.TextIOWrapper:
+        """Open a file for reading. All of it is read at once.
+
+        Args:
+            path: The file.
+            mode: "rb" for bytes, "r" or "rt" for text.
+            encoding: Of text; UTF-8 if nothing else is said, whatever the locale.
+            errors: What to do about bytes that are no text, as for the builtin `open`.
+            newline: What to do about ends of lines, as for the builtin `open`.
+
+        Raises:
+            FileNotFoundError: There is no such file.
+            IsADirectoryError: It is a folder.
+            ValueError: `mode` is another, or bytes are asked for and an encoding is given.
+        """
+        if mode not in {"rb", "r", "rt"}:
+            message = f'mode is "rb", "r" or "rt", not {mode!r}: a pack is read-only'
+            raise ValueError(message)
+        if mode == "rb" and not (encoding is errors is newline is None):
+            raise ValueError("bytes have no encoding, errors or newline")
+        stream: io.BufferedReader = io.BufferedReader(io.BytesIO(self.read_one(path)))
+        if mode == "rb":
+            return stream
+        return io.TextIOWrapper(stream, encoding or "utf-8", errors, newline)
+
+    def unpack(
+        self, target: StrPath, *, overwrite: bool = False, progress: Progress = None
+    ) -> None:
+        """Write all files and folders under `target`, as they were packed.
+
+        Nothing is written outside of `target`, whatever the names in the pack are and
+        whatever links lie there already: a link in the place of a folder is an error, and
+        one in the place of a file is replaced, never followed. At most 64 MB of contents
+        are in memory at a time, or one file.
+
+        Args:
+            target: The folder, which is made if it is missing.
+            overwrite: Also write into a folder that is not empty, and replace its files.
+            progress: Called with the files done and their total after each file; True
+                writes a line to standard error.
+
+        Raises:
+            FileExistsError: `target` is not empty and `overwrite` is not given.
+            NotADirectoryError: Something that is not a folder is where one must be.
+            FormatError: A name cannot be that of a file here. Nothing was written.
+            CorruptFileError: A file is damaged. Some of the others were written.
+            NotImplementedError: The system cannot open files beneath a folder (Windows).
+        """
+        unpack(self._reader, self._tree, target, overwrite=overwrite, progress=progress)
+
+    def verify(self, progress: Progress = None) -> Verification:
+        """Read the whole pack and check every checksum in it; see `Reader.verify`.
+
+        Record `k` is the `k`-th file of the pack, and the last one is the tree.
+        """
+        return self._reader.verify(progress)
+
+    def close(self) -> None:
+        """Close the file. A second call does nothing."""
+        self._reader.close()
+
+    def __getitem__(self, path: AnyPath) -> bytes:
+        row = self._find(path)
+        if not isinstance(row, int):
+            raise KeyError(str(path))
+        return self._reader[row]
+
+    def __contains__(self, path: object) -> bool:
+        return isinstance(path, str | os.PathLike | PackedPath) and self.is_file(path)
+
+    def __iter__(self) -> Iterator[str]:
+        return (path for path, entry in tree.entries(self._tree) if isinstance(entry, int))
+
+    def __len__(self) -> int:
+        return self._num_files
+
+    def __eq__(self, other: object) -> bool:
+        return self is other
+
+    def items(self) -> ItemsView[str, bytes]:
+        """Return a view of the paths and contents; iterating over it reads ahead."""
+        return _Items(self)
+
+    def values(self) -> ValuesView[bytes]:
+        """Return a view of the contents; iterating over it reads ahead."""
+        return _Values(self, self._tree)
+
+    def _parts(self, path: AnyPath) -> tuple[str, ...]:
+        if not isinstance(path, PackedPath):
+            return tree.parts_of(path)
+        if path.folder is not self and path.folder.reader.path != self._reader.path:
+            message = f"{path!r} is not of this pack, {self._reader.path!r}"
+            raise ValueError(message)
+        return path.parts
+
+    def _find(self, path: AnyPath) -> "int | Tree | None":
+        return tree.find(self._tree, self._parts(path))
+
+    def _row(self, path: AnyPath) -> int:
+        entry = self._find(path)
+        if isinstance(entry, int):
+            return entry
+        if entry is None:
+            raise self._missing(path)
+        note = f"a folder, not a file, in {self._reader.path}"
+        raise IsADirectoryError(errno.EISDIR, note, str(path))
+
+    def _folder(self, path: AnyPath) -> Tree:
+        entry = self._find(path)
+        if isinstance(entry, dict):
+            return entry
+        if entry is None:
+            raise self._missing(path)
+        note = f"a file, not a folder, in {self._reader.path}"
+        raise NotADirectoryError(errno.ENOTDIR, note, str(path))
+
+    def _missing(self, path: AnyPath) -> FileNotFoundError:
+        note = f"no such file or folder in {self._reader.path}"
+        return FileNotFoundError(errno.ENOENT, note, str(path))
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def __getstate__(self) -> Reader:
+        return self._reader
+
+    def __setstate__(self, reader: Reader) -> None:
+        self._reader = reader
+        self._tree, self._num_files = tree.read(reader)
+
+    def __repr__(self) -> str:
+        state = "closed" if self._reader.closed else f"{len(self)} files"
+        return f"<ingot.PackedFolder {self._reader.path!r}, {state}>"
+
+
+class _Values(ValuesView[bytes]):
+    def __init__(self, folder: PackedFolder, names: Tree) -> None:
+        super().__init__(folder)
+        self._reader, self._names = folder.reader, names
+
+    def __iter__(self) -> Iterator[bytes]:
+        return self._reader.iter(tree.rows(self._names))
+
+
+class _Items(ItemsView[str, bytes]):
+    def __init__(self, folder: PackedFolder) -> None:
+        super().__init__(folder)
+        self._folder = folder
+
+    def __iter__(self) -> Iterator[tuple[str, bytes]]:
+        return zip(self._folder, self._folder.values(), strict=True)
+
+
+def _several(paths: Iterable[AnyPath]) -> list[AnyPath]:
+    if isinstance(paths, str | os.PathLike | PackedPath):
+        message = f"many paths are expected, not one: {str(paths)!r}"
+        raise TypeError(message)
+    return list(paths)

@@ -1,0 +1,89 @@
+"""Shell patterns over a tree, with the meaning that `pathlib` gives them."""
+
+import fnmatch
+import re
+from collections.abc import Iterator
+from typing import TypeAlias
+
+from ingot.packed.tree import Tree
+
+_Level: TypeAlias = tuple[str, set[int], "Iterator[tuple[str, int | Tree]]"]
+
+_ANY_FOLDERS = "**"
+
+
+class Pattern:
+    """A pattern such as `images/**/*.png`.
+
+    `*` stands for any part of a name, `**` for any number of folders; at the end it
+    stands for all that is below. A pattern that ends in `/` matches folders only.
+
+    A place in the pattern is the number of its parts that are matched. A path can be at
+    several places at once, and these are carried down the tree together: everything is
+    looked at once, and yielded once, however many `**` there are.
+    """
+
+    def __init__(self, text: str) -> None:
+        if text.startswith("/"):
+            message = f"the pattern {text!r} is not relative"
+            raise NotImplementedError(message)
+        parts = [part for part in text.split("/") if part not in {"", "."}]
+        if not parts:
+            message = f"{text!r} is not a pattern"
+            raise ValueError(message)
+        self._folders_only = text.endswith("/")
+        self._parts = [
+            None if part == _ANY_FOLDERS else re.compile(fnmatch.translate(part)) for part in parts
+        ]
+
+    def select(self, tree: Tree) -> Iterator[str]:
+        """Yield each path in `tree` that matches, in the order of the tree.
+
+        The tree itself is the path `""`.
+        """
+        places = self._settle({0})
+        if len(self._parts) in places:
+            yield ""
+        above: list[_Level] = [("", places, iter(tree.items()))]
+        while above:
+            prefix, places, items = above[-1]
+            for name, entry in items:
+                path = prefix + name
+                if isinstance(entry, dict):
+                    reached = self._settle(self._step(places, name))
+                    if len(self._parts) in reached:
+                        yield path
+                    if reached:
+                        above.append((path + "/", reached, iter(entry.items())))
+                        break
+                elif self._takes_file(places, name):
+                    yield path
+            else:
+                above.pop()
+
+    def _settle(self, places: set[int]) -> set[int]:
+        """Add the places behind each `**`, which may stand for no folder at all."""
+        settled = set(places)
+        for place, part in enumerate(self._parts):
+            if place in settled and part is None:
+                settled.add(place + 1)
+        return settled
+
+    def _step(self, places: set[int], name: str) -> set[int]:
+        reached = set()
+        for place in places:
+            if place == len(self._parts):
+                continue
+            part = self._parts[place]
+            if part is None:
+                reached.add(place)
+            elif part.match(name):
+                reached.add(place + 1)
+        return reached
+
+    def _takes_file(self, places: set[int], name: str) -> bool:
+        if self._folders_only:
+            return False
+        last = len(self._parts) - 1
+        part = self._parts[last]
+        return last in places and (part is None or part.match(name) is not None)

@@ -1,0 +1,145 @@
+"""A pack made into a folder of files, nothing of which lies outside of it."""
+
+import errno
+import os
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Self
+
+import numpy as np
+import numpy.typing as npt
+
+from ingot.errors import FormatError
+from ingot.packed.progress import reporter
+from ingot.packed.tree import Tree, entries
+from ingot.records import Reader
+from ingot.records.paths import StrPath
+from ingot.records.reader import Progress
+
+_BATCH_BYTES = 64 << 20
+_FILE_BYTES = 256  # what a file of no bytes costs in a batch
+_NAME_BYTES_MAX = 255
+_BENEATH = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)
+
+
+def unpack(
+    reader: Reader, tree: Tree, target: StrPath, *, overwrite: bool, progress: Progress
+) -> None:
+    """Write the files of `tree` under `target`; see `PackedFolder.unpack`."""
+    if os.open not in os.supports_dir_fd:
+        raise NotImplementedError("unpacking needs a system that opens files beneath a folder")
+    _check_names(tree, reader.path)
+    report = reporter(progress, "unpacked")
+    files = [(path, entry) for path, entry in entries(tree) if isinstance(entry, int)]
+    rows = np.array([row for _, row in files], np.int64)
+    Path(target).mkdir(parents=True, exist_ok=True)
+    with _Folders(target) as folders:
+        if not overwrite:
+            folders.require_empty()
+        for path, entry in entries(tree):
+            if isinstance(entry, dict):
+                folders.enter(path)
+        for part in _batches(reader.lengths(rows)):
+            contents = reader.read(rows[part])
+            for k, content in enumerate(contents, part.start):
+                folders.write(files[k][0], content.data, overwrite=overwrite)
+                report(k + 1, len(files))
+
+
+def _check_names(tree: Tree, pack: str) -> None:
+    for path, _ in entries(tree):
+        name = path.rpartition("/")[2]
+        try:
+            fits = len(os.fsencode(name)) <= _NAME_BYTES_MAX
+        except UnicodeEncodeError:
+            fits = False
+        if not fits:
+            message = f"{pack}: no file can have the name {name!r}; nothing was unpacked"
+            raise FormatError(message, pack)
+
+
+def _batches(lengths: npt.NDArray[np.int64]) -> Iterator[slice]:
+    """Yield runs of files that fit into memory together, or are one."""
+    ends = np.cumsum(lengths + _FILE_BYTES)
+    start, before = 0, 0
+    while start < len(ends):
+        stop = max(start + 1, int(np.searchsorted(ends, before + _BATCH_BYTES, "right")))
+        yield slice(start, stop)
+        start, before = stop, int(ends[stop - 1])
+
+
+class _Folders:
+    """The folders from the target down to the one that is written to, held open.
+
+    Each is opened by its name beneath the one above it, and never through a link: what
+    others put there or move meanwhile cannot lead outside.
+    """
+
+    def __init__(self, target: StrPath) -> None:
+        self._target = os.fspath(target)
+        self._path = ""
+        self._names: list[str] = []
+        self._open = [os.open(target, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)]
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        while self._open:
+            os.close(self._open.pop())
+
+    def require_empty(self) -> None:
+        """Raise FileExistsError if anything is in the target."""
+        with os.scandir(self._open[0]) as found:
+            is_empty = next(found, None) is None
+        if not is_empty:
+            note = "folder is not empty; pass overwrite=True to unpack into it"
+            raise FileExistsError(errno.EEXIST, note, self._target)
+
+    def enter(self, path: str) -> int:
+        """Return the descriptor of the folder at `path`, which is made if it is missing."""
+        if path != self._path:
+            wanted = path.split("/") if path else []
+            while self._names != wanted[: len(self._names)]:
+                self._leave()
+            for name in wanted[len(self._names) :]:
+                self._descend(name)
+            self._path = path
+        return self._open[-1]
+
+    def write(self, path: str, content: memoryview, *, overwrite: bool) -> None:
+        """Write a file, which must not exist, or which is removed if it does."""
+        above, _, name = path.rpartition("/")
+        folder = self.enter(above)
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | _BENEATH
+        try:
+            if overwrite:
+                with suppress(FileNotFoundError):
+                    os.unlink(name, dir_fd=folder)
+            file = os.open(name, flags, 0o666, dir_fd=folder)
+            try:
+                with os.fdopen(file, "wb") as stream:
+                    stream.write(content)
+            except BaseException:
+                os.unlink(name, dir_fd=folder)
+                raise
+        except OSError as error:
+            error.add_note(f"while {path!r} was unpacked into {self._target}")
+            raise
+
+    def _leave(self) -> None:
+        os.close(self._open.pop())
+        self._names.pop()
+
+    def _descend(self, name: str) -> None:
+        above = self._open[-1]
+        with suppress(FileExistsError):
+            os.mkdir(name, dir_fd=above)
+        try:
+            self._open.append(os.open(name, os.O_RDONLY | os.O_DIRECTORY | _BENEATH, dir_fd=above))
+        except NotADirectoryError:
+            found = "/".join([self._target, *self._names, name])
+            note = "something that is not a folder is in the way"
+            raise NotADirectoryError(errno.ENOTDIR, note, found) from None
+        self._names.append(name)
