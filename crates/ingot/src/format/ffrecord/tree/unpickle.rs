@@ -37,17 +37,16 @@ struct Machine<'a> {
 /// Reads a tree whose files are in records below `num_files`.
 pub fn load(pickle: &[u8], num_files: u64) -> Result<Folder, Violation> {
     let [PROTO, 2..=5, rest @ ..] = pickle else {
-        return Err(Violation::new("tree: not a pickle of protocol 2 to 5"));
+        return Err(Violation::new("not a pickle of protocol 2 to 5"));
     };
     let rest = Fields(rest);
     let mut machine = Machine { rest, stack: Vec::new(), memo: Vec::new(), num_files };
     loop {
         let at = MAGIC.len() + pickle.len() - machine.rest.0.len();
         let Ok(opcode) = machine.byte() else {
-            return Err(Violation(format!("tree: cut short at byte {at}")));
+            return Err(Violation(format!("cut short at byte {at}")));
         };
-        let place =
-            |Violation(why)| Violation(format!("tree: opcode {opcode:#04x} at byte {at}: {why}"));
+        let place = |Violation(why)| Violation(format!("opcode {opcode:#04x} at byte {at}: {why}"));
         if opcode == STOP {
             return machine.finish().map_err(place);
         }
