@@ -1,6 +1,6 @@
 //! Files of every version of the format that was ever released, and what is in them.
 //!
-//! The files are in `tests/data`, one directory for each version, with a manifest of
+//! The files are in `tests/data`, one directory for each version (`v1`), with a manifest of
 //! their rows. They are never made anew. To add one, describe it in [`golden`], run
 //! this test once with `INGOT_ADD_GOLDEN=1`, which makes those that do not exist, and
 //! commit the result.
@@ -196,7 +196,8 @@ fn data() -> PathBuf {
 fn versions() -> Vec<PathBuf> {
     let mut versions: Vec<PathBuf> =
         fs::read_dir(data()).unwrap().map(|entry| entry.unwrap().path()).collect();
-    versions.retain(|path| path.join("manifest.json").exists());
+    let is_version = |name: &str| name.strip_prefix('v').is_some_and(|n| n.parse::<u16>().is_ok());
+    versions.retain(|path| path.file_name().and_then(|name| name.to_str()).is_some_and(is_version));
     versions.sort();
     versions
 }
