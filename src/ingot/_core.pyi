@@ -6,7 +6,16 @@ import numpy.typing as npt
 from typing_extensions import Buffer as BytesLike
 from typing_extensions import disjoint_base
 
-__all__ = ["Buffer", "FFRecordWriter", "Reader", "Stream", "Writer", "decode_tree", "recover"]
+__all__ = [
+    "Buffer",
+    "FFRecordWriter",
+    "Reader",
+    "Stream",
+    "Writer",
+    "__version__",
+    "decode_tree",
+    "recover",
+]
 
 __version__: str
 
