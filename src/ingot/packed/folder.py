@@ -3,7 +3,7 @@
 import errno
 import io
 import os
-from collections.abc import ItemsView, Iterable, Iterator, Mapping, ValuesView
+from collections.abc import ItemsView, Iterable, Iterator, Mapping, Sequence, ValuesView
 from pathlib import PurePath, PurePosixPath
 from typing import Literal, Self, TypeAlias, overload
 
@@ -319,7 +319,7 @@ class PackedFolder(Mapping[str, bytes]):
         """Return a view of the contents; iterating over it reads ahead."""
         return _Values(self, self._tree)
 
-    def _parts(self, path: AnyPath) -> tuple[str, ...]:
+    def _parts(self, path: AnyPath) -> Sequence[str]:
         if not isinstance(path, PackedPath):
             return tree.parts_of(path)
         if path.folder is not self and path.folder.reader.path != self._reader.path:

@@ -53,15 +53,18 @@ def read(reader: Reader) -> tuple[Tree, int]:
     return tree, _check(tree, len(reader) - 1, reader.path)
 
 
-def parts_of(path: StrPath) -> tuple[str, ...]:
+def parts_of(path: StrPath) -> list[str]:
     """Return the names along `path`. What no path in a pack can have stays as a name.
 
     No entry is named `/` or `..`, so that an absolute path, and one that goes up, lead
     nowhere.
     """
     text = path.as_posix() if isinstance(path, PurePath) else os.fspath(path)
-    root = ("/",) if text.startswith("/") else ()
-    return (*root, *(part for part in text.split("/") if part not in {"", "."}))
+    parts = text.split("/")
+    if "" in parts or "." in parts:
+        parts = [part for part in parts if part not in {"", "."}]
+        return ["/", *parts] if text.startswith("/") else parts
+    return parts
 
 
 def find(tree: Tree, parts: Iterable[str]) -> "int | Tree | None":
