@@ -290,3 +290,8 @@ def test_without_pytorch_the_import_says_how_to_install_it(module):
     assert outcome.returncode == 1
     message = f"{module} needs PyTorch, which is not installed: pip install torch"
     assert outcome.stderr.splitlines()[-1] == f"ModuleNotFoundError: {message}"
+
+
+def test_a_tensor_of_indices_is_one(make):
+    reader = ingot.open(make([b"%d" % k for k in range(10)]))
+    assert reader[torch.tensor([3, 1, -1])] == [b"3", b"1", b"9"]

@@ -76,7 +76,8 @@ pub fn rows_of(reader: &Sequence, indices: &Bound<'_, PyAny>) -> PyResult<Vec<u6
         }
     }
     if let Ok(dtype) = indices.getattr("dtype")
-        && dtype.getattr("kind")?.eq("b")?
+        && let Ok(kind) = dtype.getattr("kind")
+        && kind.eq("b")?
     {
         return Err(PyTypeError::new_err(
             "a boolean mask is not an index array; pass numpy.flatnonzero(mask)",
