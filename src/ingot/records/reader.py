@@ -220,6 +220,9 @@ class View(Sequence[bytes]):
     def __getitem__(self, index: SupportsIndex | slice | Indices) -> "bytes | View | list[bytes]":
         if isinstance(index, slice):
             return View(self.reader, self.rows[index])
+        # Asking for a protocol would cost several times what reading a record does.
+        if isinstance(index, int):
+            return self.reader[self._row(index)]
         if isinstance(index, SupportsIndex) and not (isinstance(index, np.ndarray) and index.ndim):
             return self.reader[self._row(index)]
         return self.reader[self._rows(index)]

@@ -110,9 +110,9 @@ class FileReader:
     def __getitem__(
         self, index: SupportsIndex | Iterable[SupportsIndex]
     ) -> "Sample | list[Sample]":
-        if isinstance(index, SupportsIndex) and not isinstance(index, np.ndarray):
-            return self.read_one(index)
-        return self.read(index)
+        if isinstance(index, Iterable):
+            return self.read(index)
+        return self.read_one(index)
 
     def __enter__(self) -> Self:
         return self
