@@ -3,9 +3,10 @@
 import operator
 import os
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, ParamSpec, Self, SupportsIndex, TypeAlias, TypeVar, overload
+from typing import Any, Self, SupportsIndex, TypeAlias, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -21,9 +22,8 @@ from ingot.records.ffrecord import FFRecordReader
 
 StrPath: TypeAlias = str | os.PathLike[str]
 Sample: TypeAlias = npt.NDArray[np.uint8]
-_P = ParamSpec("_P")
-_T = TypeVar("_T")
 
+_CAUGHT = (CorruptFileError, IndexError, ClosedError)
 _LEGACY = "an old FFRecord file without a checksum of its index; write it anew to have one"
 
 
@@ -45,7 +45,8 @@ class FileReader:
     def __init__(self, fname: StrPath | Sequence[StrPath], check_data: bool = True) -> None:
         self._fnames = _resolve(fname)
         self._check_data = bool(check_data)
-        self._reader = _translated(FFRecordReader, self._fnames, verify=self._check_data)
+        with _translation():
+            self._reader = FFRecordReader(self._fnames, verify=self._check_data)
         self._n = len(self._reader)
         for file in self._reader.legacy_files():
             warnings.warn(f"{self._fnames[file]}: {_LEGACY}", stacklevel=2)
@@ -69,12 +70,17 @@ class FileReader:
         """Return the samples at `indices`, in that order, in one native read."""
         if isinstance(indices, set | frozenset | Iterator):
             indices = list(indices)
-        return list(_translated(self._reader.read, indices))
+        try:
+            return list(self._reader.read(indices))
+        except _CAUGHT as error:
+            raise _translated(error) from error
 
     def read_one(self, index: SupportsIndex) -> Sample:
         """Return the sample at `index`."""
-        sample = _translated(self._reader.__getitem__, operator.index(index))
-        return np.frombuffer(bytearray(sample), np.uint8)
+        try:
+            return np.frombuffer(bytearray(self._reader[operator.index(index)]), np.uint8)
+        except _CAUGHT as error:
+            raise _translated(error) from error
 
     def validate(self) -> None:
         """Check the checksum of every index; see `ingot.Reader.verify` for the samples.
@@ -83,18 +89,22 @@ class FileReader:
             RuntimeError: An index is damaged.
         """
         for file, name in enumerate(self._fnames):
-            if not _translated(self._reader.is_intact, file):
+            with _translation():
+                intact = self._reader.is_intact(file)
+            if not intact:
                 message = f"{name}: checksum of metadata mismached!"
                 raise SampleError(message, name, offset=0)
 
     def get_offsets(self, file_index: int) -> npt.NDArray[np.int64]:
         """Return where each sample of a file begins, and behind the last the size of the file."""
-        offsets = _translated(self._reader.offsets, file_index)
+        with _translation():
+            offsets = self._reader.offsets(file_index)
         return np.append(offsets, Path(self._fnames[file_index]).stat().st_size)
 
     def get_checksums(self, file_index: int) -> npt.NDArray[np.uint32]:
         """Return the CRC-32 of each sample of a file."""
-        return _translated(self._reader.checksums, file_index)
+        with _translation():
+            return self._reader.checksums(file_index)
 
     def close(self) -> None:
         """Close the files. A second call does nothing."""
@@ -110,9 +120,9 @@ class FileReader:
     def __getitem__(
         self, index: SupportsIndex | Iterable[SupportsIndex]
     ) -> "Sample | list[Sample]":
-        if isinstance(index, Iterable):
-            return self.read(index)
-        return self.read_one(index)
+        if isinstance(index, int) or not isinstance(index, Iterable):
+            return self.read_one(index)
+        return self.read(index)
 
     def __enter__(self) -> Self:
         return self
@@ -127,20 +137,23 @@ class FileReader:
         return f"<FileReader {self._fnames!r}, {self._n} samples>"
 
 
-def _translated(call: Callable[_P, _T], *args: _P.args, **kwargs: _P.kwargs) -> _T:
-    """Call, and raise what FFRecord's users catch."""
+@contextmanager
+def _translation() -> Iterator[None]:
+    """Raise what FFRecord's users catch."""
     try:
-        return call(*args, **kwargs)
-    except CorruptFileError as error:
+        yield
+    except _CAUGHT as error:
+        raise _translated(error) from error
+
+
+def _translated(error: CorruptFileError | IndexError | ClosedError) -> Exception:
+    if isinstance(error, CorruptFileError):
         what = "metadata" if error.record is None else f"Sample {error.record}"
         message = f"{error} ({what}: checksum mismached!)"
-        raise SampleError(message, error.path, record=error.record, offset=error.offset) from error
-    except IndexError as error:
-        message = f"{error} (index >= number of samples)"
-        raise SampleIndexError(message) from error
-    except ClosedError as error:
-        message = f"{error} (FileReader has been closed.)"
-        raise ReaderClosedError(message, error.path) from error
+        return SampleError(message, error.path, record=error.record, offset=error.offset)
+    if isinstance(error, ClosedError):
+        return ReaderClosedError(f"{error} (FileReader has been closed.)", error.path)
+    return SampleIndexError(f"{error} (index >= number of samples)")
 
 
 def _resolve(fname: StrPath | Sequence[StrPath]) -> list[str]:
