@@ -20,6 +20,10 @@ pub const MAGIC: &[u8; 9] = b"piouhjgbr";
 /// How many folders may be inside one another, the root among them.
 pub const DEPTH_MAX: usize = 1000;
 
+/// How long a name may be. File systems have 255 bytes at most; each takes three here if it
+/// is not text.
+pub const NAME_BYTES_MAX: usize = 1024;
+
 /// One name in a folder, no path: text in UTF-8, in which surrogates may stand as if they
 /// were characters. Python puts them for the bytes of a name that are not text.
 ///
@@ -53,6 +57,11 @@ impl Folder {
         for (name, _) in &entries {
             check_name(name)?;
         }
+        Folder::of_checked(entries)
+    }
+
+    /// Returns a folder of these entries, of which each name was checked.
+    fn of_checked(entries: Vec<(Name, Node)>) -> Result<Folder, Violation> {
         let mut sorted: Vec<usize> = (0..entries.len()).collect();
         sorted.sort_by_key(|&k| &entries[k].0);
         let name = |k: usize| &entries[sorted[k]].0;
@@ -99,7 +108,7 @@ pub fn encode(root: &Folder) -> Vec<u8> {
 }
 
 fn check_name(name: &[u8]) -> Result<(), Violation> {
-    let reserved = matches!(name, b"" | b"." | b"..");
+    let reserved = matches!(name, b"" | b"." | b"..") || name.len() > NAME_BYTES_MAX;
     if reserved || name.iter().any(|byte| matches!(byte, b'/' | 0)) || !is_text(name) {
         return Err(Violation(format!("no file can be named {}", shown(name))));
     }

@@ -102,13 +102,17 @@ fn trees_are_read_as_python_writes_them() {
     }
 }
 
+/// Returns a folder of 64 names of 1000 characters, and of another, of `len`, for `node`.
+fn long_names(len: usize, node: Node) -> Folder {
+    let names = (0..64).map(|k| (format!("{k:01000}"), File(k)));
+    named(names.chain([("n".repeat(len), node)]))
+}
+
 #[test]
 fn batches_and_frames_end_where_those_of_python_do() {
-    let name = |character: u8, len: usize| vec![character; len];
     let many = (0..300).map(|k| (format!("{k:03}"), File(k)));
     let twice = ["z", "y"].into_iter().zip(0..);
     let twice = twice.map(|(name, k)| (name.to_owned(), folder([("a", File(k))])));
-    let (long, longer) = (name(b'n', 65_535), name(b'n', 65_536));
     // Length and CRC-32 of what CPython 3.11 writes.
     let cases = [
         ("a batch but for one", numbered(999), 12_677, 0xeba8_5544),
@@ -116,26 +120,15 @@ fn batches_and_frames_end_where_those_of_python_do() {
         ("a batch and one", numbered(1001), 12_705, 0xc9f8_4822),
         ("two batches and one", numbered(2001), 26_707, 0xbeeb_20dd),
         ("a memo behind 255", named(many.chain(twice)), 2533, 0xbd43_e529),
-        ("a frame but for one", named([(name(b'n', 65_496), File(1))]), 65_559, 0xaf31_b4ee),
-        ("a frame", named([(name(b'n', 65_497), File(1))]), 65_569, 0x09e6_ac3e),
-        ("a frame before a folder", named([(name(b'n', 65_495), folder([]))]), 65_570, 0x2d11_e274),
-        (
-            "a name between frames",
-            named([(long, File(0)), (longer, File(1)), (b"last".to_vec(), File(2))]),
-            131_161,
-            0xe217_fdae,
-        ),
-        (
-            "a frame too short for a head",
-            named([(name(b'a', 65_536), File(0)), (name(b'b', 65_536), File(1))]),
-            131_153,
-            0x4245_179d,
-        ),
+        ("a frame but for one", long_names(983, File(1)), 65_559, 0xbffa_d492),
+        ("a frame", long_names(984, File(1)), 65_569, 0x9090_66a2),
+        ("a frame but for one in a folder", long_names(981, folder([])), 65_560, 0xcd41_4e50),
+        ("a frame in a folder", long_names(982, folder([])), 65_570, 0x77e9_717e),
         (
             "names of other lengths, and of no characters",
             named([
-                (name(b'n', 255), File(0)),
-                (name(b'n', 256), File(1)),
+                (vec![b'n'; 255], File(0)),
+                (vec![b'n'; 256], File(1)),
                 (b"\xed\xb3\xbf\xed\xb2\x80".to_vec(), File(2)),
             ]),
             591,
@@ -205,6 +198,16 @@ fn names_that_no_file_can_have_are_refused() {
     }
     for name in ["...", ".a", "a\\b", "\u{10ffff}", " "] {
         assert!(Folder::new(vec![(Name::from(name.as_bytes()), File(0))]).is_ok(), "{name}");
+    }
+}
+
+#[test]
+fn names_that_are_too_long_are_refused() {
+    for (len, fits) in [(NAME_BYTES_MAX, true), (NAME_BYTES_MAX + 1, false)] {
+        let name = vec![b'n'; len];
+        let opcodes = [b"X", &(len as u32).to_le_bytes()[..], &name, b"\x94K\x00s."].concat();
+        assert_eq!(Folder::new(vec![(Name::from(name), File(0))]).is_ok(), fits);
+        assert_eq!(decode(&behind_root(&opcodes), 1).is_ok(), fits);
     }
 }
 

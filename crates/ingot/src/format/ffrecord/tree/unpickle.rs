@@ -1,7 +1,7 @@
 //! Reads the pickle of a tree without running it.
 
 use super::opcode::*;
-use super::{Folder, MAGIC, Name, Node};
+use super::{Folder, MAGIC, Name, Node, check_name};
 use crate::format::Violation;
 use crate::format::fields::Fields;
 
@@ -112,8 +112,10 @@ impl Machine<'_> {
         Ok(())
     }
 
+    /// Takes a text, which is a name; so are those of the class.
     fn text(&mut self, len: u64) -> Result<(), Violation> {
         let text = self.rest.bytes(usize::try_from(len).unwrap_or(usize::MAX))?;
+        check_name(text)?;
         self.push(Item::Text(text.into()))
     }
 
@@ -160,7 +162,7 @@ impl Machine<'_> {
             entries.push(match (name, items.next()) {
                 (Item::Text(name), Some(Item::Number(record))) => (name, Node::File(record)),
                 (Item::Text(name), Some(Item::Folder(entries))) => {
-                    (name, Node::Folder(Folder::new(entries)?))
+                    (name, Node::Folder(Folder::of_checked(entries)?))
                 }
                 _ => return Err(Violation::new("expected names with a file or folder each")),
             });
@@ -196,7 +198,7 @@ impl Machine<'_> {
             return Err(Violation(format!("{left} bytes lie behind the tree")));
         }
         match (self.stack.pop(), self.stack.pop()) {
-            (Some(Item::Folder(entries)), None) => Folder::new(entries),
+            (Some(Item::Folder(entries)), None) => Folder::of_checked(entries),
             _ => Err(Violation::new("expected a folder and nothing else before it")),
         }
     }
