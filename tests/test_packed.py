@@ -871,7 +871,7 @@ def test_a_pack_is_one_file(tmp_path):
     for name in ("a.ingot", "b.ingot"):
         write_pack(tmp_path / "packs" / name, {"x": 0})
     with pytest.raises(ingot.FormatError, match="a pack is one file, not 2"):
-        ingot.PackedFolder(tmp_path / "packs")
+        ingot.PackedFolder(tmp_path / "packs" / "*.ingot")
 
 
 def test_a_pack_of_a_later_version_is_told_from_a_damaged_one(tmp_path):
@@ -1092,3 +1092,8 @@ def test_descriptors_are_closed(tmp_path, folder, packed_path):
             ingot.PackedFolder(write_pack(tmp_path / "x.ingot", b"?"))
         (tmp_path / "x.ingot").unlink()
     assert count() <= before
+
+
+def test_a_folder_is_no_pack(tmp_path):
+    with pytest.raises(IsADirectoryError, match="a pack is a file"):
+        ingot.PackedFolder(tmp_path)

@@ -95,6 +95,8 @@ def test_what_stands_for_no_file_is_refused(tmp_path):
         ingot.open([tmp_path / "x.ingot"])
     with pytest.raises(ValueError, match="no files"):
         ingot.open([])
+    with pytest.raises(FileNotFoundError, match="the path is empty"):
+        ingot.open("")
 
 
 def test_a_name_with_brackets_is_a_file_if_there_is_one(make):

@@ -4,7 +4,9 @@ use ingot::records::Sequence;
 use pyo3::buffer::{Element, PyBuffer};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::{PyByteArray, PyBytes, PyDict, PyFrozenSet, PyList, PySet, PyString, PyTuple};
+use pyo3::types::{
+    PyByteArray, PyBytes, PyDict, PyFrozenSet, PyInt, PyList, PySet, PySlice, PyString, PyTuple,
+};
 
 use crate::error::raised;
 
@@ -85,6 +87,11 @@ pub fn rows_of(reader: &Sequence, indices: &Bound<'_, PyAny>) -> PyResult<Vec<u6
     }
     match indices.try_iter() {
         Ok(items) => items.map(|index| row_of(reader, &index?)).collect(),
+        Err(_) if indices.is_instance_of::<PyInt>() || indices.is_instance_of::<PySlice>() => {
+            let found = indices.get_type().name()?;
+            let message = format!("expected a sequence or an array of indices, not {found}");
+            Err(PyTypeError::new_err(message))
+        }
         Err(_) => Err(no_index(indices)),
     }
 }

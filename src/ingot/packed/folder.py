@@ -4,7 +4,7 @@ import errno
 import io
 import os
 from collections.abc import ItemsView, Iterable, Iterator, Mapping, Sequence, ValuesView
-from pathlib import PurePath, PurePosixPath
+from pathlib import Path, PurePath, PurePosixPath
 from typing import Literal, Self, TypeAlias, overload
 
 from ingot.errors import CorruptFileError, StorageError
@@ -52,6 +52,8 @@ class PackedFolder(Mapping[str, bytes]):
     __hash__ = object.__hash__
 
     def __init__(self, source: StrPath) -> None:
+        if Path(source).is_dir():
+            raise IsADirectoryError(errno.EISDIR, "a pack is a file", os.fspath(source))
         self._reader = Reader(source)
         try:
             self._tree, self._num_files = tree.read(self._reader)

@@ -30,6 +30,9 @@ def expand(source: StrPath | Sequence[StrPath]) -> list[str]:
 
 
 def _expand_one(path: str) -> list[str]:
+    if not path:
+        message = "the path is empty"
+        raise FileNotFoundError(message)
     absolute = str(Path(path).absolute())
     if Path(absolute).is_dir():
         return _record_files(absolute)

@@ -148,8 +148,10 @@ def _translation() -> Iterator[None]:
 
 def _translated(error: CorruptFileError | IndexError | ClosedError) -> Exception:
     if isinstance(error, CorruptFileError):
-        what = "metadata" if error.record is None else f"Sample {error.record}"
-        message = f"{error} ({what}: checksum mismached!)"
+        message = str(error)
+        if "checksum mismatch" in message:
+            what = "metadata" if error.record is None else f"Sample {error.record}"
+            message = f"{message} ({what}: checksum mismached!)"
         return SampleError(message, error.path, record=error.record, offset=error.offset)
     if isinstance(error, ClosedError):
         return ReaderClosedError(f"{error} (FileReader has been closed.)", error.path)

@@ -96,5 +96,5 @@ class FileWriter:
             writer.close()
             return
         writer.abandon()
-        message = f"{self._name}: never closed, so nothing was written"
-        warnings.warn(message, ResourceWarning, stacklevel=2, source=self)
+        message = f"{self._name}: never closed, so its {self._count} samples are lost"
+        warnings.warn(message, stacklevel=2)
