@@ -1097,3 +1097,9 @@ def test_descriptors_are_closed(tmp_path, folder, packed_path):
 def test_a_folder_is_no_pack(tmp_path):
     with pytest.raises(IsADirectoryError, match="a pack is a file"):
         ingot.PackedFolder(tmp_path)
+
+
+def test_two_names_that_are_one_on_a_disk_are_refused(tmp_path):
+    path = write_pack(tmp_path / "x.ingot", {"\xe9": 0, "\udcc3\udca9": 0})
+    with pytest.raises(ingot.FormatError, match="one name on a disk"):
+        ingot.PackedFolder(path)

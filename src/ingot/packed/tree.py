@@ -154,6 +154,9 @@ def _check(tree: Tree, num_records: int, path: str) -> int:
         names = "".join(folder)
         if "/" in names or "\0" in names or not _RESERVED.isdisjoint(folder):
             _refuse_name(folder, path)
+        if not names.isascii() and len({_on_disk(name) for name in folder}) < len(folder):
+            message = f"{path}: two names in a folder of this pack are one name on a disk"
+            raise FormatError(message, path)
         for name, entry in folder.items():
             if isinstance(entry, dict):
                 folders.append((entry, depth + 1))
@@ -166,6 +169,14 @@ def _check(tree: Tree, num_records: int, path: str) -> int:
                 )
                 raise FormatError(message, path)
     return num_files
+
+
+def _on_disk(name: str) -> bytes | str:
+    """Return the bytes of a file's name; of one that no file can have, the name."""
+    try:
+        return name.encode("utf-8", "surrogateescape")
+    except UnicodeEncodeError:
+        return name
 
 
 def _refuse_name(folder: Tree, path: str) -> None:
