@@ -9,6 +9,8 @@ from collections import deque
 
 import ingot
 
+# What was started in the background ignores interrupts.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 path, work = sys.argv[1:]
 with ingot.Writer(path, compression=None, sync=False) as writer:
     for _ in range(100):
