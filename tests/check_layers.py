@@ -18,8 +18,8 @@ ALLOWED = {
     "pool": {"error", "process"},
     "errand": {"process"},
     "storage": {"error", "process", "crc", "pool", "errand"},
-    "format": {"error", "crc"},
     "compression": {"error"},
+    "format": {"error", "crc", "compression"},
     "records": {
         "error",
         "process",

@@ -3,6 +3,7 @@
 pub mod checksum;
 pub mod ffrecord;
 pub mod ingot;
+pub mod riegeli;
 
 mod fields;
 

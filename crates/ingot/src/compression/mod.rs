@@ -1,5 +1,7 @@
 //! Codecs: bytes of a cell to fewer bytes and back.
 
+pub mod block;
+
 use std::cell::RefCell;
 
 use zstd::zstd_safe::{CCtx, CParameter, DCtx, DDict, DParameter, FrameFormat, get_error_name};

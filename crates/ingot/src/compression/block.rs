@@ -1,0 +1,196 @@
+//! Blocks as other systems compress them: whole, with what it takes to read them inside.
+
+use std::cell::RefCell;
+use std::io::Read;
+
+use zstd::zstd_safe::zstd_sys::ZSTD_EndDirective;
+use zstd::zstd_safe::{
+    CCtx, CParameter, DCtx, InBuffer, OutBuffer, compress_bound, get_error_name,
+};
+
+/// What a block is compressed with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Method {
+    /// A brotli stream, also of the large-window kind.
+    Brotli,
+    /// A Zstandard frame.
+    Zstd,
+    /// A Snappy block without framing.
+    Snappy,
+}
+
+thread_local! {
+    static DECOMPRESSOR: RefCell<DCtx<'static>> = RefCell::new(DCtx::create());
+}
+
+/// Decompresses `stored` into exactly `value`.
+pub fn decompress(method: Method, stored: &[u8], value: &mut [u8]) -> Result<(), String> {
+    let expected = value.len();
+    let found = match method {
+        Method::Zstd => DECOMPRESSOR.with_borrow_mut(|context| {
+            let outcome = context.decompress(value, stored);
+            outcome.map_err(|code| format!("zstd: {}", get_error_name(code)))
+        })?,
+        Method::Brotli => unbrotli(stored, value).map_err(|error| format!("brotli: {error}"))?,
+        Method::Snappy => {
+            let outcome = snap::raw::Decoder::new().decompress(stored, value);
+            outcome.map_err(|error| format!("snappy: {error}"))?
+        }
+    };
+    if found == expected {
+        Ok(())
+    } else {
+        Err(format!("decompressed to {found} bytes, expected {expected}"))
+    }
+}
+
+fn unbrotli(stored: &[u8], value: &mut [u8]) -> std::io::Result<usize> {
+    let mut stream = brotli::Decompressor::new(stored, stored.len().clamp(1, 4096));
+    stream.read_exact(value)?;
+    Ok(value.len() + stream.read(&mut [0])?)
+}
+
+/// How to compress blocks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Settings {
+    /// Brotli.
+    Brotli {
+        /// 0 to 11.
+        level: u32,
+        /// 10 to 30.
+        window_log: u32,
+    },
+    /// Zstandard.
+    Zstd {
+        /// -131072 to 22.
+        level: i32,
+        /// 10 to 31.
+        window_log: u32,
+    },
+    /// Snappy.
+    Snappy,
+}
+
+/// Blocks shorter than this are compressed in one call, which puts their length into the frame.
+const ONE_CALL: usize = 4096;
+
+/// Compresses blocks on one thread.
+pub enum Compressor {
+    /// Brotli.
+    Brotli(brotli::enc::BrotliEncoderParams),
+    /// Zstandard.
+    Zstd(CCtx<'static>),
+    /// Snappy.
+    Snappy(snap::raw::Encoder),
+}
+
+impl Compressor {
+    /// Returns a compressor with these settings.
+    pub fn new(settings: Settings) -> Self {
+        match settings {
+            Settings::Brotli { level, window_log } => {
+                Compressor::Brotli(brotli::enc::BrotliEncoderParams {
+                    quality: level as i32,
+                    lgwin: window_log as i32,
+                    large_window: window_log > 24,
+                    ..Default::default()
+                })
+            }
+            Settings::Zstd { level, window_log } => {
+                let mut context = CCtx::create();
+                let parameters =
+                    [CParameter::CompressionLevel(level), CParameter::WindowLog(window_log)];
+                for parameter in parameters {
+                    context.set_parameter(parameter).expect("the settings are in range");
+                }
+                Compressor::Zstd(context)
+            }
+            Settings::Snappy => Compressor::Snappy(snap::raw::Encoder::new()),
+        }
+    }
+
+    /// Appends the compressed form of `value` to `out`.
+    pub fn compress(&mut self, value: &[u8], out: &mut Vec<u8>) -> Result<(), String> {
+        let start = out.len();
+        match self {
+            Compressor::Brotli(params) => {
+                brotli::BrotliCompress(&mut &*value, out, params)
+                    .map_err(|error| format!("brotli: {error}"))?;
+            }
+            Compressor::Zstd(context) => {
+                out.resize(start + compress_bound(value.len()), 0);
+                let len = compress_zstd(context, value, &mut out[start..])
+                    .map_err(|code| format!("zstd: {}", get_error_name(code)))?;
+                out.truncate(start + len);
+            }
+            Compressor::Snappy(encoder) => {
+                out.resize(start + snap::raw::max_compress_len(value.len()), 0);
+                let len = encoder
+                    .compress(value, &mut out[start..])
+                    .map_err(|error| format!("snappy: {error}"))?;
+                out.truncate(start + len);
+            }
+        }
+        Ok(())
+    }
+}
+
+fn compress_zstd(
+    context: &mut CCtx<'static>,
+    value: &[u8],
+    out: &mut [u8],
+) -> Result<usize, zstd::zstd_safe::ErrorCode> {
+    if value.len() < ONE_CALL {
+        return context.compress2(out, value);
+    }
+    let mut output = OutBuffer::around(out);
+    let mut input = InBuffer::around(value);
+    while input.pos() < value.len() {
+        let more = ZSTD_EndDirective::ZSTD_e_continue;
+        context.compress_stream2(&mut output, &mut input, more)?;
+    }
+    let end = ZSTD_EndDirective::ZSTD_e_end;
+    while context.compress_stream2(&mut output, &mut InBuffer::around(b""), end)? > 0 {}
+    Ok(output.pos())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ALL: [(Method, Settings); 5] = [
+        (Method::Brotli, Settings::Brotli { level: 6, window_log: 22 }),
+        (Method::Brotli, Settings::Brotli { level: 3, window_log: 27 }),
+        (Method::Zstd, Settings::Zstd { level: 3, window_log: 20 }),
+        (Method::Zstd, Settings::Zstd { level: -5, window_log: 31 }),
+        (Method::Snappy, Settings::Snappy),
+    ];
+
+    #[test]
+    fn values_come_back() {
+        let text = b"the same words again and again, ".repeat(20_000);
+        for (method, settings) in ALL {
+            let mut compressor = Compressor::new(settings);
+            for len in [0, 1, 31, 4095, 4096, 4097, 100_000, text.len()] {
+                let mut stored = b"kept".to_vec();
+                compressor.compress(&text[..len], &mut stored).unwrap();
+                let mut value = vec![1; len];
+                decompress(method, &stored[4..], &mut value).unwrap();
+                assert_eq!(value, &text[..len], "{settings:?} {len}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_length_that_does_not_fit_is_an_error() {
+        for (method, settings) in ALL {
+            let mut stored = Vec::new();
+            Compressor::new(settings).compress(&[7; 1000], &mut stored).unwrap();
+            for len in [0, 999, 1001, 4000] {
+                assert!(decompress(method, &stored, &mut vec![0; len]).is_err(), "{settings:?}");
+            }
+            let cut = stored.len() - 1;
+            assert!(decompress(method, &stored[..cut], &mut [0; 1000]).is_err(), "{settings:?}");
+        }
+    }
+}
