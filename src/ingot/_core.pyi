@@ -7,6 +7,7 @@ from typing_extensions import Buffer as BytesLike
 from typing_extensions import disjoint_base
 
 __all__ = [
+    "ArrayRecordWriter",
     "Buffer",
     "FFRecordWriter",
     "Reader",
@@ -21,6 +22,28 @@ __version__: str
 
 _Damage: TypeAlias = tuple[int | None, int, int, str]
 _Indices: TypeAlias = Iterable[SupportsIndex] | npt.NDArray[np.integer[Any]]
+
+@disjoint_base
+class ArrayRecordWriter:
+    def __new__(
+        cls,
+        path: str,
+        *,
+        group_size: int,
+        codec: str,
+        level: int,
+        window_log: int | None,
+        transpose: int | None,
+        pad: bool,
+        sync: bool,
+    ) -> Self: ...
+    @property
+    def closed(self) -> bool: ...
+    def __len__(self) -> int: ...
+    def append(self, record: BytesLike) -> int: ...
+    def extend(self, records: Iterable[BytesLike]) -> None: ...
+    def close(self) -> None: ...
+    def abandon(self) -> None: ...
 
 @final
 class Buffer:
@@ -50,6 +73,7 @@ class Reader:
     def _fingerprint(self) -> bytes: ...
     def _ffrecord_legacy(self) -> list[int]: ...
     def _ffrecord_index(self, file: int) -> tuple[bytearray, bytearray, bool]: ...
+    def _arrayrecord_options(self, file: int) -> tuple[str | None, int | None]: ...
     def _figures(self) -> tuple[int, int, int, int, int, int, bool]: ...
     def _check(
         self, progress: Callable[[int, int], object] | None

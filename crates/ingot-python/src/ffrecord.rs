@@ -13,9 +13,6 @@ use pyo3::types::{PyBytes, PyDict};
 use crate::error::raised;
 use crate::record;
 
-/// Records shorter than this are summed and copied before the GIL could be had again.
-const SMALL: usize = 16 << 10;
-
 #[pyclass(frozen, subclass, name = "FFRecordWriter", module = "ingot._core")]
 pub struct PyFfWriter {
     writer: Mutex<FfWriter>,
@@ -39,7 +36,7 @@ impl PyFfWriter {
     fn append(&self, py: Python<'_>, record: &Bound<'_, PyAny>) -> PyResult<u64> {
         record::with_bytes(record, |bytes| {
             self.with(py, |writer| {
-                if bytes.len() < SMALL {
+                if bytes.len() < record::SMALL {
                     writer.push(bytes)
                 } else {
                     py.detach(|| writer.push(bytes))

@@ -1,5 +1,6 @@
 //! The Python binding of the Ingot engine: converts arguments, releases the GIL, calls.
 
+mod arrayrecord;
 mod batch;
 mod bytes;
 mod damage;
@@ -16,6 +17,7 @@ use pyo3::prelude::*;
 #[pymodule(gil_used = false)]
 fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
+    module.add_class::<arrayrecord::PyArWriter>()?;
     module.add_class::<batch::PyBuffer>()?;
     module.add_class::<reader::PyReader>()?;
     module.add_class::<stream::PyStream>()?;

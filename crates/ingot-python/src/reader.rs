@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, RwLock};
 
 use ingot::Error;
-use ingot::records::{Cell, FfRecord, Files, Mode, Reader, Sequence};
+use ingot::records::{ArrayRecord, Cell, FfRecord, Files, Mode, Reader, Sequence};
 use pyo3::exceptions::{PyIndexError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyByteArray, PyBytes, PyInt, PyList, PyMemoryView, PySlice};
@@ -235,6 +235,19 @@ impl PyReader {
         let intact = py.detach(|| index.is_intact());
         let offsets = PyByteArray::new(py, index.offsets());
         Ok((offsets, PyByteArray::new(py, index.checksums()), intact))
+    }
+
+    /// Returns the options that an ArrayRecord file was written with, and how many records
+    /// its chunks have, if they have the same number.
+    #[pyo3(name = "_arrayrecord_options")]
+    fn arrayrecord_options(&self, file: usize) -> PyResult<(Option<String>, Option<u64>)> {
+        let reader = self.reader()?;
+        let found =
+            reader.files().get(file).and_then(|file| file.as_any().downcast_ref::<ArrayRecord>());
+        let Some(found) = found else {
+            return Err(PyIndexError::new_err(format!("there is no ArrayRecord file {file}")));
+        };
+        Ok((found.index().options().map(str::to_owned), found.index().group_size()))
     }
 
     /// Returns the fields of `ingot.Stats`.

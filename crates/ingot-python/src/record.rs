@@ -5,6 +5,9 @@ use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyMemoryView};
 
+/// Records shorter than this are summed and copied before the GIL could be had again.
+pub const SMALL: usize = 16 << 10;
+
 /// Calls `then` with the bytes of a record.
 #[allow(unsafe_code)]
 pub fn with_bytes<T>(

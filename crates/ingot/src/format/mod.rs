@@ -1,11 +1,15 @@
 //! Bytes to structs and back, one module per container. Nothing here does I/O.
 
+pub mod arrayrecord;
 pub mod checksum;
 pub mod ffrecord;
 pub mod ingot;
 pub mod riegeli;
 
 mod fields;
+mod group;
+
+pub use group::Group;
 
 /// Why bytes are not what the specification asks for. The caller knows the file and the offset.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -8,7 +8,20 @@ use super::verify::Verification;
 use crate::compression::{self, Codec};
 use crate::crc::Sum;
 use crate::error::{Error, Result};
+use crate::format::Group;
 use crate::storage::ReadAt;
+
+/// How a value comes out of the stored bytes of its cell.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Form {
+    /// It is them, or they are its compressed form, as the cell says.
+    Alone,
+    /// The container knows how: [`Container::decode`].
+    Chunk,
+    /// They are a group of records that is decoded whole, [`Container::group`], and it
+    /// begins there.
+    Part(u64),
+}
 
 /// Where a value is and how to read it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -33,12 +46,14 @@ pub struct Cell {
     pub codec: Codec,
     /// The dictionary, counted from 1; 0 for none.
     pub dictionary: u16,
+    /// How the value comes out of the stored bytes.
+    pub form: Form,
 }
 
 impl Cell {
-    /// Whether the value must be decompressed.
-    pub fn is_compressed(&self) -> bool {
-        self.raw != self.stored
+    /// Whether the stored bytes are other than those of the value.
+    pub fn is_encoded(&self) -> bool {
+        self.raw != self.stored || self.form != Form::Alone
     }
 }
 
@@ -71,6 +86,17 @@ pub trait Container: Send + Sync {
     /// Returns dictionary `number`, counted from 1.
     fn dictionary(&self, number: u16) -> Result<&compression::Dictionary> {
         Err(Error::Invalid(format!("{}: there is no dictionary {number}", self.name())))
+    }
+
+    /// Takes the value of a cell of the form [`Form::Chunk`] out of its stored bytes, and
+    /// verifies them.
+    fn decode(&self, cell: &Cell, _stored: &[u8], _value: &mut [u8]) -> Result<()> {
+        Err(Error::Invalid(format!("{}: there is no chunk at {}", self.name(), cell.offset)))
+    }
+
+    /// Returns the group that begins at `offset`, for cells of the form [`Form::Part`].
+    fn group(&self, offset: u64) -> Result<Arc<Group>> {
+        Err(Error::Invalid(format!("{}: there is no group at {offset}", self.name())))
     }
 
     /// Returns figures about the file.

@@ -2,18 +2,18 @@
 
 use std::cell::RefCell;
 use std::ops::Range;
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 
-use super::container::{Cell, Container};
+use super::container::{Cell, Container, Form};
 use super::contents::Source;
 use crate::compression;
 use crate::error::{Error, Result, copy_of};
-use crate::format::Violation;
 use crate::format::checksum::mismatch;
+use crate::format::{Group, Violation};
 use crate::pool::Pool;
 use crate::storage::Read;
 
-/// Bytes of the shares that the threads take from a batch. A compressed cell counts
+/// Bytes of the shares that the threads take from a batch. An encoded cell counts
 /// eight times.
 const SHARE_BYTES: u64 = 32 << 10;
 
@@ -54,7 +54,7 @@ pub trait Files: Sync {
 
     /// Fills `buf`, which has `cell.raw` bytes, with the value of `cell`.
     fn fetch_one(&self, cell: &Cell, buf: &mut [u8]) -> Result<()> {
-        if cell.is_compressed() {
+        if cell.is_encoded() {
             return self.fetch(std::slice::from_ref(cell), &mut [buf]);
         }
         let mut found = !cell.crc;
@@ -116,7 +116,7 @@ pub trait Files: Sync {
                     Ok(found) => found,
                     Err(error) => return fed = Err(error),
                 };
-                weight += if cell.is_compressed() { 8 * cell.raw } else { cell.raw };
+                weight += if cell.is_encoded() { 8 * cell.raw } else { cell.raw };
                 cells.push((k, cell, buf));
                 let full = cells.len() >= most || (weight >= bytes && cells.len() >= least);
                 if full || k + 1 == count {
@@ -173,16 +173,43 @@ fn fetch_share<F: Files + ?Sized>(files: &F, mut share: Vec<Wanted<'_>>) -> Vec<
 
 /// Reads cells of one file on this thread.
 fn fetch_from(file: &dyn Container, wanted: &mut [Wanted<'_>]) -> Vec<Failure> {
-    if !wanted.iter().any(|(_, cell, _)| cell.is_compressed()) {
+    if !wanted.iter().any(|(_, cell, _)| cell.is_encoded()) {
         return fetch_raw(file, wanted);
     }
-    SCRATCH.with_borrow_mut(|scratch| {
-        let failures = fetch_mixed(file, wanted, scratch);
-        if scratch.capacity() > KEEP {
-            *scratch = Vec::new();
+    wanted.sort_by_key(|(_, cell, _)| matches!(cell.form, Form::Part(_)));
+    let first_part = wanted.partition_point(|(_, cell, _)| !matches!(cell.form, Form::Part(_)));
+    let (whole, parts) = wanted.split_at_mut(first_part);
+    let mut failures = fetch_parts(file, parts);
+    if !whole.is_empty() {
+        SCRATCH.with_borrow_mut(|scratch| {
+            failures.extend(fetch_mixed(file, whole, scratch));
+            if scratch.capacity() > KEEP {
+                *scratch = Vec::new();
+            }
+        });
+    }
+    failures
+}
+
+/// Copies values out of the groups that they are parts of.
+fn fetch_parts(file: &dyn Container, wanted: &mut [Wanted<'_>]) -> Vec<Failure> {
+    let mut failures = Vec::new();
+    let mut latest: Option<(u64, Arc<Group>)> = None;
+    for (k, cell, buf) in wanted {
+        let Form::Part(start) = cell.form else { continue };
+        let group = match &latest {
+            Some((offset, group)) if *offset == cell.offset => Ok(Arc::clone(group)),
+            _ => file.group(cell.offset),
+        };
+        match group {
+            Ok(group) => {
+                buf.copy_from_slice(&group.bytes[start as usize..(start + cell.raw) as usize]);
+                latest = Some((cell.offset, group));
+            }
+            Err(error) => failures.push((*k, error.at_record(cell.row))),
         }
-        failures
-    })
+    }
+    failures
 }
 
 fn fetch_raw(file: &dyn Container, wanted: &mut [Wanted<'_>]) -> Vec<Failure> {
@@ -211,7 +238,10 @@ fn fetch_mixed(
         .unzip();
     read_cells(file, &cells, &mut reads, &mut |k, stored| {
         let (_, cell, buf) = &mut wanted[k];
-        if !cell.is_compressed() {
+        if cell.form == Form::Chunk {
+            return file.decode(cell, stored, buf);
+        }
+        if !cell.is_encoded() {
             buf.copy_from_slice(stored);
             return Ok(());
         }

@@ -1,12 +1,14 @@
 //! A file of rows as a sequence: read one, many or all, append, recover, verify.
 
 mod ahead;
+mod arrayrecord;
 mod batch;
 mod chain;
 mod container;
 mod contents;
 mod fetch;
 mod ffrecord;
+mod groups;
 mod pages;
 pub mod path;
 mod reader;
@@ -18,8 +20,9 @@ mod verify;
 mod writer;
 
 pub use ahead::{Ahead, Window};
+pub use arrayrecord::{ArCodec, ArOptions, ArWriter, ArrayRecord};
 pub use batch::Value;
-pub use container::{Cell, Container};
+pub use container::{Cell, Container, Form};
 pub use fetch::Files;
 pub use ffrecord::{FfRecord, FfWriter};
 pub use reader::{Mode, Reader, Stats};

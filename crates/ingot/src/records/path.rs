@@ -5,12 +5,14 @@ use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use super::arrayrecord::{ArOptions, ArWriter, ArrayRecord};
 use super::container::Container;
 use super::ffrecord::{FfRecord, FfWriter, Spool};
 use super::reader::{Mode, Reader};
 use super::recovery::{self, Recovery};
 use super::writer::{Options, Writer};
 use crate::error::{Error, Result};
+use crate::format::arrayrecord::SIGNATURE_LEN;
 use crate::format::ingot::{HEADER_LEN, Header, Schema};
 use crate::storage::{self, Append as _, AppendFile, LocalFile, ReadAt};
 
@@ -19,22 +21,55 @@ pub fn open(path: &Path, mode: Mode) -> Result<Reader> {
     Reader::open(reading(path)?, &name(path), mode)
 }
 
-/// Opens a file of any container for reading. FFRecord files have no signature, so they
-/// go by their name. Without `check` the records of containers that leave it open are not
+/// Opens a file of any container for reading, which is known by how it begins. FFRecord
+/// files have no signature, so they go by their name. Without `check` the records of containers that leave it open are not
 /// verified; Ingot files always are.
 pub fn open_any(path: &Path, mode: Mode, check: bool) -> Result<Arc<dyn Container>> {
     let storage = reading(path)?;
-    let is_named_ffr = path.extension().is_some_and(|suffix| suffix.eq_ignore_ascii_case("ffr"));
-    if is_named_ffr && !is_ingot(&*storage) {
-        return Ok(Arc::new(FfRecord::open(storage, &name(path), check)?));
+    let named = |suffixes: &[&str]| {
+        let suffix = path.extension().unwrap_or_default();
+        suffixes.iter().any(|known| suffix.eq_ignore_ascii_case(known))
+    };
+    let front = front(&*storage);
+    if front.len() < HEADER_LEN || !Header::is_prefix(&front) {
+        if ArrayRecord::is_prefix(&front) || named(&ARRAYRECORD) {
+            return Ok(Arc::new(ArrayRecord::open(storage, &name(path))?));
+        }
+        if named(&["ffr"]) {
+            return Ok(Arc::new(FfRecord::open(storage, &name(path), check)?));
+        }
     }
     Ok(Arc::new(Reader::open(storage, &name(path), mode)?))
 }
 
-fn is_ingot(storage: &dyn ReadAt) -> bool {
-    let mut front = [0; HEADER_LEN];
-    let whole = storage.read_many(&mut [storage::Read::new(0, &mut front)], &mut |_, _| {});
-    whole.is_ok() && Header::is_prefix(&front)
+/// Suffixes of ArrayRecord files, for those whose front is damaged.
+const ARRAYRECORD: [&str; 3] = ["array_record", "arrayrecord", "riegeli"];
+
+/// Returns the first bytes of a file, as many as it takes to tell one container from
+/// another; none of a shorter file.
+fn front(storage: &dyn ReadAt) -> Vec<u8> {
+    let mut front = vec![0; HEADER_LEN.max(SIGNATURE_LEN)];
+    let size = storage.size().map_or(0, |size| size.min(front.len() as u64));
+    front.truncate(size as usize);
+    let read = storage.read_many(&mut [storage::Read::new(0, &mut front)], &mut |_, _| {});
+    if read.is_ok() { front } else { Vec::new() }
+}
+
+/// Starts an ArrayRecord file that appears at `path`, in place of what is there, when it is
+/// closed.
+pub fn write_arrayrecord(path: &Path, options: ArOptions) -> Result<ArWriter> {
+    check_regular(path)?;
+    options.check()?;
+    let target = fs::canonicalize(path).unwrap_or_else(|_| path.to_path_buf());
+    let hidden = beside(&target, ".part");
+    let file = Box::new(start_over(&hidden)?);
+    let finish =
+        Box::new(
+            move |whole: bool| {
+                if whole { publish(&hidden, &target, options.sync) } else { remove(&hidden) }
+            },
+        );
+    ArWriter::new(file, &name(path), options, finish)
 }
 
 /// Starts a new file at `path`, which must not exist. If it is given up before anything

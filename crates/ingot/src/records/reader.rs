@@ -5,7 +5,7 @@ use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 
 use super::chain;
-use super::container::{Cell, Container};
+use super::container::{Cell, Container, Form};
 use super::contents::{self, Front, Source};
 use super::fetch::Files;
 use super::pages::{Loader, Pages};
@@ -309,6 +309,7 @@ impl Reader {
             file: 0,
             codec,
             dictionary: encoding.dictionary,
+            form: Form::Alone,
         })
     }
 

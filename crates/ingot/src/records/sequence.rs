@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
-use super::container::{Cell, Container};
+use super::container::{Cell, Container, Form};
 use super::fetch::Files;
 use super::path;
 use super::reader::{Mode, Stats};
@@ -145,8 +145,10 @@ impl Sequence {
     /// Says that `cell` is about to be fetched; see [`crate::storage::ReadAt::prefetch`].
     #[inline]
     pub fn prefetch(&self, cell: &Cell) {
-        let storage = self.files[cell.file as usize].storage();
-        storage.prefetch(cell.offset..cell.offset + cell.stored);
+        if !matches!(cell.form, Form::Part(_)) {
+            let storage = self.files[cell.file as usize].storage();
+            storage.prefetch(cell.offset..cell.offset + cell.stored);
+        }
     }
 
     /// Returns figures about all files together.

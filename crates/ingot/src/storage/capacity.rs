@@ -6,7 +6,7 @@ use std::path::Path;
 /// Returns the bytes of memory that could be free: what the system says it could
 /// spare, or what the control group of this process allows, if that is less.
 /// `u64::MAX` where neither is known.
-pub(super) fn available_memory() -> u64 {
+pub(crate) fn available_memory() -> u64 {
     let system = fs::read_to_string("/proc/meminfo").ok().and_then(|text| parse_meminfo(&text));
     system.unwrap_or(u64::MAX).min(group_limit().unwrap_or(u64::MAX))
 }

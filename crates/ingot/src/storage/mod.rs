@@ -37,6 +37,7 @@ use std::ops::Range;
 use crate::crc::Sum;
 
 pub use append::AppendFile;
+pub(crate) use capacity::available_memory;
 pub use crashing::{CrashState, Crashing};
 pub use faulty::{Failure, Faulty};
 pub use local::{Access, LocalFile};

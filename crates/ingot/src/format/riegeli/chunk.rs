@@ -247,7 +247,7 @@ mod tests {
 
     #[test]
     fn chunks_come_back_wherever_they_begin() {
-        let data: Vec<u8> = (0..200_000_u32).map(|k| (k * 7 >> 3) as u8).collect();
+        let data: Vec<u8> = (0..200_000_u32).map(|k| ((k * 7) >> 3) as u8).collect();
         for begin in [0, 25, 64, block::LEN - 41, block::LEN - 40, block::LEN - 39, block::LEN - 1]
         {
             for len in [0, 1, 100, 65_471, 65_472, 65_473, 131_000, 200_000] {

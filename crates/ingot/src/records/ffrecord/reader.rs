@@ -3,7 +3,7 @@
 use std::any::Any;
 use std::sync::Arc;
 
-use super::super::container::{Cell, Container};
+use super::super::container::{Cell, Container, Form};
 use super::super::contents::Source;
 use super::super::fetch::Files;
 use super::super::reader::Stats;
@@ -76,6 +76,7 @@ impl Container for FfRecord {
             file: 0,
             codec: Codec::None,
             dictionary: 0,
+            form: Form::Alone,
         })
     }
 

@@ -1,0 +1,47 @@
+//! The postscript: where the footer is.
+
+use super::message::{Fields, Value, put_number};
+use crate::format::Violation;
+use crate::format::riegeli::{Chunk, Group, Kind, simple};
+
+/// What marks a Riegeli file as an ArrayRecord file.
+const MAGIC: u64 = 0x7193_0e70_4fda_e05e;
+
+/// How often the message is repeated.
+const COPIES: usize = 3;
+
+/// Returns the offset of the footer from the chunk that begins the last block.
+pub fn decode(chunk: &Chunk<'_>) -> Result<u64, Violation> {
+    if chunk.header.kind != Kind::SIMPLE {
+        return Err(Violation::new("the last block does not begin with a postscript"));
+    }
+    let group = simple::decode(chunk)?;
+    if group.is_empty() {
+        return Err(Violation::new("the postscript is empty"));
+    }
+    let mut fields = Fields(group.record(0));
+    let (mut footer, mut magic) = (None, None);
+    while let Some((field, value)) = fields.next()? {
+        match (field, value) {
+            (1, Value::Number(number)) => footer = Some(number),
+            (2, Value::Number(number)) => magic = Some(number),
+            _ => {}
+        }
+    }
+    if magic != Some(MAGIC) {
+        return Err(Violation::new("the postscript is not that of an ArrayRecord file"));
+    }
+    footer.ok_or_else(|| Violation::new("the postscript does not say where the footer is"))
+}
+
+/// Returns the records of the postscript.
+pub fn encode(footer: u64) -> Group {
+    let mut message = Vec::new();
+    put_number(&mut message, 1, footer);
+    put_number(&mut message, 2, MAGIC);
+    let mut group = Group::default();
+    for _ in 0..COPIES {
+        group.push(&message);
+    }
+    group
+}

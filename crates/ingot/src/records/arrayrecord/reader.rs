@@ -1,0 +1,345 @@
+//! An ArrayRecord file as a container.
+
+use std::any::Any;
+use std::ops::Range;
+use std::sync::{Arc, Mutex};
+
+use super::super::container::{Cell, Container, Form};
+use super::super::contents::Source;
+use super::super::fetch::Files;
+use super::super::groups::Groups;
+use super::super::reader::Stats;
+use super::super::verify::Verification;
+use crate::compression::Codec;
+use crate::crc::Sum;
+use crate::error::{Error, Result};
+use crate::format::arrayrecord::{FILE_LEN_MIN, Index, SIGNATURE_LEN, postscript, signature};
+use crate::format::riegeli::{Chunk, Kind, block, simple, transposed};
+use crate::format::{Group, Violation};
+use crate::pool::Pool;
+use crate::storage::{Read, ReadAt, available_memory};
+
+/// Bytes that the record of a footer takes at most, the first one and those of chunks.
+const FOOTER_BYTES_MAX: (u64, u64) = (1 << 20, 256);
+
+/// An ArrayRecord file, open for reading. Where each of its chunks is, is in memory.
+pub struct ArrayRecord {
+    storage: Arc<dyn ReadAt>,
+    name: String,
+    index: Arc<Index>,
+    groups: Groups,
+    file_bytes: u64,
+    footer: Footer,
+}
+
+/// Where the index came from.
+#[derive(Clone, Copy)]
+pub(super) struct Footer {
+    pub offset: u64,
+    pub bytes: u64,
+    pub hash: u64,
+}
+
+impl ArrayRecord {
+    /// Returns whether a file that begins with `front` is a Riegeli file.
+    pub fn is_prefix(front: &[u8]) -> bool {
+        front.get(..SIGNATURE_LEN).is_some_and(|front| front == signature())
+    }
+
+    /// Opens a file and reads its index; `name` is what errors call it.
+    pub fn open(storage: Arc<dyn ReadAt>, name: &str) -> Result<ArrayRecord> {
+        let source = Source { storage: &*storage, name };
+        let size = source.size()?;
+        if size < FILE_LEN_MIN || !size.is_multiple_of(block::LEN) {
+            let why = format!(
+                "an ArrayRecord file does not end after {size} bytes: it was cut short, or its \
+                 writer was not closed"
+            );
+            return Err(source.corrupt(size, Violation(why)));
+        }
+        let front = source.read(0, SIGNATURE_LEN as u64)?;
+        if front != signature() {
+            return Err(source.corrupt(0, Violation("the signature is damaged".to_owned())));
+        }
+        let last = size - block::LEN;
+        let tail = source.read(last, block::LEN)?;
+        let corrupt = |offset: u64, what: &str, why: Violation| {
+            source.corrupt(offset, Violation(format!("{what}: {why}")))
+        };
+        let offset = Chunk::decode(&tail, last)
+            .and_then(|chunk| postscript::decode(&chunk))
+            .map_err(|why| corrupt(last, "postscript", why))?;
+        if offset < SIGNATURE_LEN as u64 || offset >= last {
+            let why = Violation(format!("says that the footer begins at {offset}"));
+            return Err(corrupt(last, "postscript", why));
+        }
+        let bytes = source.read(offset, last - offset)?;
+        let chunk = Chunk::decode(&bytes, offset).map_err(|why| corrupt(offset, "footer", why))?;
+        let header = chunk.header;
+        let decode = || {
+            let most = FOOTER_BYTES_MAX.0 + header.records.saturating_mul(FOOTER_BYTES_MAX.1);
+            if header.kind != Kind::SIMPLE || header.decoded_len > most {
+                return Err(Violation("no list of chunks".to_owned()));
+            }
+            Index::decode(&simple::decode(&chunk)?, offset)
+        };
+        let index = decode().map_err(|why| corrupt(offset, "footer", why))?;
+        let footer = Footer { offset, bytes: chunk.end - offset, hash: header.data_hash };
+        let (name, index) = (name.to_owned(), Arc::new(index));
+        Ok(ArrayRecord { storage, name, index, groups: Groups::new(), file_bytes: size, footer })
+    }
+
+    /// Returns where the records are.
+    pub fn index(&self) -> &Index {
+        &self.index
+    }
+
+    pub(super) fn file_bytes(&self) -> u64 {
+        self.file_bytes
+    }
+
+    pub(super) fn footer(&self) -> Footer {
+        self.footer
+    }
+
+    /// Returns whether a chunk has one record of known length, which is decoded to its
+    /// place at once.
+    fn is_alone(&self, chunk: usize) -> bool {
+        let rows = self.index.rows(chunk);
+        rows.end - rows.start == 1 && self.index.decoded_len(chunk).is_some()
+    }
+
+    fn cell(&self, row: u64, chunk: usize, raw: u64, form: Form) -> Cell {
+        let Range { start, end } = self.index.range(chunk);
+        Cell {
+            row,
+            offset: start,
+            stored: end - start,
+            raw,
+            sum: Sum::None,
+            before: 0,
+            crc: 0,
+            file: 0,
+            codec: Codec::None,
+            dictionary: 0,
+            form,
+        }
+    }
+
+    fn part(&self, row: u64, chunk: usize, group: &Group, inner: u64) -> Cell {
+        let range = group.range(inner as usize);
+        self.cell(row, chunk, range.len() as u64, Form::Part(range.start as u64))
+    }
+
+    fn group_of(&self, chunk: usize) -> Result<Arc<Group>> {
+        let range = self.index.range(chunk);
+        self.groups.get_or_load(range.start, || {
+            let stored = Source::of(self).read(range.start, range.end - range.start)?;
+            self.unpack(chunk, &stored)
+        })
+    }
+
+    /// Decodes all records of a chunk.
+    pub(super) fn unpack(&self, number: usize, stored: &[u8]) -> Result<Group> {
+        let begin = self.index.range(number).start;
+        let rows = self.index.rows(number);
+        let decode = || {
+            let chunk = Chunk::decode(stored, begin)?;
+            check_chunk(&chunk, rows.end - rows.start, self.index.decoded_len(number))?;
+            decode_group(&chunk)
+        };
+        let corrupt = |why| Source::of(self).corrupt(begin, why).at_record(rows.start);
+        let too_large = |bytes: u64| bytes > available_memory() / 2;
+        let (header, _) = Chunk::measure(stored, begin).map_err(corrupt)?;
+        if header.decoded_len > stored.len() as u64 && too_large(header.decoded_len) {
+            let (path, record) = (self.name.clone(), Some(rows.start));
+            return Err(Error::Memory { path, record, bytes: header.decoded_len });
+        }
+        decode().map_err(corrupt)
+    }
+
+    /// Loads groups that are not there, several at once, as many as may stay.
+    fn load(&self, chunks: &[usize]) {
+        let source = Source::of(self);
+        let stored = Mutex::new(Vec::new());
+        if !self.storage.is_warm() {
+            let mut bytes: Vec<Vec<u8>> = Vec::with_capacity(chunks.len());
+            for &chunk in chunks {
+                let (range, mut buffer) = (self.index.range(chunk), Vec::new());
+                if source.make_room(&mut buffer, range.end - range.start).is_err() {
+                    return;
+                }
+                bytes.push(buffer);
+            }
+            let mut reads: Vec<Read<'_>> = chunks
+                .iter()
+                .zip(&mut bytes)
+                .map(|(&chunk, buffer)| Read::new(self.index.range(chunk).start, buffer))
+                .collect();
+            // What cannot be read now is reported when its turn comes.
+            if self.storage.read_many(&mut reads, &mut |_, _| {}).is_err() {
+                return;
+            }
+            *stored.lock().expect("no panics under this lock") = bytes;
+        }
+        Pool::compute().run(chunks.len(), &|k| {
+            let mut stored = stored.lock().expect("no panics under this lock");
+            let bytes = stored.get_mut(k).map(std::mem::take);
+            drop(stored);
+            let _ = match bytes {
+                None => self.group_of(chunks[k]),
+                Some(bytes) => {
+                    let offset = self.index.range(chunks[k]).start;
+                    self.groups.get_or_load(offset, || self.unpack(chunks[k], &bytes))
+                }
+            };
+        });
+    }
+}
+
+/// Checks that a chunk holds what the footer says.
+fn check_chunk(chunk: &Chunk<'_>, records: u64, decoded_len: Option<u64>) -> Result<(), Violation> {
+    let header = &chunk.header;
+    if header.records != records || decoded_len.is_some_and(|len| len != header.decoded_len) {
+        return Err(Violation(format!(
+            "the chunk has {} records of {} bytes, other than the footer says",
+            header.records, header.decoded_len
+        )));
+    }
+    Ok(())
+}
+
+/// Decodes the records of a chunk of any kind.
+pub(super) fn decode_group(chunk: &Chunk<'_>) -> Result<Group, Violation> {
+    match chunk.header.kind {
+        Kind::SIMPLE => simple::decode(chunk),
+        Kind::TRANSPOSED => transposed::decode(chunk),
+        Kind(letter) => {
+            Err(Violation(format!("a chunk of the unknown kind {:?}", char::from(letter))))
+        }
+    }
+}
+
+impl Container for ArrayRecord {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn storage(&self) -> &Arc<dyn ReadAt> {
+        &self.storage
+    }
+
+    fn num_rows(&self) -> u64 {
+        self.index.records()
+    }
+
+    fn find(&self, row: u64) -> Result<Cell> {
+        let (chunk, inner) = self.index.place(row);
+        match self.find_loaded(row) {
+            Some(found) => found,
+            None => Ok(self.part(row, chunk, &*self.group_of(chunk)?, inner)),
+        }
+    }
+
+    #[inline]
+    fn find_loaded(&self, row: u64) -> Option<Result<Cell>> {
+        let (chunk, inner) = self.index.place(row);
+        if self.is_alone(chunk) {
+            let raw = self.index.decoded_len(chunk).unwrap_or_default();
+            return Some(Ok(self.cell(row, chunk, raw, Form::Chunk)));
+        }
+        let group = self.groups.get(self.index.range(chunk).start)?;
+        Some(Ok(self.part(row, chunk, &group, inner)))
+    }
+
+    fn prepare(&self, rows: &[u64]) {
+        if self.index.group_size() == Some(1) {
+            return;
+        }
+        let mut chunks: Vec<usize> = rows.iter().map(|&row| self.index.place(row).0).collect();
+        chunks.sort_unstable();
+        chunks.dedup();
+        let mut room = Groups::budget() / 2;
+        chunks.retain(|&chunk| {
+            let range = self.index.range(chunk);
+            if self.is_alone(chunk) || self.groups.get(range.start).is_some() {
+                return false;
+            }
+            let len = self.index.decoded_len(chunk).unwrap_or(0).max(range.end - range.start);
+            room = room.saturating_sub(len);
+            room > 0
+        });
+        self.load(&chunks);
+    }
+
+    fn decode(&self, cell: &Cell, stored: &[u8], value: &mut [u8]) -> Result<()> {
+        let mut decode = || {
+            let chunk = Chunk::decode(stored, cell.offset)?;
+            check_chunk(&chunk, 1, Some(cell.raw))?;
+            if chunk.header.kind == Kind::SIMPLE {
+                return simple::decode_one(&chunk, value);
+            }
+            value.copy_from_slice(&decode_group(&chunk)?.bytes);
+            Ok(())
+        };
+        decode().map_err(|why| Source::of(self).corrupt(cell.offset, why))
+    }
+
+    fn group(&self, offset: u64) -> Result<Arc<Group>> {
+        match self.index.chunk_at(offset) {
+            Some(chunk) => self.group_of(chunk),
+            None => Err(Error::Invalid(format!("{}: no chunk begins at {offset}", self.name))),
+        }
+    }
+
+    fn stats(&self) -> Stats {
+        Stats {
+            rows: self.index.records(),
+            cells: self.index.records(),
+            file_bytes: self.file_bytes,
+            index_bytes: self.footer.bytes,
+            pages: 1,
+            closed: true,
+            ..Stats::default()
+        }
+    }
+
+    fn metadata(&self) -> &str {
+        "{}"
+    }
+
+    fn fingerprint(&self) -> Vec<u8> {
+        [self.file_bytes, self.footer.offset, self.footer.hash]
+            .iter()
+            .flat_map(|number| number.to_le_bytes())
+            .collect()
+    }
+
+    fn verify(&self, progress: &mut dyn FnMut(u64) -> Result<()>) -> Result<Verification> {
+        super::verify::verify(self, progress)
+    }
+
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+
+    fn after_fork(&self) -> Arc<dyn Container> {
+        Arc::new(ArrayRecord {
+            storage: Arc::clone(&self.storage),
+            name: self.name.clone(),
+            index: Arc::clone(&self.index),
+            groups: Groups::new(),
+            ..*self
+        })
+    }
+}
+
+impl Files for ArrayRecord {
+    fn file(&self, _number: u32) -> &dyn Container {
+        self
+    }
+
+    fn is_warm(&self) -> bool {
+        self.storage.is_warm()
+    }
+}

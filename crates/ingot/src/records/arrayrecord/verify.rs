@@ -1,0 +1,114 @@
+//! Checking every byte of an ArrayRecord file.
+
+use std::ops::Range;
+use std::sync::Mutex;
+
+use super::super::contents::Source;
+use super::super::verify::{Damage, Verification};
+use super::reader::{ArrayRecord, decode_group};
+use crate::error::Result;
+use crate::format::Violation;
+use crate::format::arrayrecord::SIGNATURE_LEN;
+use crate::format::riegeli::{Chunk, Kind, block};
+use crate::pool::Pool;
+
+/// Stretches of a file are checked in batches of about this many bytes.
+const BATCH: u64 = 8 << 20;
+
+/// A stretch of the file from one known chunk to the next.
+struct Stretch {
+    range: Range<u64>,
+    /// The data chunk that it begins with.
+    chunk: Option<usize>,
+}
+
+/// Reads every chunk and checks every hash; see [`super::super::container::Container::verify`].
+pub fn verify(
+    file: &ArrayRecord,
+    progress: &mut dyn FnMut(u64) -> Result<()>,
+) -> Result<Verification> {
+    let index = file.index();
+    let (footer, size) = (file.footer().offset, file.file_bytes());
+    let postscript = size - block::LEN;
+    let first = if index.chunks() == 0 { footer } else { index.range(0).start };
+    let other = |range| Stretch { range, chunk: None };
+    let data = (0..index.chunks()).map(|k| Stretch { range: index.range(k), chunk: Some(k) });
+    let stretches = [other(0..SIGNATURE_LEN as u64), other(SIGNATURE_LEN as u64..first)]
+        .into_iter()
+        .chain(data)
+        .chain([other(footer..postscript), other(postscript..size)]);
+    let mut found = Verification::default();
+    let (mut batch, mut bytes) = (Vec::new(), 0);
+    for stretch in stretches {
+        bytes += stretch.range.end - stretch.range.start;
+        batch.push(stretch);
+        if bytes >= BATCH {
+            found.damaged.extend(check(file, &batch));
+            found.rows = rows_done(file, &batch).unwrap_or(found.rows);
+            progress(found.rows)?;
+            (batch, bytes) = (Vec::new(), 0);
+        }
+    }
+    found.damaged.extend(check(file, &batch));
+    found.rows = index.records();
+    progress(found.rows)?;
+    found.damaged.sort_by_key(|damage| damage.offset);
+    Ok(found)
+}
+
+fn rows_done(file: &ArrayRecord, batch: &[Stretch]) -> Option<u64> {
+    batch.iter().rev().find_map(|stretch| stretch.chunk).map(|chunk| file.index().rows(chunk).end)
+}
+
+/// Checks stretches on several threads.
+fn check(file: &ArrayRecord, batch: &[Stretch]) -> Vec<Damage> {
+    let damaged = Mutex::new(Vec::new());
+    Pool::compute().run(batch.len(), &|k| {
+        if let Some(damage) = check_stretch(file, &batch[k]) {
+            damaged.lock().expect("no panics under this lock").push(damage);
+        }
+    });
+    damaged.into_inner().expect("no panics under this lock")
+}
+
+fn check_stretch(file: &ArrayRecord, stretch: &Stretch) -> Option<Damage> {
+    let Range { start, end } = stretch.range;
+    let source = Source::of(file);
+    let rows = stretch.chunk.map_or(0..0, |chunk| file.index().rows(chunk));
+    let outcome = source.read(start, end - start).and_then(|stored| {
+        let mut place = start;
+        if let Some(chunk) = stretch.chunk {
+            file.unpack(chunk, &stored)?;
+            place = Chunk::measure(&stored, start).map_or(end, |(_, end)| end);
+        }
+        while place < end {
+            let rest = &stored[(place - start) as usize..];
+            place = walk(rest, place).map_err(|why| source.corrupt(place, why))?;
+        }
+        if place == end {
+            return Ok(());
+        }
+        let why = format!("a chunk reaches over {end}, where the next one begins");
+        Err(source.corrupt(start, Violation(why)))
+    });
+    let error = outcome.err()?;
+    if rows.is_empty() {
+        let offset = error.offset().unwrap_or(start);
+        return Some(Damage::elsewhere((offset, error.to_string())));
+    }
+    Some(Damage::of(&error, rows, start))
+}
+
+/// Checks the chunk at `place`; returns where it ends.
+fn walk(stored: &[u8], place: u64) -> std::result::Result<u64, Violation> {
+    let chunk = Chunk::decode(stored, place)?;
+    let is_zero = || chunk.data.iter().all(|&byte| byte == 0);
+    match chunk.header.kind {
+        Kind::PADDING if !is_zero() => {
+            return Err(Violation("a padding chunk is not of zeros".to_owned()));
+        }
+        Kind::SIMPLE | Kind::TRANSPOSED => drop(decode_group(&chunk)?),
+        _ => {}
+    }
+    Ok(chunk.end)
+}

@@ -1,0 +1,80 @@
+"""An ArrayRecord file, open for writing."""
+
+import os
+from pathlib import Path
+from types import TracebackType
+from typing import Literal, Self
+
+from ingot import _core
+
+_LEVELS = {"zstd": 3, "brotli": 6, "snappy": 1, "none": 0}
+
+
+class ArrayRecordWriter(_core.ArrayRecordWriter):
+    """Writes an ArrayRecord file that ArrayRecord itself can read.
+
+    The file appears under its name when it is closed, in place of what was there; an
+    exception inside `with` leaves things as they were. Records are compressed on all cores.
+
+    Args:
+        path: The file to write.
+        group_size: How many records are compressed together. More than one makes files
+            smaller and random reads slower.
+        compression: "zstd", "brotli", "snappy", or None for none.
+        level: Its level: -131072 to 22 for zstd, 0 to 11 for brotli.
+        window_log: Logarithm of its window: 10 to 31 for zstd, 10 to 30 for brotli.
+        transpose: Split records that are protocol buffers by their fields.
+        transpose_bucket_size: How many bytes of fields are compressed together.
+        pad_to_block_boundary: Begin each group at a multiple of 64 KiB.
+        sync: Wait at `close` until the file is on the device.
+
+    Raises:
+        ValueError: An argument is out of range.
+    """
+
+    def __new__(
+        cls,
+        path: str | os.PathLike[str],
+        *,
+        group_size: int = 1,
+        compression: Literal["zstd", "brotli", "snappy"] | None = "zstd",
+        level: int | None = None,
+        window_log: int | None = None,
+        transpose: bool = False,
+        transpose_bucket_size: int = 256,
+        pad_to_block_boundary: bool = False,
+        sync: bool = False,
+    ) -> Self:
+        """Open the file; see the class."""
+        codec = "none" if compression is None else compression
+        if codec not in _LEVELS:
+            message = f'compression is "zstd", "brotli", "snappy" or None, not {compression!r}'
+            raise ValueError(message)
+        if window_log is not None and codec in ("none", "snappy"):
+            message = f"window_log has no meaning with compression={compression!r}"
+            raise ValueError(message)
+        return super().__new__(
+            cls,
+            str(Path(path).absolute()),
+            group_size=group_size,
+            codec=codec,
+            level=_LEVELS[codec] if level is None else level,
+            window_log=window_log,
+            transpose=transpose_bucket_size if transpose else None,
+            pad=pad_to_block_boundary,
+            sync=sync,
+        )
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        exc_type: type[BaseException] | None,
+        exc: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        if exc_type is None:
+            self.close()
+        else:
+            self.abandon()
