@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import importlib
 import importlib.metadata
 import itertools
@@ -66,6 +67,7 @@ class System:
     """One way to store records. `variant_of` names the system whose file it reads."""
 
     name: str
+    bench = "records"
     package: str | None = None
     suffix: str
     variant_of: str | None = None
@@ -469,9 +471,119 @@ class Mapping(System):
         return [path, path.with_suffix(".ends")]
 
 
+@dataclass(frozen=True)
+class Layout:
+    """One of the ways to lay out an ArrayRecord file."""
+
+    name: str
+    dataset: str
+    options: str
+
+
+LAYOUTS = (
+    Layout("zstd", "4kb", "group_size:1,zstd:3"),
+    Layout("uncompressed", "4kb", "group_size:1,uncompressed"),
+    Layout("groups", "text", "group_size:256,zstd:3"),
+)
+
+
+class LaidOut(System):
+    """ArrayRecord itself on files of one layout: its reader, its data source for single reads."""
+
+    bench = "arrayrecord"
+    label = "array-record"
+    package = "array-record"
+    suffix = ".array_record"
+    scan_options = "readahead_buffer_size:16M,max_parallelism:0"
+    module = "array_record.python"
+
+    def __init__(self, layout: Layout) -> None:
+        """Make the system of a layout."""
+        self.layout = layout
+        self.name = f"{self.label} {layout.name}"
+
+    def write(self, path: Path, records: Iterable[bytes], *, compressed: bool) -> None:
+        """Write as the layout says."""
+        del compressed
+        module = importlib.import_module(f"{self.module}.array_record_module")
+        writer = module.ArrayRecordWriter(str(path), self.layout.options)
+        for record in records:
+            writer.write(record)
+        writer.close()
+
+    def open(self, path: Path) -> Reader:
+        """Open with the options that its documentation gives for each kind of access."""
+        module = importlib.import_module(f"{self.module}.array_record_module")
+        source = importlib.import_module(f"{self.module}.array_record_data_source")
+        random = module.ArrayRecordReader(str(path), "readahead_buffer_size:0,max_parallelism:0")
+        ahead = module.ArrayRecordReader(str(path), self.scan_options)
+
+        def scan() -> Iterator[bytes]:
+            ahead.seek(0)
+            return (ahead.read() for _ in range(ahead.num_records()))
+
+        def close() -> None:
+            random.close()
+            ahead.close()
+
+        one = source.ArrayRecordDataSource(str(path))
+        return Reader(one, random.read, scan, _streamed(random.read), close)
+
+
+class LaidOutParallel(LaidOut):
+    """The same, with the options by which it decodes on several threads in a scan."""
+
+    label = "array-record parallel"
+    scan_options = ""
+
+    def __init__(self, layout: Layout) -> None:
+        """Make the system of a layout."""
+        super().__init__(layout)
+        self.variant_of = f"{LaidOut.label} {layout.name}"
+
+
+class IngotLaidOut(LaidOutParallel):
+    """This library through ArrayRecord's API, on the files that ArrayRecord wrote."""
+
+    label = "ingot compat"
+    package = "ingot"
+    module = "ingot.compat.array_record"
+
+
+class IngotReads(LaidOutParallel):
+    """This library through its own API, on the files that ArrayRecord wrote."""
+
+    label = "ingot"
+    package = "ingot"
+
+    def open(self, path: Path) -> Reader:
+        """Open with the defaults."""
+        reader = importlib.import_module("ingot").open(path)
+        scan = functools.partial(iter, reader)
+        return Reader(reader, reader.__getitem__, scan, reader.iter, reader.close)
+
+
+class IngotWrites(LaidOut):
+    """This library writing ArrayRecord files."""
+
+    label = "ingot writer"
+    package = "ingot"
+
+    def write(self, path: Path, records: Iterable[bytes], *, compressed: bool) -> None:
+        """Write as the layout says."""
+        del compressed
+        module = importlib.import_module("ingot.records.arrayrecord")
+        arguments = module.parse_writer_options(self.layout.options)
+        with module.ArrayRecordWriter(path, **arguments) as writer:
+            writer.extend(records)
+
+
+_LAID_OUT = (LaidOut, LaidOutParallel, IngotReads, IngotLaidOut, IngotWrites)
+
 SYSTEMS: dict[str, System] = {
     system.name: system
     for system in (
+        *(kind(layout) for layout in LAYOUTS for kind in _LAID_OUT),
         Ingot(),
         IngotViews(),
         IngotAppend(),

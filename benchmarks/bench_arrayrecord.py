@@ -1,0 +1,158 @@
+"""How fast are ArrayRecord's own files, read and written by ArrayRecord and by Ingot?"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import measure
+import report
+from data import DATASETS, Source
+from measure import Store, WarmReader, in_fresh_process
+from peers import LAYOUTS, SYSTEMS, Layout, installed
+from report import Goal, Question, Row
+
+_HOME = Path(__file__).resolve().parent.parent / ".bench"
+_READS = {"batch": 10, "one": 50, "scan": 2}
+_TITLES = {
+    "batch": "random batches of 64",
+    "one": "data source, one at a time",
+    "scan": "sequential",
+    "write": "write to close()",
+    "size": "size of the file",
+}
+_WRITERS = ("array-record", "ingot writer")
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How long and how large."""
+
+    directory: Path
+    rounds: int = 5
+    window_s: float = 0.3
+    num_records: int = 100_000
+    layouts: tuple[Layout, ...] = LAYOUTS
+
+
+def _question(layout: Layout, kind: str) -> Question:
+    goals = {
+        **{read: (Goal(factor, "best peer"),) for read, factor in _READS.items()},
+        "write": (Goal(1.5, "best peer"),),
+        "size": (Goal(1, "best peer"),),
+    }
+    size = "4 KB" if layout.dataset == "4kb" else "1 KB text"
+    return Question(
+        f"{kind}-{layout.name}",
+        f"{_TITLES[kind]}, {size}, {layout.options}",
+        unit="of the size" if kind == "size" else "rec/s",
+        higher_is_better=kind != "size",
+        goals=goals[kind],
+    )
+
+
+def _labelled(store: Store) -> str:
+    """Return the name of a system without its layout; what writes for Ingot is Ingot."""
+    label = store.system_name.rsplit(" ", 1)[0]
+    return "ingot" if label == "ingot writer" else label
+
+
+def _interleaved(
+    question: Question, stores: list[Store], rounds: int, window: Callable[[Store, int], float]
+) -> list[Row]:
+    windows: dict[str, list[float]] = {_labelled(store): [] for store in stores}
+    for seed in range(rounds):
+        for store in stores:
+            windows[_labelled(store)].append(window(store, seed))
+    return [Row(question, name, tuple(values)) for name, values in windows.items()]
+
+
+def ask(settings: Settings) -> Iterator[list[Row]]:
+    """Write files of each layout, read them in every way, and yield the rows of each question."""
+    for layout in settings.layouts:
+        dataset = DATASETS[layout.dataset].resized(settings.num_records)
+        source = Source(dataset, settings.directory)
+        source.prepare()
+        names = [name for name, system in SYSTEMS.items() if _is_of(system, layout)]
+        stores = {
+            name: Store(name, f"{dataset.name}-{layout.name}", dataset.size, settings.directory)
+            for name in names
+        }
+        yield from _ask_about(settings, layout, source, stores)
+        for store in stores.values():
+            store.system.remove(store.path)
+
+
+def _is_of(system: object, layout: Layout) -> bool:
+    return getattr(system, "layout", None) == layout
+
+
+def _ask_about(
+    settings: Settings, layout: Layout, source: Source, stores: dict[str, Store]
+) -> Iterator[list[Row]]:
+    writers = [stores[f"{label} {layout.name}"] for label in _WRITERS]
+
+    def write(store: Store, _: int) -> float:
+        seconds = in_fresh_process(measure.write_seconds, store, source, synced=False)
+        return source.dataset.size / seconds
+
+    yield _interleaved(_question(layout, "write"), writers, settings.rounds, write)
+    size = _question(layout, "size")
+    yield [
+        Row(size, _labelled(store), (store.system.size(store.path) / source.payload_bytes(),))
+        for store in writers
+    ]
+    readers = [store for name, store in stores.items() if not name.startswith("ingot writer")]
+    open_readers = {store: WarmReader(store, source) for store in readers}
+    for kind in _READS:
+
+        def read(store: Store, seed: int, kind: str = kind) -> float:
+            return open_readers[store].rate(kind, settings.window_s, seed)
+
+        yield _interleaved(_question(layout, kind), readers, settings.rounds, read)
+    for reader in open_readers.values():
+        reader.close()
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--quick", action="store_true", help="smaller data, fewer windows")
+    parser.add_argument("--only", nargs="+", metavar="LAYOUT", choices=[x.name for x in LAYOUTS])
+    parser.add_argument("--json", type=Path, default=_HOME / "arrayrecord.json")
+    parser.add_argument("--chart", type=Path, default=_HOME / "arrayrecord.png")
+    parser.add_argument("--dir", type=Path, default=_HOME / "data", help="where the data goes")
+    return parser
+
+
+def main() -> None:
+    """Measure, print, and write the JSON file and the chart."""
+    arguments = _parser().parse_args()
+    arguments.dir.mkdir(parents=True, exist_ok=True)
+    settings = Settings(arguments.dir)
+    if arguments.quick:
+        settings = Settings(arguments.dir, rounds=2, window_s=0.1, num_records=20_000)
+    if arguments.only:
+        chosen = tuple(layout for layout in LAYOUTS if layout.name in arguments.only)
+        settings = Settings(
+            arguments.dir, settings.rounds, settings.window_s, settings.num_records, chosen
+        )
+    described = {
+        "rounds": settings.rounds,
+        "window_s": settings.window_s,
+        "records": settings.num_records,
+    }
+    versions = installed(["ingot", "array-record"])
+    result = report.Report(report.machine(arguments.dir), described, versions)
+    result.print_head()
+    for rows in ask(settings):
+        result.add(rows)
+    result.print_goals()
+    result.write_json(arguments.json)
+    result.write_chart(arguments.chart)
+    print(f"\nwritten: {arguments.json} {arguments.chart}")
+
+
+if __name__ == "__main__":
+    main()
