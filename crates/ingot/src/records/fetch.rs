@@ -201,12 +201,18 @@ fn fetch_parts(file: &dyn Container, wanted: &mut [Wanted<'_>]) -> Vec<Failure> 
             Some((offset, group)) if *offset == cell.offset => Ok(Arc::clone(group)),
             _ => file.group(cell.offset),
         };
-        match group {
-            Ok(group) => {
-                buf.copy_from_slice(&group.bytes[start as usize..(start + cell.raw) as usize]);
-                latest = Some((cell.offset, group));
-            }
-            Err(error) => failures.push((*k, error.at_record(cell.row))),
+        let copied = group.and_then(|group| {
+            let value = group.bytes.get(start as usize..(start + cell.raw) as usize);
+            let value = value.ok_or_else(|| {
+                let why = Violation("the file was changed while it was read".to_owned());
+                Source::of(file).corrupt(cell.offset, why)
+            })?;
+            buf.copy_from_slice(value);
+            latest = Some((cell.offset, group));
+            Ok(())
+        });
+        if let Err(error) = copied {
+            failures.push((*k, error.at_record(cell.row)));
         }
     }
     failures

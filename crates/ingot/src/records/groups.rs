@@ -12,9 +12,12 @@ use crate::storage::available_memory;
 /// Most bytes that decoded groups take in a process, whatever memory it has.
 const BUDGET_MAX: u64 = 256 << 20;
 
+/// Groups that are kept, however large.
+const KEPT_MIN: usize = 2;
+
 /// The decoded groups of one file, known by where they begin. What they take is shared
 /// with all other files of the process: when it is too much, groups that were not used for
-/// the longest time go, but never the latest.
+/// the longest time go, but never the last two: a batch may lie across the end of one.
 pub struct Groups {
     file: u64,
 }
@@ -148,7 +151,7 @@ impl State {
         entry.bytes = bytes;
         self.bytes += bytes;
         self.order.push_back((file, offset, entry.used));
-        while self.bytes > budget && self.order.len() > 1 {
+        while self.bytes > budget && self.order.len() > KEPT_MIN {
             let Some((file, offset, used)) = self.order.pop_front() else { return };
             let Some(entry) = self.files.get(&file).and_then(|file| file.get(&offset)) else {
                 continue;
@@ -213,9 +216,11 @@ mod tests {
         }
         let left: Vec<u64> = (0..4).filter(|&offset| state.touch(1, offset).is_some()).collect();
         assert_eq!((left, state.bytes), (vec![0, 2, 3], 30));
-        let _ = state.slot(2, 9);
-        state.account(2, 9, 1000, 30);
-        assert_eq!(state.bytes, 1000, "the latest stays, however large");
+        for offset in [7, 8, 9] {
+            let _ = state.slot(2, offset);
+            state.account(2, offset, 1000, 30);
+        }
+        assert_eq!(state.bytes, 2000, "the latest two stay, however large");
         state.forget_file(2);
         assert_eq!((state.bytes, state.order.len()), (0, 0));
     }

@@ -22,6 +22,9 @@ use crate::storage::{Read, ReadAt, available_memory};
 /// Bytes that the record of a footer takes at most, the first one and those of chunks.
 const FOOTER_BYTES_MAX: (u64, u64) = (1 << 20, 256);
 
+/// Groups larger than this are decoded only if the memory has room for two of them.
+const LARGE: u64 = 64 << 20;
+
 /// An ArrayRecord file, open for reading. Where each of its chunks is, is in memory.
 pub struct ArrayRecord {
     storage: Arc<dyn ReadAt>,
@@ -149,9 +152,8 @@ impl ArrayRecord {
             decode_group(&chunk)
         };
         let corrupt = |why| Source::of(self).corrupt(begin, why).at_record(rows.start);
-        let too_large = |bytes: u64| bytes > available_memory() / 2;
         let (header, _) = Chunk::measure(stored, begin).map_err(corrupt)?;
-        if header.decoded_len > stored.len() as u64 && too_large(header.decoded_len) {
+        if header.decoded_len > LARGE && header.decoded_len > available_memory() / 2 {
             let (path, record) = (self.name.clone(), Some(rows.start));
             return Err(Error::Memory { path, record, bytes: header.decoded_len });
         }
