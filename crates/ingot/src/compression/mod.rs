@@ -1,6 +1,7 @@
 //! Codecs: bytes of a cell to fewer bytes and back.
 
 pub mod block;
+pub mod frame;
 
 use std::cell::RefCell;
 

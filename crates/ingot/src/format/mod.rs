@@ -1,6 +1,7 @@
 //! Bytes to structs and back, one module per container. Nothing here does I/O.
 
 pub mod arrayrecord;
+pub mod bag;
 pub mod checksum;
 pub mod ffrecord;
 pub mod ingot;

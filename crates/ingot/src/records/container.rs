@@ -94,9 +94,9 @@ pub trait Container: Send + Sync {
         Err(Error::Invalid(format!("{}: there is no chunk at {}", self.name(), cell.offset)))
     }
 
-    /// Returns the group that begins at `offset`, for cells of the form [`Form::Part`].
-    fn group(&self, offset: u64) -> Result<Arc<Group>> {
-        Err(Error::Invalid(format!("{}: there is no group at {offset}", self.name())))
+    /// Returns the group that a cell of the form [`Form::Part`] is in.
+    fn group(&self, cell: &Cell) -> Result<Arc<Group>> {
+        Err(Error::Invalid(format!("{}: there is no group at {}", self.name(), cell.offset)))
     }
 
     /// Returns figures about the file.

@@ -199,7 +199,7 @@ fn fetch_parts(file: &dyn Container, wanted: &mut [Wanted<'_>]) -> Vec<Failure> 
         let Form::Part(start) = cell.form else { continue };
         let group = match &latest {
             Some((offset, group)) if *offset == cell.offset => Ok(Arc::clone(group)),
-            _ => file.group(cell.offset),
+            _ => file.group(cell),
         };
         let copied = group.and_then(|group| {
             let value = group.bytes.get(start as usize..(start + cell.raw) as usize);

@@ -2,6 +2,7 @@
 
 mod ahead;
 mod arrayrecord;
+mod bag;
 mod batch;
 mod chain;
 mod container;
@@ -21,6 +22,7 @@ mod writer;
 
 pub use ahead::{Ahead, Window};
 pub use arrayrecord::{ArCodec, ArOptions, ArWriter, ArrayRecord};
+pub use bag::{Bag, BagOptions, BagWriter, Packing};
 pub use batch::Value;
 pub use container::{Cell, Container, Form};
 pub use fetch::Files;

@@ -6,11 +6,13 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::arrayrecord::{ArOptions, ArWriter, ArrayRecord};
+use super::bag::{Bag, BagOptions, BagWriter, Packing};
 use super::container::Container;
 use super::ffrecord::{FfRecord, FfWriter, Spool};
 use super::reader::{Mode, Reader};
 use super::recovery::{self, Recovery};
 use super::writer::{Options, Writer};
+use crate::compression::frame::Compressor;
 use crate::error::{Error, Result};
 use crate::format::arrayrecord::SIGNATURE_LEN;
 use crate::format::ingot::{HEADER_LEN, Header, Schema};
@@ -35,11 +37,43 @@ pub fn open_any(path: &Path, mode: Mode, check: bool) -> Result<Arc<dyn Containe
         if ArrayRecord::is_prefix(&front) || named(&ARRAYRECORD) {
             return Ok(Arc::new(ArrayRecord::open(storage, &name(path))?));
         }
+        if named(&["bag", "bagz"]) {
+            let packing = if named(&["bagz"]) { Packing::Zstd(None) } else { Packing::Plain };
+            let options = BagOptions { packing, ..BagOptions::default() };
+            return Ok(Arc::new(open_bag(path, limits_of(path).as_deref(), options)?));
+        }
         if named(&["ffr"]) {
             return Ok(Arc::new(FfRecord::open(storage, &name(path), check)?));
         }
     }
     Ok(Arc::new(Reader::open(storage, &name(path), mode)?))
+}
+
+/// Returns the file with the limits of a bag, if it has one: `x.idx` beside `x.bag` as
+/// Granular writes it, or `limits.x.bag` as Bagz does.
+fn limits_of(path: &Path) -> Option<PathBuf> {
+    let mut bagz = std::ffi::OsString::from("limits.");
+    bagz.push(path.file_name()?);
+    [path.with_extension("idx"), path.with_file_name(bagz)]
+        .into_iter()
+        .find(|limits| limits.is_file())
+}
+
+/// Opens a bag, whose limits are at its end or in a file of their own.
+pub fn open_bag(path: &Path, limits: Option<&Path>, options: BagOptions) -> Result<Bag> {
+    let storage = reading(path)?;
+    let limits = match limits {
+        Some(limits) => Some((reading(limits)?, name(limits))),
+        None => None,
+    };
+    Bag::open(storage, limits, &name(path), options)
+}
+
+/// Starts a bag with its limits at its end, which appears at `path`, in place of what is
+/// there, when it is closed.
+pub fn write_bag(path: &Path, compressor: Option<Compressor>, sync: bool) -> Result<BagWriter> {
+    let (file, finish) = start_hidden(path, sync)?;
+    Ok(BagWriter::new(file, None, &name(path), compressor, sync, finish))
 }
 
 /// Suffixes of ArrayRecord files, for those whose front is damaged.
@@ -58,18 +92,24 @@ fn front(storage: &dyn ReadAt) -> Vec<u8> {
 /// Starts an ArrayRecord file that appears at `path`, in place of what is there, when it is
 /// closed.
 pub fn write_arrayrecord(path: &Path, options: ArOptions) -> Result<ArWriter> {
-    check_regular(path)?;
     options.check()?;
+    let (file, finish) = start_hidden(path, options.sync)?;
+    ArWriter::new(file, &name(path), options, finish)
+}
+
+/// What makes a file appear under its name, if it is whole, or removes it.
+type Finish = Box<dyn FnOnce(bool) -> Result<()> + Send>;
+
+/// Starts an empty file beside `path`.
+fn start_hidden(path: &Path, sync: bool) -> Result<(Box<AppendFile>, Finish)> {
+    check_regular(path)?;
     let target = fs::canonicalize(path).unwrap_or_else(|_| path.to_path_buf());
     let hidden = beside(&target, ".part");
     let file = Box::new(start_over(&hidden)?);
-    let finish =
-        Box::new(
-            move |whole: bool| {
-                if whole { publish(&hidden, &target, options.sync) } else { remove(&hidden) }
-            },
-        );
-    ArWriter::new(file, &name(path), options, finish)
+    let finish = move |whole: bool| {
+        if whole { publish(&hidden, &target, sync) } else { remove(&hidden) }
+    };
+    Ok((file, Box::new(finish)))
 }
 
 /// Starts a new file at `path`, which must not exist. If it is given up before anything

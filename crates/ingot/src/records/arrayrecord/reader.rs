@@ -2,7 +2,7 @@
 
 use std::any::Any;
 use std::ops::Range;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use super::super::container::{Cell, Container, Form};
 use super::super::contents::Source;
@@ -16,8 +16,7 @@ use crate::error::{Error, Result};
 use crate::format::arrayrecord::{FILE_LEN_MIN, Index, SIGNATURE_LEN, postscript, signature};
 use crate::format::riegeli::{Chunk, Kind, block, simple, transposed};
 use crate::format::{Group, Violation};
-use crate::pool::Pool;
-use crate::storage::{Read, ReadAt, available_memory};
+use crate::storage::{ReadAt, available_memory};
 
 /// Bytes that the record of a footer takes at most, the first one and those of chunks.
 const FOOTER_BYTES_MAX: (u64, u64) = (1 << 20, 256);
@@ -134,6 +133,11 @@ impl ArrayRecord {
         self.cell(row, chunk, range.len() as u64, Form::Part(range.start as u64))
     }
 
+    fn chunk_at(&self, offset: u64) -> Result<usize> {
+        let found = self.index.chunk_at(offset);
+        found.ok_or_else(|| Error::Invalid(format!("{}: no chunk begins at {offset}", self.name)))
+    }
+
     fn group_of(&self, chunk: usize) -> Result<Arc<Group>> {
         let range = self.index.range(chunk);
         self.groups.get_or_load(range.start, || {
@@ -158,44 +162,6 @@ impl ArrayRecord {
             return Err(Error::Memory { path, record, bytes: header.decoded_len });
         }
         decode().map_err(corrupt)
-    }
-
-    /// Loads groups that are not there, several at once, as many as may stay.
-    fn load(&self, chunks: &[usize]) {
-        let source = Source::of(self);
-        let stored = Mutex::new(Vec::new());
-        if !self.storage.is_warm() {
-            let mut bytes: Vec<Vec<u8>> = Vec::with_capacity(chunks.len());
-            for &chunk in chunks {
-                let (range, mut buffer) = (self.index.range(chunk), Vec::new());
-                if source.make_room(&mut buffer, range.end - range.start).is_err() {
-                    return;
-                }
-                bytes.push(buffer);
-            }
-            let mut reads: Vec<Read<'_>> = chunks
-                .iter()
-                .zip(&mut bytes)
-                .map(|(&chunk, buffer)| Read::new(self.index.range(chunk).start, buffer))
-                .collect();
-            // What cannot be read now is reported when its turn comes.
-            if self.storage.read_many(&mut reads, &mut |_, _| {}).is_err() {
-                return;
-            }
-            *stored.lock().expect("no panics under this lock") = bytes;
-        }
-        Pool::compute().run(chunks.len(), &|k| {
-            let mut stored = stored.lock().expect("no panics under this lock");
-            let bytes = stored.get_mut(k).map(std::mem::take);
-            drop(stored);
-            let _ = match bytes {
-                None => self.group_of(chunks[k]),
-                Some(bytes) => {
-                    let offset = self.index.range(chunks[k]).start;
-                    self.groups.get_or_load(offset, || self.unpack(chunks[k], &bytes))
-                }
-            };
-        });
     }
 }
 
@@ -271,7 +237,11 @@ impl Container for ArrayRecord {
             room = room.saturating_sub(len);
             room > 0
         });
-        self.load(&chunks);
+        let ranges: Vec<Range<u64>> =
+            chunks.into_iter().map(|chunk| self.index.range(chunk)).collect();
+        self.groups.load_many(Source::of(self), &ranges, &|range, stored| {
+            self.unpack(self.chunk_at(range.start)?, stored)
+        });
     }
 
     fn decode(&self, cell: &Cell, stored: &[u8], value: &mut [u8]) -> Result<()> {
@@ -287,11 +257,8 @@ impl Container for ArrayRecord {
         decode().map_err(|why| Source::of(self).corrupt(cell.offset, why))
     }
 
-    fn group(&self, offset: u64) -> Result<Arc<Group>> {
-        match self.index.chunk_at(offset) {
-            Some(chunk) => self.group_of(chunk),
-            None => Err(Error::Invalid(format!("{}: no chunk begins at {offset}", self.name))),
-        }
+    fn group(&self, cell: &Cell) -> Result<Arc<Group>> {
+        self.group_of(self.chunk_at(cell.offset)?)
     }
 
     fn stats(&self) -> Stats {

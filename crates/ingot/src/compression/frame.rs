@@ -1,0 +1,148 @@
+//! Zstandard frames that stand alone, as other systems write one for each record.
+
+use std::cell::RefCell;
+
+use zstd::zstd_safe::{
+    CCtx, CParameter, DCtx, InBuffer, OutBuffer, compress_bound, get_error_name,
+    get_frame_content_size,
+};
+
+use super::Dictionary;
+
+/// Bytes at the front of a frame that tell how long its content is.
+pub const HEAD_LEN: usize = 18;
+
+/// How much a buffer grows at a time, when that is not known.
+const STEP: usize = 256 << 10;
+
+thread_local! {
+    static DECOMPRESSOR: RefCell<DCtx<'static>> = RefCell::new(DCtx::create());
+}
+
+/// Returns how long the content of a frame is that begins with `head`, if it says so.
+pub fn content_len(head: &[u8]) -> Result<Option<u64>, String> {
+    get_frame_content_size(head).map_err(|_| "it is no zstd frame".to_owned())
+}
+
+fn failed(code: zstd::zstd_safe::ErrorCode) -> String {
+    format!("zstd: {}", get_error_name(code))
+}
+
+/// Decompresses a frame into exactly `value`.
+pub fn decompress_into(
+    dictionary: Option<&Dictionary>,
+    stored: &[u8],
+    value: &mut [u8],
+) -> Result<(), String> {
+    let expected = value.len();
+    let found = DECOMPRESSOR.with_borrow_mut(|context| {
+        match dictionary {
+            Some(dictionary) => context.decompress_using_ddict(value, stored, &dictionary.0),
+            None => context.decompress(value, stored),
+        }
+        .map_err(failed)
+    })?;
+    if found == expected {
+        return Ok(());
+    }
+    Err(format!("decompressed to {found} bytes, expected {expected}"))
+}
+
+/// Decompresses a frame of any length.
+pub fn decompress(dictionary: Option<&Dictionary>, stored: &[u8]) -> Result<Vec<u8>, String> {
+    if let Some(len) = content_len(stored)? {
+        let mut value = Vec::new();
+        let len = usize::try_from(len).map_err(|_| no_memory(len))?;
+        value.try_reserve_exact(len).map_err(|_| no_memory(len as u64))?;
+        value.resize(len, 0);
+        decompress_into(dictionary, stored, &mut value)?;
+        return Ok(value);
+    }
+    let mut context = DCtx::create();
+    if let Some(dictionary) = dictionary {
+        context.ref_ddict(&dictionary.0).map_err(failed)?;
+    }
+    stream(&mut context, stored)
+}
+
+fn no_memory(len: u64) -> String {
+    format!("no memory for {len} bytes")
+}
+
+fn stream(context: &mut DCtx<'_>, stored: &[u8]) -> Result<Vec<u8>, String> {
+    let mut value: Vec<u8> = Vec::new();
+    let mut input = InBuffer::around(stored);
+    loop {
+        let len = value.len();
+        value.try_reserve(STEP).map_err(|_| no_memory(len as u64))?;
+        value.resize(len + STEP, 0);
+        let mut output = OutBuffer::around(&mut value[len..]);
+        let left = context.decompress_stream(&mut output, &mut input).map_err(failed)?;
+        let written = output.pos();
+        value.truncate(len + written);
+        if left == 0 && input.pos() == stored.len() {
+            return Ok(value);
+        }
+        if written == 0 && input.pos() == stored.len() {
+            return Err("zstd: the frame is cut short".to_owned());
+        }
+    }
+}
+
+/// Compresses records to frames on one thread.
+pub struct Compressor(CCtx<'static>);
+
+impl Compressor {
+    /// Returns a compressor.
+    pub fn new(level: i32, dictionary: &[u8]) -> Result<Compressor, String> {
+        let mut context = CCtx::create();
+        context.set_parameter(CParameter::CompressionLevel(level)).map_err(failed)?;
+        if !dictionary.is_empty() {
+            context.load_dictionary(dictionary).map_err(failed)?;
+        }
+        Ok(Compressor(context))
+    }
+
+    /// Appends the frame of `value` to `out`.
+    pub fn compress(&mut self, value: &[u8], out: &mut Vec<u8>) -> Result<(), String> {
+        let start = out.len();
+        out.resize(start + compress_bound(value.len()), 0);
+        let len = self.0.compress2(&mut out[start..], value).map_err(failed)?;
+        out.truncate(start + len);
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn frames_come_back_with_and_without_a_dictionary() {
+        let value = b"the same words again and again".repeat(30_000);
+        for dictionary in [&b""[..], b"words and the same again"] {
+            let mut stored = Vec::new();
+            Compressor::new(3, dictionary).unwrap().compress(&value, &mut stored).unwrap();
+            let dictionary = (!dictionary.is_empty()).then(|| Dictionary::new(dictionary).unwrap());
+            assert_eq!(
+                content_len(&stored[..HEAD_LEN.min(stored.len())]),
+                Ok(Some(value.len() as u64))
+            );
+            assert_eq!(decompress(dictionary.as_ref(), &stored).unwrap(), value);
+            let mut short = vec![0; value.len() - 1];
+            assert!(decompress_into(dictionary.as_ref(), &stored, &mut short).is_err());
+            assert!(decompress(dictionary.as_ref(), &stored[..stored.len() - 1]).is_err());
+        }
+        assert!(content_len(b"no frame").is_err());
+    }
+
+    #[test]
+    fn frames_that_do_not_say_their_length_come_back() {
+        let value = b"the same words again and again".repeat(30_000);
+        let stored = zstd::stream::encode_all(&value[..], 3).unwrap();
+        assert_eq!(content_len(&stored), Ok(None));
+        assert_eq!(decompress(None, &stored).unwrap(), value);
+        assert!(decompress(None, &stored[..stored.len() / 2]).is_err());
+        assert_eq!(decompress(None, &stored).unwrap(), value);
+    }
+}

@@ -1,0 +1,277 @@
+//! A bag as a container.
+
+use std::any::Any;
+use std::ops::Range;
+use std::sync::Arc;
+
+use super::super::container::{Cell, Container, Form};
+use super::super::contents::Source;
+use super::super::fetch::Files;
+use super::super::groups::Groups;
+use super::super::reader::Stats;
+use super::super::verify::{Damage, Verification, verify_cells};
+use super::limits::Limits;
+use crate::compression::{Codec, Dictionary, frame};
+use crate::crc::Sum;
+use crate::error::{Error, Result};
+use crate::format::bag::{self, LIMIT_LEN, Table};
+use crate::format::{Group, Violation};
+use crate::storage::{Read, ReadAt};
+
+/// Records that are verified between two calls of `progress`.
+const STEP: u64 = 4096;
+
+/// How the records of a bag are stored; a bag does not say it itself.
+#[derive(Clone, Default)]
+pub enum Packing {
+    /// As they are.
+    #[default]
+    Plain,
+    /// Each as a Zstandard frame, with a dictionary or without.
+    Zstd(Option<Arc<Dictionary>>),
+}
+
+/// How to read a bag.
+#[derive(Clone, Default)]
+pub struct BagOptions {
+    /// How its records are stored.
+    pub packing: Packing,
+    /// Whether there is a zero in front of the limits, as in bags of Granular up to 0.19.
+    pub leading_zero: bool,
+}
+
+/// A bag, open for reading. Its limits are loaded as they are needed.
+pub struct Bag {
+    storage: Arc<dyn ReadAt>,
+    name: String,
+    limits: Limits,
+    options: BagOptions,
+    groups: Groups,
+    file_bytes: u64,
+    /// The last bytes of the limits, which tell one state of a bag from another.
+    last: Vec<u8>,
+}
+
+impl Bag {
+    /// Opens a bag whose limits are at its end, or in `limits` if that is given; `name` is
+    /// what errors call it.
+    pub fn open(
+        storage: Arc<dyn ReadAt>,
+        limits: Option<(Arc<dyn ReadAt>, String)>,
+        name: &str,
+        options: BagOptions,
+    ) -> Result<Bag> {
+        let source = Source { storage: &*storage, name };
+        let size = source.size()?;
+        let (table_storage, table_name, table, records_len) = match limits {
+            Some((limits, limits_name)) => {
+                let size_of_limits = Source { storage: &*limits, name: &limits_name }.size()?;
+                (limits, limits_name, Table::alone(size_of_limits), size)
+            }
+            None => {
+                let last = if size < LIMIT_LEN { 0 } else { last_limit(source, size)? };
+                let table = Table::at_end(size, last).map_err(|why| source.corrupt(size, why))?;
+                (Arc::clone(&storage), name.to_owned(), table, table.offset)
+            }
+        };
+        let table = if options.leading_zero { table.without_zero() } else { table };
+        let limits = Limits::new(table_storage, &table_name, table, records_len);
+        let mut bag = Bag {
+            storage: Arc::clone(&storage),
+            name: name.to_owned(),
+            limits,
+            options,
+            groups: Groups::new(),
+            file_bytes: size,
+            last: Vec::new(),
+        };
+        if let Some(row) = bag.num_rows().checked_sub(1) {
+            let range = bag.limits.range(row)?;
+            bag.last = [range.start, range.end].iter().flat_map(|n| n.to_le_bytes()).collect();
+        }
+        Ok(bag)
+    }
+
+    fn cell(&self, row: u64, range: &Range<u64>, raw: u64, form: Form) -> Cell {
+        Cell {
+            row,
+            offset: range.start,
+            stored: range.end - range.start,
+            raw,
+            sum: Sum::None,
+            before: 0,
+            crc: 0,
+            file: 0,
+            codec: Codec::None,
+            dictionary: 0,
+            form,
+        }
+    }
+
+    /// Returns the cell of a record in `range`, if that can be told from what is in memory.
+    fn cell_loaded(&self, row: u64, range: &Range<u64>) -> Option<Result<Cell>> {
+        let stored = range.end - range.start;
+        if stored == 0 || matches!(self.options.packing, Packing::Plain) {
+            return Some(Ok(self.cell(row, range, stored, Form::Alone)));
+        }
+        if let Some(group) = self.groups.get(range.start) {
+            return Some(Ok(self.cell(row, range, group.bytes.len() as u64, Form::Part(0))));
+        }
+        if !self.storage.is_warm() {
+            return None;
+        }
+        match self.content_size(range) {
+            Ok(size) => size.map(|raw| Ok(self.cell(row, range, raw, Form::Chunk))),
+            Err(error) => Some(Err(error.at_record(row))),
+        }
+    }
+
+    /// Returns how long a compressed record is, if it says so.
+    fn content_size(&self, range: &Range<u64>) -> Result<Option<u64>> {
+        let mut head = [0; frame::HEAD_LEN];
+        let len = head.len().min((range.end - range.start) as usize);
+        let source = Source::of(self);
+        self.storage
+            .read_many(&mut [Read::new(range.start, &mut head[..len])], &mut |_, _| {})
+            .map_err(|error| source.failed(range.start, error.source))?;
+        frame::content_len(&head[..len]).map_err(|why| source.corrupt(range.start, Violation(why)))
+    }
+
+    fn unpack(&self, range: &Range<u64>, stored: &[u8]) -> Result<Group> {
+        let Packing::Zstd(dictionary) = &self.options.packing else {
+            return Ok(Group { bytes: stored.to_vec(), ends: vec![stored.len()] });
+        };
+        let bytes = frame::decompress(dictionary.as_deref(), stored)
+            .map_err(|why| Source::of(self).corrupt(range.start, Violation(why)))?;
+        Ok(Group { ends: vec![bytes.len()], bytes })
+    }
+
+    fn load(&self, range: &Range<u64>) -> Result<Arc<Group>> {
+        self.groups.get_or_load(range.start, || {
+            let stored = Source::of(self).read(range.start, range.end - range.start)?;
+            self.unpack(range, &stored)
+        })
+    }
+}
+
+fn last_limit(source: Source<'_>, size: u64) -> Result<u64> {
+    Ok(bag::limit(&source.read(size - LIMIT_LEN, LIMIT_LEN)?, 0))
+}
+
+impl Container for Bag {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn storage(&self) -> &Arc<dyn ReadAt> {
+        &self.storage
+    }
+
+    fn num_rows(&self) -> u64 {
+        self.limits.len()
+    }
+
+    fn find(&self, row: u64) -> Result<Cell> {
+        let range = self.limits.range(row)?;
+        self.cell_loaded(row, &range).unwrap_or_else(|| {
+            let group = self.load(&range).map_err(|error| error.at_record(row))?;
+            Ok(self.cell(row, &range, group.bytes.len() as u64, Form::Part(0)))
+        })
+    }
+
+    fn find_loaded(&self, row: u64) -> Option<Result<Cell>> {
+        match self.limits.range_loaded(row)? {
+            Ok(range) => self.cell_loaded(row, &range),
+            Err(error) => Some(Err(error)),
+        }
+    }
+
+    fn prepare(&self, rows: &[u64]) {
+        self.limits.load(rows);
+        if matches!(self.options.packing, Packing::Plain) || self.storage.is_warm() {
+            return;
+        }
+        let ranges = rows.iter().filter_map(|&row| self.limits.range(row).ok());
+        let ranges: Vec<Range<u64>> = ranges.filter(|range| !range.is_empty()).collect();
+        self.groups
+            .load_many(Source::of(self), &ranges, &|range, stored| self.unpack(range, stored));
+    }
+
+    fn decode(&self, cell: &Cell, stored: &[u8], value: &mut [u8]) -> Result<()> {
+        let Packing::Zstd(dictionary) = &self.options.packing else {
+            return Err(Error::Invalid(format!("{}: it is not compressed", self.name)));
+        };
+        frame::decompress_into(dictionary.as_deref(), stored, value)
+            .map_err(|why| Source::of(self).corrupt(cell.offset, Violation(why)))
+    }
+
+    fn group(&self, cell: &Cell) -> Result<Arc<Group>> {
+        self.load(&(cell.offset..cell.offset + cell.stored))
+    }
+
+    fn stats(&self) -> Stats {
+        Stats {
+            rows: self.num_rows(),
+            cells: self.num_rows(),
+            file_bytes: self.file_bytes,
+            index_bytes: self.num_rows() * LIMIT_LEN,
+            pages: 1,
+            closed: true,
+            ..Stats::default()
+        }
+    }
+
+    fn metadata(&self) -> &str {
+        "{}"
+    }
+
+    fn fingerprint(&self) -> Vec<u8> {
+        [&self.file_bytes.to_le_bytes()[..], &self.num_rows().to_le_bytes(), &self.last].concat()
+    }
+
+    fn verify(&self, progress: &mut dyn FnMut(u64) -> Result<()>) -> Result<Verification> {
+        let mut found = Verification::default();
+        while found.rows < self.num_rows() {
+            let rows: Vec<u64> = (found.rows..self.num_rows().min(found.rows + STEP)).collect();
+            self.prepare(&rows);
+            let mut cells = Vec::with_capacity(rows.len());
+            for &row in &rows {
+                match self.find(row) {
+                    Ok(cell) => cells.push(cell),
+                    Err(error) => found.damaged.push(Damage::of(&error, row..row + 1, 0)),
+                }
+            }
+            found.damaged.extend(verify_cells(self, &cells));
+            found.rows += rows.len() as u64;
+            progress(found.rows)?;
+        }
+        found.damaged.sort_by_key(|damage| damage.offset);
+        Ok(found)
+    }
+
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+
+    fn after_fork(&self) -> Arc<dyn Container> {
+        Arc::new(Bag {
+            storage: Arc::clone(&self.storage),
+            name: self.name.clone(),
+            limits: self.limits.after_fork(),
+            options: self.options.clone(),
+            groups: Groups::new(),
+            file_bytes: self.file_bytes,
+            last: self.last.clone(),
+        })
+    }
+}
+
+impl Files for Bag {
+    fn file(&self, _number: u32) -> &dyn Container {
+        self
+    }
+
+    fn is_warm(&self) -> bool {
+        self.storage.is_warm()
+    }
+}

@@ -1,0 +1,208 @@
+//! Bags that Bagz and Granular have written, and what becomes of damaged ones.
+//!
+//! The files are in `tests/data/bagz` and `tests/data/granular`; the manifests beside them say
+//! what is in each.
+
+mod support;
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use ingot::compression::{Dictionary, frame};
+use ingot::records::{Bag, BagOptions, BagWriter, Container, Files as _, Mode, Packing, path};
+use ingot::storage::Memory;
+use ingot::{Error, Result};
+use serde_json::Value;
+use sha2::{Digest, Sha256};
+use support::Random;
+
+fn data(name: &str) -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../tests/data").join(name)
+}
+
+fn manifest(folder: &str) -> Value {
+    serde_json::from_slice(&std::fs::read(data(folder).join("manifest.json")).unwrap()).unwrap()
+}
+
+/// Reads every record in one batch.
+fn read<F: Container + ingot::records::Files + ?Sized>(file: &F) -> Vec<Result<Vec<u8>>> {
+    let rows: Vec<u64> = (0..file.num_rows()).collect();
+    file.prepare(&rows);
+    let mut records: Vec<Result<Vec<u8>>> = Vec::new();
+    let mut cells = Vec::new();
+    for row in rows {
+        records.push(file.find(row).map(|cell| {
+            cells.push(cell);
+            vec![0; cell.raw as usize]
+        }));
+    }
+    let mut bufs: Vec<&mut [u8]> = records.iter_mut().flatten().map(Vec::as_mut_slice).collect();
+    for (k, error) in file.fetch_each(&cells, &mut bufs) {
+        records[cells[k].row as usize] = Err(error);
+    }
+    records
+}
+
+fn digest(record: &[u8]) -> String {
+    Sha256::digest(record).iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// Checks records against a list of lengths and digests.
+fn check(what: &str, records: Vec<Result<Vec<u8>>>, said: &Value) {
+    let said = said.as_array().unwrap();
+    assert_eq!(records.len(), said.len(), "{what}");
+    for (k, (record, said)) in records.into_iter().zip(said).enumerate() {
+        let record = record.unwrap();
+        assert_eq!(record.len() as u64, said[0].as_u64().unwrap(), "{what} {k}");
+        assert_eq!(digest(&record), said[1].as_str().unwrap(), "{what} {k}");
+    }
+}
+
+fn open_any(path: &Path) -> Arc<dyn Container> {
+    path::open_any(path, Mode::Whole, true).unwrap()
+}
+
+fn read_any(path: &Path) -> Vec<Result<Vec<u8>>> {
+    read(open_any(path).as_any().downcast_ref::<Bag>().expect("it is a bag"))
+}
+
+#[test]
+fn bags_of_bagz_are_read() {
+    let manifest = manifest("bagz");
+    let dictionary = manifest["dictionary_utf8"].as_str().unwrap().as_bytes();
+    for (name, said) in manifest["files"].as_object().unwrap() {
+        let path = data("bagz").join(name);
+        let options = match name.as_str() {
+            _ if said["records"].is_null() => continue,
+            "dict.bagz" => Packing::Zstd(Dictionary::new(dictionary).map(Arc::new)),
+            "forced_zstd.bag" => Packing::Zstd(None),
+            "plain_ext.rec" => Packing::Plain,
+            _ => {
+                check(name, read_any(&path), &said["records"]);
+                continue;
+            }
+        };
+        let options = BagOptions { packing: options, leading_zero: false };
+        let bag = path::open_bag(&path, None, options).unwrap();
+        check(name, read(&bag), &said["records"]);
+    }
+}
+
+#[test]
+fn bags_that_cannot_be_are_refused() {
+    for name in ["bad_align.bag", "bad_offset.bag", "bad_short.bag"] {
+        let error = path::open_any(&data("bagz").join(name), Mode::Whole, true).err().unwrap();
+        assert!(matches!(error, Error::Corrupt { .. }), "{name}: {error}");
+    }
+    let found = read_any(&data("bagz/bad_order.bag"));
+    assert!(found.iter().any(Result::is_err));
+    let found = read_any(&data("bagz/bad_zstd_record2.bagz"));
+    for (k, record) in found.iter().enumerate() {
+        assert_eq!(record.is_err(), k == 2, "{k}");
+    }
+    let Err(Error::Corrupt { record, .. }) = &found[2] else { panic!("{:?}", found[2]) };
+    assert_eq!(*record, Some(2));
+}
+
+#[test]
+fn what_is_written_is_read_back() {
+    let mut random = Random(5);
+    let records: Vec<Vec<u8>> = (0..500)
+        .map(|_| {
+            let len = random.below(4) * random.below(900);
+            vec![random.below(256) as u8; len]
+        })
+        .collect();
+    for zstd in [false, true] {
+        let memory = Memory::new();
+        let compressor = zstd.then(|| frame::Compressor::new(3, b"").unwrap());
+        let finish = Box::new(|_| Ok(()));
+        let mut writer =
+            BagWriter::new(Box::new(memory.clone()), None, "x", compressor, false, finish);
+        for (k, record) in records.iter().enumerate() {
+            assert_eq!(writer.push(record).unwrap(), k as u64);
+        }
+        writer.close().unwrap();
+        let packing = if zstd { Packing::Zstd(None) } else { Packing::Plain };
+        let options = BagOptions { packing, leading_zero: false };
+        let bag = Bag::open(Arc::new(memory), None, "x", options).unwrap();
+        let found: Vec<Vec<u8>> = read(&bag).into_iter().map(Result::unwrap).collect();
+        assert!(found == records);
+        assert_eq!(bag.verify(&mut |_| Ok(())).unwrap().damaged, []);
+    }
+}
+
+#[test]
+fn damaged_bags_never_panic() {
+    let bytes = std::fs::read(data("bagz/comp.bagz")).unwrap();
+    let mut random = Random(6);
+    for trial in 0..20_000 {
+        let mut bytes = bytes.clone();
+        if trial % 3 == 0 {
+            bytes.truncate(random.below(bytes.len()));
+        }
+        for _ in 0..random.below(4) {
+            if let Some(last) = bytes.len().checked_sub(1) {
+                let at = if random.below(2) == 0 {
+                    last - random.below(400.min(last + 1))
+                } else {
+                    random.below(last + 1)
+                };
+                bytes[at] ^= 1 << random.below(8);
+            }
+        }
+        let options = BagOptions { packing: Packing::Zstd(None), leading_zero: trial % 2 == 0 };
+        if let Ok(bag) = Bag::open(Arc::new(Memory::from(bytes)), None, "x", options) {
+            for record in read_bounded(&bag).into_iter().filter_map(Result::err) {
+                assert!(matches!(record, Error::Corrupt { .. } | Error::Memory { .. }), "{record}");
+            }
+        }
+    }
+}
+
+/// Reads the records that are not absurdly long.
+fn read_bounded(bag: &Bag) -> Vec<Result<()>> {
+    (0..bag.num_rows())
+        .map(|row| {
+            let cell = bag.find(row)?;
+            if cell.raw > 1 << 24 {
+                return Ok(());
+            }
+            bag.fetch(&[cell], &mut [&mut vec![0; cell.raw as usize][..]])
+        })
+        .collect()
+}
+
+/// Calls `then` with the path and the records of every bag that the manifest tells of.
+fn each_bag(said: &Value, folder: &Path, then: &mut dyn FnMut(&Path, &Value)) {
+    for (name, said) in said.as_object().unwrap() {
+        let place = folder.join(name);
+        if name.ends_with(".bag") && !said["records"].is_null() {
+            then(&place, &said["records"]);
+        } else if said.is_object() {
+            each_bag(said, &place, then);
+        }
+    }
+}
+
+#[test]
+fn bags_of_granular_are_read() {
+    let manifest = manifest("granular");
+    let mut bags = 0;
+    for generation in ["v1", "v2", "v3"] {
+        for (folder, said) in manifest[generation].as_object().unwrap() {
+            let Some(files) = said.get("files") else { continue };
+            each_bag(files, &data("granular").join(folder), &mut |path, records| {
+                let options =
+                    BagOptions { leading_zero: generation == "v1", ..BagOptions::default() };
+                let found = match generation {
+                    "v1" => read(&path::open_bag(path, None, options).unwrap()),
+                    _ => read_any(path),
+                };
+                check(&path.display().to_string(), found, records);
+                bags += 1;
+            });
+        }
+    }
+    assert!(bags > 80, "{bags}");
+}
