@@ -10,7 +10,7 @@ from ingot.errors import FormatError
 
 StrPath: TypeAlias = str | os.PathLike[str]
 
-SUFFIXES = (".ffr", ".ingot")
+SUFFIXES = (".array_record", ".arrayrecord", ".bag", ".bagz", ".ffr", ".ingot")
 
 
 def expand(source: StrPath | Sequence[StrPath]) -> list[str]:
@@ -46,10 +46,15 @@ def _expand_one(path: str) -> list[str]:
 
 
 def _record_files(folder: str) -> list[str]:
+    if (Path(folder) / "spec.json").exists():
+        message = f"{folder}: this is a data set of Granular: each of its files is a column"
+        raise FormatError(message, folder)
     found = [
         entry.path
         for entry in sorted(os.scandir(folder), key=lambda entry: entry.name)
-        if entry.name.endswith(SUFFIXES) and entry.is_file()
+        if entry.name.endswith(SUFFIXES)
+        and not entry.name.startswith("limits.")
+        and entry.is_file()
     ]
     suffixes = {Path(path).suffix for path in found}
     if len(suffixes) == 1:

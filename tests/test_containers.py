@@ -1,0 +1,146 @@
+"""Files of other systems, opened like any other."""
+
+import json
+import pickle
+import random
+import shutil
+from hashlib import sha256
+from pathlib import Path
+
+import pytest
+
+import ingot
+from ingot.records.arrayrecord import ArrayRecordReader, ArrayRecordWriter, parse_writer_options
+
+DATA = Path(__file__).parent / "data"
+BAGZ = json.loads((DATA / "bagz" / "manifest.json").read_text())["files"]
+BAGS = [
+    name
+    for name, said in BAGZ.items()
+    if "records" in said and name not in {"dict.bagz", "forced_zstd.bag", "plain_ext.rec"}
+]
+RECORDS = [b"%d " % k * (k % 60) for k in range(700)]
+OPTIONS = [
+    "group_size:1,uncompressed",
+    "group_size:1,zstd:3",
+    "group_size:64,zstd:3",
+    "group_size:50,brotli:5",
+    "group_size:50,snappy",
+    "group_size:1000,zstd:-3,window_log:24",
+]
+
+
+@pytest.fixture(params=OPTIONS)
+def array_record(request, tmp_path):
+    path = tmp_path / "x.array_record"
+    with ArrayRecordWriter(path, **parse_writer_options(request.param)) as writer:
+        assert not path.exists()
+        writer.extend(RECORDS)
+    return path
+
+
+@pytest.mark.parametrize("way", ["", "mmap", "uring", "pread"])
+def test_array_records_are_read_in_every_way(array_record, way, monkeypatch):
+    monkeypatch.setenv("INGOT_IO", way)
+    reader = ingot.open(array_record)
+    assert len(reader) == len(RECORDS)
+    rng = random.Random(0)
+    for size in (1, 2, 64, 1000):
+        indices = rng.choices(range(-len(RECORDS), len(RECORDS)), k=size)
+        expected = [RECORDS[k] for k in indices]
+        assert reader[indices] == expected
+        assert [bytes(one) for one in reader.read(indices)] == expected
+        assert list(reader.iter(indices)) == expected
+    assert [reader[k] for k in range(-5, 5)] == RECORDS[-5:] + RECORDS[:5]
+    assert list(reader) == RECORDS
+    assert list(reader[650:20:-9]) == RECORDS[650:20:-9]
+    assert reader.lengths().tolist() == [len(record) for record in RECORDS]
+    assert reader.verify().ok
+    assert pickle.loads(pickle.dumps(reader))[3] == RECORDS[3]  # noqa: S301
+
+
+def test_an_array_record_is_known_by_its_first_bytes(array_record, tmp_path):
+    renamed = shutil.copy(array_record, tmp_path / "other.bin")
+    assert ingot.open(renamed)[-1] == RECORDS[-1]
+
+
+def test_array_records_and_ingot_files_are_one_sequence(array_record, make):
+    own = make([b"first"])
+    reader = ingot.open([own, array_record])
+    assert list(reader) == [b"first", *RECORDS]
+    assert reader[[700, 0]] == [RECORDS[699], b"first"]
+
+
+def test_a_folder_of_array_records_is_a_data_set(array_record, tmp_path):
+    folder = tmp_path / "shards"
+    folder.mkdir()
+    for k in range(3):
+        shutil.copy(array_record, folder / f"part-{k}.array_record")
+    assert list(ingot.open(folder)) == RECORDS * 3
+    assert list(ingot.open(folder / "part-*.array_record")) == RECORDS * 3
+
+
+def test_a_damaged_group_costs_its_own_records(tmp_path):
+    path = tmp_path / "x.array_record"
+    with ArrayRecordWriter(path, group_size=10) as writer:
+        writer.extend([bytes([k]) * 3000 for k in range(100)])
+    content = bytearray(path.read_bytes())
+    content[110] ^= 1
+    path.write_bytes(content)
+    reader = ingot.open(path)
+    found = reader.verify()
+    assert [(one.record, one.records) for one in found.damaged] == [(0, 10)]
+    with pytest.raises(ingot.errors.CorruptFileError, match=r"record 3: offset 64: chunk "):
+        reader[3]
+    assert reader[10] == bytes([10]) * 3000
+    assert ArrayRecordReader(path).group_size(0) == 10
+
+
+def test_a_writer_that_fails_leaves_the_old_file(tmp_path):
+    path = tmp_path / "x.array_record"
+    with ArrayRecordWriter(path) as writer:
+        writer.append(b"old")
+    with pytest.raises(TypeError), ArrayRecordWriter(path) as writer:
+        writer.extend([b"new", "text"])
+    assert list(ingot.open(path)) == [b"old"]
+    assert [entry.name for entry in tmp_path.iterdir()] == ["x.array_record"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ({"group_size": 0}, "group_size is 0"),
+        ({"level": 23}, "level is 23, not -131072 to 22"),
+        ({"compression": "brotli", "level": 12}, "level is 12, not 0 to 11"),
+        ({"compression": "brotli", "window_log": 31}, "window_log is 31, not 10 to 30"),
+        ({"compression": "lzma"}, "compression is"),
+        ({"compression": None, "window_log": 20}, "window_log has no meaning"),
+        ({"transpose": True, "transpose_bucket_size": 0}, "transpose_bucket_size is 0"),
+    ],
+)
+def test_arguments_that_cannot_be_are_refused(tmp_path, arguments, words):
+    with pytest.raises(ValueError, match=words):
+        ArrayRecordWriter(tmp_path / "x.array_record", **arguments)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("name", BAGS)
+@pytest.mark.parametrize("way", ["", "uring", "pread"])
+def test_bags_are_read(name, way, monkeypatch):
+    monkeypatch.setenv("INGOT_IO", way)
+    reader = ingot.open(DATA / "bagz" / name)
+    expected = [tuple(one) for one in BAGZ[name]["records"]]
+    assert [(len(one), sha256(one).hexdigest()) for one in reader] == expected
+    order = list(range(len(reader)))[::-1]
+    assert [(len(one), sha256(one).hexdigest()) for one in reader[order]] == expected[::-1]
+    assert reader.verify().ok
+
+
+def test_a_column_of_granular_is_a_sequence():
+    reader = ingot.open(DATA / "granular" / "v3_dataset50" / "foo.bag")
+    assert [int.from_bytes(one, "little") for one in reader] == list(range(50))
+
+
+def test_a_data_set_of_granular_is_not_taken_for_shards():
+    with pytest.raises(ingot.errors.FormatError, match="each of its files is a column"):
+        ingot.open(DATA / "granular" / "v3_dataset50")
