@@ -10,7 +10,7 @@ use std::sync::Arc;
 use ingot::crc::Sum;
 use ingot::format::ffrecord::tree::{self, Folder, Node};
 use ingot::records::{Container, FfRecord, Files as _, Mode, Sequence};
-use ingot::storage::Memory;
+use ingot::storage::{Memory, Read, ReadAt, ReadError};
 use ingot::{Error, Result};
 use serde_json::Value;
 use support::Random;
@@ -181,6 +181,37 @@ fn a_flipped_bit_costs_one_record() {
     }
     let damaged = file.verify(&mut |_| Ok(())).unwrap().damaged;
     assert_eq!(damaged.iter().map(|damage| damage.record).collect::<Vec<_>>(), [Some(50)]);
+}
+
+/// A file that says it goes on for longer than any memory.
+struct Vast(Memory);
+
+impl ReadAt for Vast {
+    fn size(&self) -> std::io::Result<u64> {
+        Ok(1 << 60)
+    }
+
+    fn read_many(
+        &self,
+        reads: &mut [Read<'_>],
+        landed: &mut dyn FnMut(usize, &mut Read<'_>),
+    ) -> Result<(), ReadError> {
+        self.0.read_many(reads, landed)
+    }
+}
+
+#[test]
+fn a_record_that_no_memory_holds_leaves_the_others_verified() {
+    let mut bytes = bytes_of("small.ffr");
+    let flipped = open(&bytes).unwrap().find(3).unwrap().offset as usize;
+    bytes[flipped] ^= 1;
+    let file = FfRecord::open(Arc::new(Vast(Memory::from(bytes))), "vast.ffr", true).unwrap();
+    let found = file.verify(&mut |_| Ok(())).unwrap();
+    let records: Vec<_> = found.damaged.iter().map(|damage| damage.record).collect();
+    assert_eq!((found.rows, &records[..]), (10, &[Some(3), Some(9)][..]));
+    for (damage, why) in found.damaged.iter().zip(["checksum mismatch", "out of memory"]) {
+        assert!(damage.reason.contains(why), "{}", damage.reason);
+    }
 }
 
 #[test]

@@ -232,7 +232,10 @@ fn fetch_mixed(
     let source = Source::of(file);
     let total: u64 = wanted.iter().map(|(_, cell, _)| cell.stored).sum();
     if let Err(error) = source.make_room(scratch, total) {
-        return vec![(wanted[0].0, error.at_record(wanted[0].1.row))];
+        return match wanted {
+            [(k, cell, _)] => vec![(*k, error.at_record(cell.row))],
+            _ => wanted.chunks_mut(1).flat_map(|one| fetch_mixed(file, one, scratch)).collect(),
+        };
     }
     let mut rest = &mut scratch[..];
     let (cells, mut reads): (Vec<(usize, Cell)>, Vec<Read<'_>>) = wanted

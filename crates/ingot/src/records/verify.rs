@@ -173,31 +173,38 @@ pub(super) fn verify_cells<F: Files + Container>(file: &F, cells: &[Cell]) -> Ve
     let (mut first, mut bytes) = (0, 0);
     for (k, cell) in cells.iter().enumerate() {
         bytes += cell.raw;
-        if bytes < BATCH && k + 1 < cells.len() {
-            continue;
-        }
-        let batch = &cells[first..=k];
-        if let Err(error) = Source::of(file).make_room(&mut buffer, bytes) {
-            let error = error.at_record(cell.row);
-            damaged.push(Damage::of(&error, cell.row..cell.row + 1, cell.offset));
+        if bytes >= BATCH || k + 1 == cells.len() {
+            damaged.extend(verify_batch(file, &cells[first..=k], &mut buffer));
             (first, bytes) = (k + 1, 0);
-            continue;
         }
-        let mut rest = &mut buffer[..];
-        let mut bufs: Vec<&mut [u8]> = batch
-            .iter()
-            .map(|cell| rest.split_off_mut(..cell.raw as usize).expect("sized for all"))
-            .collect();
-        let ranges: Vec<_> =
-            batch.iter().map(|cell| cell.offset..cell.offset + cell.stored).collect();
-        file.storage().announce(&ranges);
-        let mut failures = file.fetch_each(batch, &mut bufs);
-        failures.sort_by_key(|&(k, _)| k);
-        damaged.extend(failures.into_iter().map(|(k, error)| {
-            let cell = &batch[k];
-            Damage::of(&error, cell.row..cell.row + 1, cell.offset)
-        }));
-        (first, bytes) = (k + 1, 0);
     }
     damaged
+}
+
+/// Checks cells together or, where there is no memory for all of them, one by one.
+fn verify_batch<F: Files + Container>(
+    file: &F,
+    batch: &[Cell],
+    buffer: &mut Vec<u8>,
+) -> Vec<Damage> {
+    let damage = |cell: &Cell, error: Error| {
+        Damage::of(&error.at_record(cell.row), cell.row..cell.row + 1, cell.offset)
+    };
+    let bytes = batch.iter().map(|cell| cell.raw).sum();
+    if let Err(error) = Source::of(file).make_room(buffer, bytes) {
+        return match batch {
+            [cell] => vec![damage(cell, error)],
+            _ => batch.chunks(1).flat_map(|one| verify_batch(file, one, buffer)).collect(),
+        };
+    }
+    let mut rest = &mut buffer[..];
+    let mut bufs: Vec<&mut [u8]> = batch
+        .iter()
+        .map(|cell| rest.split_off_mut(..cell.raw as usize).expect("sized for all"))
+        .collect();
+    let ranges: Vec<_> = batch.iter().map(|cell| cell.offset..cell.offset + cell.stored).collect();
+    file.storage().announce(&ranges);
+    let mut failures = file.fetch_each(batch, &mut bufs);
+    failures.sort_by_key(|&(k, _)| k);
+    failures.into_iter().map(|(k, error)| damage(&batch[k], error)).collect()
 }
