@@ -138,6 +138,13 @@ def test_an_interrupt_stops_native_work_and_leaves_the_reader_usable(path, run_f
     assert outcome.stdout == "ok"
 
 
+@pytest.mark.parametrize("work", ["open", "partial", "recover", "append"])
+def test_an_interrupt_stops_the_search_for_the_last_commit(path, run_fault, work):
+    outcome = run_fault("interrupt_search.py", path, work, timeout=30)
+    assert outcome.returncode == 0, outcome.stderr
+    assert outcome.stdout == "ok"
+
+
 @pytest.mark.parametrize("kind", ["huge", "bomb"])
 def test_a_hostile_length_is_an_error_and_no_abort(path, run_fault, kind):
     calls = ["one", "batch", "read", "iterate"]

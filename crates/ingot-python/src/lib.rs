@@ -9,6 +9,7 @@ mod ffrecord;
 mod reader;
 mod record;
 mod rows;
+mod signals;
 mod stream;
 mod writer;
 

@@ -14,6 +14,7 @@ use crate::bytes;
 use crate::damage::{DamageTuple, tuples};
 use crate::error::raised;
 use crate::rows::{row_of, rows_of};
+use crate::signals::watched;
 use crate::stream::PyStream;
 
 #[pyclass(frozen, subclass, name = "Reader", module = "ingot._core")]
@@ -41,8 +42,7 @@ impl PyReader {
     }
 
     fn open(&self, py: Python<'_>) -> PyResult<Sequence> {
-        let files =
-            py.detach(|| Sequence::open(&self.paths, self.mode, self.check)).map_err(raised)?;
+        let files = watched(py, |watch| Sequence::open(&self.paths, self.mode, self.check, watch))?;
         for file in files.files() {
             let reader = file.as_any().downcast_ref::<Reader>();
             if reader.is_some_and(|reader| !reader.schema().is_records()) {

@@ -12,6 +12,7 @@ use pyo3::sync::MutexExt;
 use crate::damage::{DamageTuple, tuples};
 use crate::error::raised;
 use crate::record;
+use crate::signals::watched;
 
 #[pyclass(frozen, subclass, name = "Writer", module = "ingot._core")]
 pub struct PyWriter {
@@ -70,12 +71,12 @@ impl PyWriter {
         sync: bool,
     ) -> PyResult<Self> {
         let options = options(compression, level, sync)?;
-        let writer = py.detach(|| match mode {
-            "append" => path::append(&path, options).map(|(writer, _)| writer),
+        let writer = watched(py, |watch| match mode {
+            "append" => path::append(&path, options, watch).map(|(writer, _)| writer),
             "replace" => path::replace(&path, Schema::records(), metadata, options),
             _ => path::create(&path, Schema::records(), metadata, options),
-        });
-        Ok(PyWriter { writer: Mutex::new(writer.map_err(raised)?) })
+        })?;
+        Ok(PyWriter { writer: Mutex::new(writer) })
     }
 
     /// Add a record, anything bytes-like, and return its index.
@@ -135,7 +136,7 @@ type Found = (u64, bool, u64, Vec<DamageTuple>);
 #[pyfunction]
 pub fn recover(py: Python<'_>, path: PathBuf, sync: bool) -> PyResult<Found> {
     let options = Options { sync, ..Options::default() };
-    let found = py.detach(|| path::recover(&path, options)).map_err(raised)?;
+    let found = watched(py, |watch| path::recover(&path, options, watch))?;
     let Recovery { rows, was_whole, cut_bytes, damaged } = found;
     Ok((rows, was_whole, cut_bytes, tuples(damaged)))
 }

@@ -137,7 +137,10 @@ impl Golden {
             if k > 0 && self.ending == Ending::ClosedEachTime {
                 writer.close().unwrap();
                 let target = Box::new(storage.clone());
-                writer = records::append(&shared(&storage), target, NAME, self.options).unwrap().0;
+                writer =
+                    records::append(&shared(&storage), target, NAME, self.options, &mut || Ok(()))
+                        .unwrap()
+                        .0;
             }
             append_rows(&mut writer, run);
             if self.ending == Ending::Torn && k + 1 == self.runs.len() {

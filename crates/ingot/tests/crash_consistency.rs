@@ -148,7 +148,8 @@ fn play(script: &Script) -> Played {
 
 fn reopen(disk: &Crashing, options: Options) -> (Writer, records::Recovery) {
     let now = Memory::from(disk.bytes());
-    records::append(&shared(&now), Box::new(disk.clone()), support::NAME, options).unwrap()
+    records::append(&shared(&now), Box::new(disk.clone()), support::NAME, options, &mut || Ok(()))
+        .unwrap()
 }
 
 /// Checks that the first `promised` rows are as appended, and that each of the rest
@@ -207,7 +208,8 @@ fn check(script: &Script, left: &[u8], promised: usize, histories: &[&[Row]], wh
     let more = &histories[0][..3];
     let target = Box::new(storage.clone());
     let (mut writer, _) =
-        records::append(&shared(&storage), target, support::NAME, script.options).unwrap();
+        records::append(&shared(&storage), target, support::NAME, script.options, &mut || Ok(()))
+            .unwrap();
     append_rows(&mut writer, more);
     writer.close().unwrap();
     let reader = open(&storage, Mode::Whole).unwrap();
@@ -261,11 +263,38 @@ fn a_power_failure_during_recovery_or_appending_loses_nothing_more() {
     }
 }
 
+#[test]
+fn a_search_that_is_stopped_changes_nothing() {
+    for script in scripts() {
+        let mut left = play(&script).disk.bytes();
+        left.extend(vec![0; 5 << 20]);
+        let storage = Memory::from(left.clone());
+        let mut calls = 0;
+        let mut watch = || {
+            calls += 1;
+            if calls % 3 == 0 { Err(Error::Invalid("stopped".to_owned())) } else { Ok(()) }
+        };
+        let target = || Box::new(storage.clone());
+        let name = support::NAME;
+        let stopped = [
+            records::recover(&shared(&storage), target(), name, script.options, &mut watch).err(),
+            records::append(&shared(&storage), target(), name, script.options, &mut watch).err(),
+            Reader::open(shared(&storage), name, Mode::Partial, &mut watch).err(),
+        ];
+        for error in stopped {
+            assert_eq!(error.map(|error| error.to_string()).as_deref(), Some("stopped"));
+        }
+        assert!(storage.bytes() == left, "{}", script.name);
+    }
+}
+
 fn check_recovery(script: &Script, played: &Played, left: &[u8], promised: usize, what: &str) {
     let disk = Crashing::over(left.to_vec());
     let now = Memory::from(left.to_vec());
     let target = Box::new(disk.clone());
-    if records::recover(&shared(&now), target, support::NAME, script.options).is_err() {
+    if records::recover(&shared(&now), target, support::NAME, script.options, &mut || Ok(()))
+        .is_err()
+    {
         return;
     }
     let count = 3 * disk.operations() + 6;
@@ -286,7 +315,8 @@ fn check_append(
     let disk = Crashing::over(left.to_vec());
     let now = Memory::from(left.to_vec());
     let target = Box::new(disk.clone());
-    let appending = records::append(&shared(&now), target, support::NAME, script.options);
+    let appending =
+        records::append(&shared(&now), target, support::NAME, script.options, &mut || Ok(()));
     let Ok((mut writer, recovery)) = appending else { return };
     let kept = recovery.rows as usize;
     let begun = Memory::from(disk.bytes());

@@ -156,7 +156,7 @@ fn a_file_without_a_checksum_of_its_index_reads() {
 #[test]
 fn several_files_are_one_sequence() {
     let paths: Vec<PathBuf> = (0..4).map(|k| data(&format!("multi/PART_0000{k}.ffr"))).collect();
-    let sequence = Sequence::open(&paths, Mode::Whole, true).unwrap();
+    let sequence = Sequence::open(&paths, Mode::Whole, true, &mut || Ok(())).unwrap();
     let expected = contents(&open_golden("small.ffr"));
     assert_eq!(sequence.num_rows(), expected.len() as u64);
     for (row, expected) in expected.iter().enumerate() {

@@ -107,7 +107,7 @@ fn read_all(reader: &Reader, errors: &mut Vec<String>) {
 fn change_all(storage: &Memory, errors: &mut Vec<String>) {
     let copy = Memory::from(storage.bytes());
     let none = options(Compression::None);
-    match records::append(&shared(&copy), Box::new(copy.clone()), NAME, none) {
+    match records::append(&shared(&copy), Box::new(copy.clone()), NAME, none, &mut || Ok(())) {
         Ok((mut writer, recovery)) => {
             writer.close().unwrap();
             check_whole(&copy, recovery.rows);

@@ -108,8 +108,14 @@ fn written(plan: &Plan) -> Memory {
                 writer.close().unwrap();
                 settings.compression = *compression;
                 let target = Box::new(storage.clone());
-                let reopened =
-                    records::append(&shared(&storage), target, support::NAME, settings).unwrap();
+                let reopened = records::append(
+                    &shared(&storage),
+                    target,
+                    support::NAME,
+                    settings,
+                    &mut || Ok(()),
+                )
+                .unwrap();
                 assert!(reopened.1.was_whole);
                 writer = reopened.0;
             }

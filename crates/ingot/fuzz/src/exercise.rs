@@ -27,17 +27,17 @@ pub fn exercise(bytes: &[u8], append: bool) {
     let shared: Arc<dyn ReadAt> = Arc::new(storage.clone());
     let target = Box::new(storage.clone());
     if append {
-        if let Ok((mut writer, recovery)) = records::append(&shared, target, NAME, options) {
+        if let Ok((mut writer, recovery)) = records::append(&shared, target, NAME, options, &mut || Ok(())) {
             writer.close().expect("memory takes everything");
             check_whole(&storage, recovery.rows);
         }
-    } else if let Ok(recovery) = records::recover(&shared, target, NAME, options) {
+    } else if let Ok(recovery) = records::recover(&shared, target, NAME, options, &mut || Ok(())) {
         check_whole(&storage, recovery.rows);
     }
 }
 
 fn open(storage: &Memory, mode: Mode) -> ingot::Result<Reader> {
-    Reader::open(Arc::new(storage.clone()), NAME, mode)
+    Reader::open(Arc::new(storage.clone()), NAME, mode, &mut || Ok(()))
 }
 
 fn check_whole(storage: &Memory, rows: u64) {

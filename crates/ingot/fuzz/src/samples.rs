@@ -60,7 +60,7 @@ fn sample(
             writer.close().unwrap();
             let shared: Arc<dyn ReadAt> = Arc::new(storage.clone());
             let target = Box::new(storage.clone());
-            writer = records::append(&shared, target, NAME, options).unwrap().0;
+            writer = records::append(&shared, target, NAME, options, &mut || Ok(())).unwrap().0;
         }
         for row in 0..rows {
             append(&mut writer, schema, row);

@@ -2,7 +2,7 @@
 
 use memchr::memmem;
 
-use super::contents::Source;
+use super::contents::{Source, Watch};
 use crate::error::{Error, Result};
 use crate::format::Violation;
 use crate::format::ingot::{
@@ -39,11 +39,13 @@ pub fn last_trailer(
     source: Source<'_>,
     header: &Header,
     end: u64,
+    watch: &mut Watch<'_>,
 ) -> Result<Option<(Trailer, u32)>> {
     let finder = memmem::FinderRev::new(&TRAILER_MAGIC);
     let floor = header.bytes.len() as u64;
     let mut high = end;
     while high >= floor + TRAILER_LEN as u64 {
+        watch()?;
         let low = high.saturating_sub(STEP).max(floor);
         let bytes = source.read(low, high - low)?;
         for at in finder.rfind_iter(&bytes) {
@@ -72,12 +74,14 @@ pub fn walk(
     header: &Header,
     last: (Trailer, u32),
     whole: bool,
+    watch: &mut Watch<'_>,
 ) -> Result<Chain> {
     let floor = header.bytes.len() as u64;
     let mut chain =
         Chain { segments: Vec::new(), contents: Directory::default(), damage: Vec::new() };
     let mut next = Some(last);
     while let Some((trailer, crc)) = next {
+        watch()?;
         if trailer.block.kind == BlockKind::Directory {
             match source.directory(&trailer, header.seed()) {
                 Ok(directory) if !whole => {
@@ -89,7 +93,7 @@ pub fn walk(
                 Err(error) => chain.damage.push((trailer.block.offset, error.to_string())),
             }
         }
-        next = match before(source, header, &trailer, &mut chain.damage)? {
+        next = match before(source, header, &trailer, &mut chain.damage, watch)? {
             Link::Sound(previous) => previous,
             Link::Broken(earlier, why) => {
                 if trailer.previous.0 < last.0.durable {
@@ -122,6 +126,7 @@ fn before(
     header: &Header,
     trailer: &Trailer,
     damage: &mut Vec<(u64, String)>,
+    watch: &mut Watch<'_>,
 ) -> Result<Link> {
     let (offset, crc) = trailer.previous;
     if offset == 0 {
@@ -135,7 +140,7 @@ fn before(
         Err(error) => error,
     };
     damage.push((offset, why.to_string()));
-    let earlier = last_trailer(source, header, offset)?;
+    let earlier = last_trailer(source, header, offset, watch)?;
     Ok(match restore(source, header, offset, earlier) {
         Some(restored) => Link::Sound(Some(restored)),
         None => Link::Broken(earlier, why),

@@ -94,6 +94,9 @@ impl<'a> Source<'a> {
     }
 }
 
+/// Called now and then by work that may take long, which an error stops.
+pub type Watch<'a> = dyn FnMut() -> Result<()> + 'a;
+
 /// What the front of a file is.
 pub enum Front {
     Header(Header),

@@ -25,6 +25,7 @@ pub use arrayrecord::{ArCodec, ArOptions, ArWriter, ArrayRecord};
 pub use bag::{Bag, BagOptions, BagWriter, Packing};
 pub use batch::Value;
 pub use container::{Cell, Container, Form};
+pub use contents::Watch;
 pub use fetch::Files;
 pub use ffrecord::{FfRecord, FfWriter};
 pub use reader::{Mode, Reader, Stats};

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use super::arrayrecord::{ArOptions, ArWriter, ArrayRecord};
 use super::bag::{Bag, BagOptions, BagWriter, Packing};
 use super::container::Container;
+use super::contents::Watch;
 use super::ffrecord::{FfRecord, FfWriter, Spool};
 use super::reader::{Mode, Reader};
 use super::recovery::{self, Recovery};
@@ -20,13 +21,18 @@ use crate::storage::{self, Append as _, AppendFile, LocalFile, ReadAt};
 
 /// Opens the file at `path` for reading.
 pub fn open(path: &Path, mode: Mode) -> Result<Reader> {
-    Reader::open(reading(path)?, &name(path), mode)
+    Reader::open(reading(path)?, &name(path), mode, &mut || Ok(()))
 }
 
 /// Opens a file of any container for reading, which is known by how it begins. FFRecord
 /// files have no signature, so they go by their name. Without `check` the records of containers that leave it open are not
 /// verified; Ingot files always are.
-pub fn open_any(path: &Path, mode: Mode, check: bool) -> Result<Arc<dyn Container>> {
+pub fn open_any(
+    path: &Path,
+    mode: Mode,
+    check: bool,
+    watch: &mut Watch<'_>,
+) -> Result<Arc<dyn Container>> {
     let storage = reading(path)?;
     let named = |suffixes: &[&str]| {
         let suffix = path.extension().unwrap_or_default();
@@ -46,7 +52,7 @@ pub fn open_any(path: &Path, mode: Mode, check: bool) -> Result<Arc<dyn Containe
             return Ok(Arc::new(FfRecord::open(storage, &name(path), check)?));
         }
     }
-    Ok(Arc::new(Reader::open(storage, &name(path), mode)?))
+    Ok(Arc::new(Reader::open(storage, &name(path), mode, watch)?))
 }
 
 /// Returns the file with the limits of a bag, if it has one: `x.idx` beside `x.bag` as
@@ -234,15 +240,15 @@ fn start_over(path: &Path) -> Result<AppendFile> {
 }
 
 /// Goes on at the end of the file at `path`, closed or not.
-pub fn append(path: &Path, options: Options) -> Result<(Writer, Recovery)> {
+pub fn append(path: &Path, options: Options, watch: &mut Watch<'_>) -> Result<(Writer, Recovery)> {
     let (target, storage) = both(path)?;
-    recovery::append(&storage, target, &name(path), options)
+    recovery::append(&storage, target, &name(path), options, watch)
 }
 
 /// Cuts the file at `path` back to its last commit and closes it.
-pub fn recover(path: &Path, options: Options) -> Result<Recovery> {
+pub fn recover(path: &Path, options: Options, watch: &mut Watch<'_>) -> Result<Recovery> {
     let (target, storage) = both(path)?;
-    recovery::recover(&storage, target, &name(path), options)
+    recovery::recover(&storage, target, &name(path), options, watch)
 }
 
 /// Takes the lock first, so that what is read is not being written.

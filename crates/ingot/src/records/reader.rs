@@ -6,7 +6,7 @@ use std::sync::{Arc, OnceLock};
 
 use super::chain;
 use super::container::{Cell, Container, Form};
-use super::contents::{self, Front, Source};
+use super::contents::{self, Front, Source, Watch};
 use super::fetch::Files;
 use super::pages::{Loader, Pages};
 use super::verify::Verification;
@@ -81,8 +81,14 @@ pub struct Reader {
 
 impl Reader {
     /// Opens a file. Costs the header, the trailer and the directory, whatever the
-    /// size of the file; `name` is what errors call it.
-    pub fn open(storage: Arc<dyn ReadAt>, name: &str, mode: Mode) -> Result<Self> {
+    /// size of the file; `name` is what errors call it. A file that is not closed is
+    /// searched for its last commit, under the eyes of `watch`.
+    pub fn open(
+        storage: Arc<dyn ReadAt>,
+        name: &str,
+        mode: Mode,
+        watch: &mut Watch<'_>,
+    ) -> Result<Self> {
         let source = Source { storage: &*storage, name };
         let size = source.size()?;
         let header = match contents::read_header(source, size)? {
@@ -99,7 +105,7 @@ impl Reader {
         let (directory, closed) = match read_directory(source, &header, size) {
             Ok(directory) => (directory, true),
             Err(error @ Error::Storage { .. }) => return Err(error),
-            Err(error) => (read_committed(source, &header, size, mode, &error)?, false),
+            Err(error) => (read_committed(source, &header, size, mode, &error, watch)?, false),
         };
         let mut reader = Self::over(&storage, name, &header, &directory, closed);
         reader.file_bytes = size;
@@ -449,9 +455,10 @@ fn read_committed(
     size: u64,
     mode: Mode,
     error: &Error,
+    watch: &mut Watch<'_>,
 ) -> Result<Directory> {
-    let last = chain::last_trailer(source, header, size)?;
-    let chain = last.map(|last| chain::walk(source, header, last, false)).transpose();
+    let last = chain::last_trailer(source, header, size, watch)?;
+    let chain = last.map(|last| chain::walk(source, header, last, false, watch)).transpose();
     if mode == Mode::Whole {
         let (offset, reason) = match error {
             Error::Corrupt { offset, reason, .. } => (*offset, reason.clone()),

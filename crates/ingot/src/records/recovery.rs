@@ -5,7 +5,7 @@ use std::sync::Arc;
 use memchr::memmem;
 
 use super::chain::{self, Chain};
-use super::contents::{self, Front, Source};
+use super::contents::{self, Front, Source, Watch};
 use super::reader::Reader;
 use super::segment::{Beginning, Tail};
 use super::verify::Damage;
@@ -46,28 +46,30 @@ impl Recovery {
 /// Cuts a file back to its last commit and closes it. Everything that was committed
 /// stays. A file that is whole already is left alone.
 ///
-/// `storage` reads what `target` writes to.
+/// `storage` reads what `target` writes to. `watch` may stop the search, which changes nothing.
 pub fn recover(
     storage: &Arc<dyn ReadAt>,
     target: Box<dyn Append>,
     name: &str,
     options: Options,
+    watch: &mut Watch<'_>,
 ) -> Result<Recovery> {
-    let (mut tail, recovery) = settle(storage, target, name, options)?;
+    let (mut tail, recovery) = settle(storage, target, name, options, watch)?;
     if !recovery.was_whole {
         tail.close()?;
     }
     Ok(recovery)
 }
 
-/// Goes on writing at the end of a file, closed or not.
+/// Goes on writing at the end of a file, closed or not; see [`recover`].
 pub fn append(
     storage: &Arc<dyn ReadAt>,
     target: Box<dyn Append>,
     name: &str,
     options: Options,
+    watch: &mut Watch<'_>,
 ) -> Result<(Writer, Recovery)> {
-    let (tail, recovery) = settle(storage, target, name, options)?;
+    let (tail, recovery) = settle(storage, target, name, options, watch)?;
     let schema = tail.schema().clone();
     Ok((Writer::start(tail, name, schema, options), recovery))
 }
@@ -78,6 +80,7 @@ fn settle(
     mut target: Box<dyn Append>,
     name: &str,
     options: Options,
+    watch: &mut Watch<'_>,
 ) -> Result<(Tail, Recovery)> {
     let source = Source { storage: &**storage, name };
     let size = source.size()?;
@@ -92,10 +95,10 @@ fn settle(
         target.truncate(0).map_err(fail)?;
         return Ok((begin(target, name, options)?, Recovery::of_nothing(size)));
     };
+    let found = find_end(storage, name, &header, size, watch)?;
     if repaired {
         target.rewrite(0, &header.bytes).map_err(fail)?;
     }
-    let found = find_end(storage, name, &header, size)?;
     let was_whole = found.closed && !repaired;
     let position = found.beginning.position;
     let cut_bytes = size - position;
@@ -164,19 +167,26 @@ struct End {
     damaged: Vec<Damage>,
 }
 
-fn find_end(storage: &Arc<dyn ReadAt>, name: &str, header: &Header, size: u64) -> Result<End> {
+fn find_end(
+    storage: &Arc<dyn ReadAt>,
+    name: &str,
+    header: &Header,
+    size: u64,
+    watch: &mut Watch<'_>,
+) -> Result<End> {
     let source = Source { storage: &**storage, name };
-    let Some(last) = chain::last_trailer(source, header, size)? else {
+    let Some(last) = chain::last_trailer(source, header, size, watch)? else {
         let position = header.bytes.len() as u64;
         let beginning = Beginning { position, ..Beginning::default() };
         return salvage(storage, name, header, size, beginning, Vec::new());
     };
-    let mut chain = chain::walk(source, header, last, false)?;
+    let mut chain = chain::walk(source, header, last, false, watch)?;
     let mut damaged: Vec<Damage> = chain.damage.drain(..).map(Damage::elsewhere).collect();
     let closed = last.0.offset + TRAILER_LEN as u64 == size
         && last.0.block.kind == BlockKind::Directory
         && damaged.is_empty();
-    let dropped = if closed { 0 } else { unfit(storage, name, header, &chain, &mut damaged) };
+    let reader = Reader::over(storage, name, header, &chain.contents, false);
+    let dropped = if closed { 0 } else { unfit(&reader, &chain, &mut damaged, watch)? };
     for _ in 0..dropped {
         match chain.segments.pop().map(|segment| segment.trailer.block.kind) {
             Some(BlockKind::Page) => drop(chain.contents.pages.pop()),
@@ -205,14 +215,12 @@ fn find_end(storage: &Arc<dyn ReadAt>, name: &str, header: &Header, size: u64) -
 /// Counts the segments at the end that a power failure left incomplete: not yet
 /// secured by a flush, and with a block or a cell that does not verify.
 fn unfit(
-    storage: &Arc<dyn ReadAt>,
-    name: &str,
-    header: &Header,
+    reader: &Reader,
     chain: &Chain,
     damaged: &mut Vec<Damage>,
-) -> usize {
+    watch: &mut Watch<'_>,
+) -> Result<usize> {
     let durable = chain.segments.last().map_or(0, |last| last.trailer.durable);
-    let reader = Reader::over(storage, name, header, &chain.contents, false);
     let (mut page, mut dropped, mut pending) = (chain.contents.pages.len(), 0, 0);
     let mut kept = false;
     for segment in chain.segments.iter().rev() {
@@ -228,6 +236,7 @@ fn unfit(
             }
             continue;
         }
+        watch()?;
         page -= 1;
         let found = reader.verify_page(page);
         kept |= found.is_empty();
@@ -237,7 +246,7 @@ fn unfit(
             dropped = pending;
         }
     }
-    dropped
+    Ok(dropped)
 }
 
 /// Looks behind the last trailer for a page that lacks nothing but its trailer.

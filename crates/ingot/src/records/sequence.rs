@@ -5,6 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::container::{Cell, Container, Form};
+use super::contents::Watch;
 use super::fetch::Files;
 use super::path;
 use super::reader::{Mode, Stats};
@@ -26,8 +27,13 @@ pub struct Sequence {
 
 impl Sequence {
     /// Opens files by their paths; see [`path::open_any`].
-    pub fn open(paths: &[impl AsRef<Path>], mode: Mode, check: bool) -> Result<Sequence> {
-        paths.iter().map(|path| path::open_any(path.as_ref(), mode, check)).collect()
+    pub fn open(
+        paths: &[impl AsRef<Path>],
+        mode: Mode,
+        check: bool,
+        watch: &mut Watch<'_>,
+    ) -> Result<Sequence> {
+        paths.iter().map(|path| path::open_any(path.as_ref(), mode, check, watch)).collect()
     }
 
     /// Returns the files.

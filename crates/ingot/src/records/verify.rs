@@ -113,10 +113,11 @@ impl Reader {
     /// without gaps.
     fn verify_chain(&self) -> Result<Vec<(u64, String)>> {
         let end = self.stats().file_bytes;
-        let Some(last) = chain::last_trailer(self.source(), self.header(), end)? else {
+        let Some(last) = chain::last_trailer(self.source(), self.header(), end, &mut || Ok(()))?
+        else {
             return Ok(Vec::new());
         };
-        let mut chain = chain::walk(self.source(), self.header(), last, true)?;
+        let mut chain = chain::walk(self.source(), self.header(), last, true, &mut || Ok(()))?;
         let mut damage = std::mem::take(&mut chain.damage);
         let listed = self.pages().entries();
         let mut pages = chain.contents.pages.iter().enumerate();

@@ -171,7 +171,7 @@ pub fn create(target: impl Append + 'static, schema: &Schema, options: Options) 
 }
 
 pub fn open(storage: &Memory, mode: Mode) -> Result<Reader> {
-    Reader::open(Arc::new(storage.clone()), NAME, mode)
+    Reader::open(Arc::new(storage.clone()), NAME, mode, &mut || Ok(()))
 }
 
 pub fn shared(storage: &Memory) -> Arc<dyn ReadAt> {
@@ -180,7 +180,7 @@ pub fn shared(storage: &Memory) -> Arc<dyn ReadAt> {
 
 pub fn recover(storage: &Memory) -> Result<records::Recovery> {
     let target = Box::new(storage.clone());
-    records::recover(&shared(storage), target, NAME, options(Compression::None))
+    records::recover(&shared(storage), target, NAME, options(Compression::None), &mut || Ok(()))
 }
 
 /// The cells and sequences of every row, or why a row cannot be read. Columns are left out.

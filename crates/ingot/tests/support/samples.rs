@@ -190,7 +190,8 @@ pub fn unfinished_file(
 pub fn appended_file(bytes: Vec<u8>, rows: &[Row], options: Options) -> Vec<u8> {
     let storage = Memory::from(bytes);
     let target = Box::new(storage.clone());
-    let (mut writer, _) = records::append(&shared(&storage), target, NAME, options).unwrap();
+    let (mut writer, _) =
+        records::append(&shared(&storage), target, NAME, options, &mut || Ok(())).unwrap();
     append_rows(&mut writer, rows);
     writer.close().unwrap();
     storage.bytes()

@@ -1,0 +1,34 @@
+//! Python's signal handlers in the middle of native work.
+
+use std::time::{Duration, Instant};
+
+use ingot::records::Watch;
+use ingot::{Error, Result};
+use pyo3::prelude::*;
+
+use crate::error::raised;
+
+/// How long handlers may wait. Asking for the GIL more often would hold up the work where
+/// other threads are busy with it.
+const PATIENCE: Duration = Duration::from_millis(50);
+
+/// Does `work` without the GIL. What a signal handler raises meanwhile stops it.
+pub fn watched<T: Send>(
+    py: Python<'_>,
+    work: impl FnOnce(&mut Watch<'_>) -> Result<T> + Send,
+) -> PyResult<T> {
+    let (mut stopped, mut looked) = (None, Instant::now());
+    let outcome = py.detach(|| {
+        work(&mut || {
+            if looked.elapsed() < PATIENCE {
+                return Ok(());
+            }
+            looked = Instant::now();
+            Python::attach(|py| py.check_signals()).map_err(|error| {
+                stopped = Some(error);
+                Error::Invalid("stopped".to_owned())
+            })
+        })
+    });
+    stopped.map_or_else(|| outcome.map_err(raised), Err)
+}
