@@ -214,8 +214,10 @@ def test_an_index_out_of_range_is_named(reader, index):
 
 
 def test_large_numbers_in_an_array_are_out_of_range(reader):
-    with pytest.raises(IndexError, match="out of range for 100 rows"):
-        reader[np.array([2**64 - 1], np.uint64)]
+    for index in (2**63, 2**64 - 1):
+        for records in (reader, reader[10:20]):
+            with pytest.raises(IndexError, match=f"index {index} is out of range for"):
+                records[np.array([index], np.uint64)]
 
 
 def test_an_empty_file_has_no_record(make):

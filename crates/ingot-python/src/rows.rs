@@ -1,8 +1,10 @@
 //! Python indices as row numbers.
 
+use std::fmt::Display;
+
 use ingot::records::Sequence;
 use pyo3::buffer::{Element, PyBuffer};
-use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::exceptions::{PyIndexError, PyOverflowError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{
     PyByteArray, PyBytes, PyDict, PyFrozenSet, PyInt, PyList, PySet, PySlice, PyString, PyTuple,
@@ -24,15 +26,17 @@ pub fn row(reader: &Sequence, index: i64) -> PyResult<u64> {
 pub fn row_of(reader: &Sequence, index: &Bound<'_, PyAny>) -> PyResult<u64> {
     match index.extract::<i64>() {
         Ok(index) => row(reader, index),
-        Err(error) if error.is_instance_of::<pyo3::exceptions::PyOverflowError>(index.py()) => {
-            Err(pyo3::exceptions::PyIndexError::new_err(format!(
-                "{}: index {index} is out of range for {} rows",
-                reader.name(),
-                reader.num_rows()
-            )))
+        Err(error) if error.is_instance_of::<PyOverflowError>(index.py()) => {
+            Err(out_of_range(reader, index))
         }
         Err(_) => Err(no_index(index)),
     }
+}
+
+/// Returns the exception for an index that is out of range of the engine's numbers.
+fn out_of_range(reader: &Sequence, index: impl Display) -> PyErr {
+    let (name, rows) = (reader.name(), reader.num_rows());
+    PyIndexError::new_err(format!("{name}: index {index} is out of range for {rows} rows"))
 }
 
 /// Returns the exception for an object that is no index and no sequence of indices.
@@ -97,7 +101,7 @@ pub fn rows_of(reader: &Sequence, indices: &Bound<'_, PyAny>) -> PyResult<Vec<u6
 }
 
 /// Reads an integer array through the buffer protocol; `None` if it is of another type.
-fn typed<T: Element + TryInto<i64>>(
+fn typed<T: Element + TryInto<i64> + Display>(
     reader: &Sequence,
     indices: &Bound<'_, PyAny>,
 ) -> Option<PyResult<Vec<u64>>> {
@@ -116,6 +120,9 @@ fn typed<T: Element + TryInto<i64>>(
         Ok(values) => values,
         Err(error) => return Some(Err(error)),
     };
-    let rows = values.into_iter().map(|index| row(reader, index.try_into().unwrap_or(i64::MAX)));
+    let rows = values.into_iter().map(|index| match index.try_into() {
+        Ok(index) => row(reader, index),
+        Err(_) => Err(out_of_range(reader, index)),
+    });
     Some(rows.collect())
 }

@@ -250,7 +250,7 @@ class View(Sequence[bytes]):
         if isinstance(indices, range) or (
             isinstance(indices, np.ndarray) and indices.dtype.kind in "iu" and indices.ndim == 1
         ):
-            return self._rows_of(np.asarray(indices, np.int64))
+            return self._rows_of(np.asarray(indices))
         if isinstance(indices, np.ndarray) and indices.dtype == np.bool_:
             message = "a boolean mask is not an index array; pass numpy.flatnonzero(mask)"
             raise TypeError(message)
@@ -264,11 +264,12 @@ class View(Sequence[bytes]):
         )
         raise TypeError(message)
 
-    def _rows_of(self, indices: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-        wanted = np.where(indices < 0, indices + len(self), indices)
-        bad = (wanted < 0) | (wanted >= len(self))
+    def _rows_of(self, indices: npt.NDArray[np.integer[Any]]) -> npt.NDArray[np.int64]:
+        bad = (indices < -len(self)) | (indices >= len(self))
         if bad.any():
             self._row(int(indices[bad.argmax()]))
+        signed = indices.astype(np.int64, copy=False)
+        wanted = np.where(signed < 0, signed + len(self), signed)
         return self.rows.start + wanted * self.rows.step
 
     def __iter__(self) -> Iterator[bytes]:
