@@ -424,6 +424,39 @@ def test_the_index_costs_little(make):
     assert path.stat().st_size < 1.012 * 20_000 * 1024
 
 
+def lose(path):
+    path.unlink()
+
+
+def replace(path):
+    path.with_suffix(".other").write_bytes(path.read_bytes())
+    path.with_suffix(".other").replace(path)
+
+
+def cut(path):
+    os.truncate(path, 60)
+
+
+@pytest.mark.parametrize("call", ["flush", "close"])
+@pytest.mark.parametrize(
+    ("interfere", "reason"),
+    [(lose, "was removed"), (replace, "replaced by another"), (cut, "was changed by others")],
+)
+@pytest.mark.parametrize("sync", [True, False])
+def test_a_file_that_others_took_away_is_not_said_to_be_committed(
+    path, call, interfere, reason, sync
+):
+    writer = ingot.Writer(path, sync=sync)
+    writer.append(b"one")
+    writer.flush()
+    interfere(path)
+    with pytest.raises(ingot.StorageError, match=rf"x\.ingot: .*(write|commit) failed: .*{reason}"):
+        getattr(writer, call)()
+    with pytest.raises(ingot.StorageError, match=reason):
+        writer.close()
+    writer.abandon()
+
+
 def test_a_second_writer_of_the_file_is_refused(path):
     with ingot.Writer(path) as writer:
         writer.append(b"mine")

@@ -12,7 +12,7 @@ import threading
 import zlib
 from collections import OrderedDict
 from itertools import chain
-from os import mkfifo
+from os import mkfifo, truncate
 from pathlib import Path
 
 import numpy as np
@@ -358,6 +358,19 @@ def test_a_writer_that_is_forgotten_completes_or_warns(tmp_path):
     assert outcome.returncode == 0
     assert "never closed" in outcome.stderr
     assert names(tmp_path) == ["whole.ffr"]
+
+
+@pytest.mark.parametrize(("n", "suffix"), [(2, ".part"), (None, ".spool")])
+def test_a_file_that_was_cut_while_it_was_written_is_not_published(tmp_path, n, suffix):
+    target = tmp_path / "a.ffr"
+    writer = ffrecord.FileWriter(target, n)
+    writer.write_one(bytes(300_000))
+    truncate(f"{target}{suffix}", 200_000)
+    writer.write_one(b"x")
+    with pytest.raises(ingot.StorageError, match="was changed by others"):
+        writer.close()
+    writer._writer.abandon()
+    assert names(tmp_path) == []
 
 
 def test_a_killed_writer_leaves_nothing_under_the_name_and_is_no_obstacle(tmp_path):

@@ -541,6 +541,24 @@ fn an_append_file_holds_what_was_appended() {
 }
 
 #[test]
+fn an_append_file_notices_what_others_do_to_it() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("new");
+    let mut file = AppendFile::create(&path).unwrap();
+    file.append(b"hello").unwrap();
+    file.check().unwrap();
+    for len in [4, 6] {
+        cut(&path, len);
+        let message = file.check().unwrap_err().to_string();
+        assert!(message.contains(&format!("it has {len} bytes, not the 5")), "{message}");
+    }
+    cut(&path, 5);
+    file.check().unwrap();
+    fs::remove_file(&path).unwrap();
+    assert!(file.check().unwrap_err().to_string().contains("was removed"));
+}
+
+#[test]
 fn a_second_writer_is_refused_until_the_first_has_gone() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("one");

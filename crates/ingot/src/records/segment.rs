@@ -173,7 +173,7 @@ impl Tail {
             self.commit(BlockKind::Mark, &[], 0)?;
             self.push()?;
         }
-        Ok(())
+        self.check()
     }
 
     /// Makes the file whole: directory, then the closing trailer.
@@ -185,7 +185,12 @@ impl Tail {
             self.sync()?;
         }
         self.commit_appended(BlockKind::Directory, block.len() as u64, crc)?;
-        if self.options.sync { self.sync() } else { self.push() }
+        if self.options.sync {
+            self.sync()?;
+        } else {
+            self.push()?;
+        }
+        self.check()
     }
 
     fn write_raw(&mut self, batch: &Batch) -> Result<()> {
@@ -369,6 +374,11 @@ impl Tail {
         self.storage.sync().map_err(|source| self.failed("sync", source))?;
         self.durable = self.position;
         Ok(())
+    }
+
+    /// Makes sure that what was committed is in a file that others can open.
+    fn check(&self) -> Result<()> {
+        self.storage.check().map_err(|source| self.failed("commit", source))
     }
 
     fn failed(&self, action: &'static str, source: std::io::Error) -> Error {

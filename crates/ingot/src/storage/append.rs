@@ -1,6 +1,6 @@
 //! A local file that grows at the end, under a lock.
 
-use std::fs::{File, OpenOptions, TryLockError};
+use std::fs::{File, Metadata, OpenOptions, TryLockError};
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -110,7 +110,8 @@ impl AppendFile {
 
 impl Append for AppendFile {
     fn append(&mut self, mut bytes: &[u8]) -> io::Result<()> {
-        self.is_usable()?;
+        // Behind the end of a file that was cut short there would be a hole.
+        self.check()?;
         while !bytes.is_empty() {
             let count = write_some(&self.file, bytes, self.len)?;
             bytes = &bytes[count..];
@@ -129,6 +130,22 @@ impl Append for AppendFile {
             }
         }
         outcome
+    }
+
+    fn check(&self) -> io::Result<()> {
+        self.is_usable()?;
+        let found = self.file.metadata()?;
+        if is_removed(&found) {
+            return Err(io::Error::other("the file was removed, or replaced by another"));
+        }
+        if found.len() != self.len {
+            return Err(io::Error::other(format!(
+                "the file was changed by others: it has {} bytes, not the {} that were written",
+                found.len(),
+                self.len
+            )));
+        }
+        Ok(())
     }
 
     fn truncate(&mut self, len: u64) -> io::Result<()> {
@@ -183,6 +200,17 @@ fn write_at(file: &File, bytes: &[u8], offset: u64) -> io::Result<usize> {
 #[cfg(windows)]
 fn write_at(file: &File, bytes: &[u8], offset: u64) -> io::Result<usize> {
     std::os::windows::fs::FileExt::seek_write(file, bytes, offset)
+}
+
+/// Whether an open file has no name any more.
+#[cfg(unix)]
+fn is_removed(found: &Metadata) -> bool {
+    std::os::unix::fs::MetadataExt::nlink(found) == 0
+}
+
+#[cfg(windows)]
+fn is_removed(_found: &Metadata) -> bool {
+    false
 }
 
 /// Makes the name of the file at `path` survive a power failure.

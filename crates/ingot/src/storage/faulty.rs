@@ -184,6 +184,10 @@ impl<S: Append> Append for Faulty<S> {
         }
     }
 
+    fn check(&self) -> io::Result<()> {
+        self.inner.check()
+    }
+
     fn truncate(&mut self, len: u64) -> io::Result<()> {
         self.inner.truncate(len)
     }

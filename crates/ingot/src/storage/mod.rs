@@ -124,6 +124,11 @@ pub trait Append: Send {
     /// A failed call must not be repeated: the bytes may be gone.
     fn sync(&mut self) -> io::Result<()>;
 
+    /// Fails if others have removed the storage, or changed its length.
+    fn check(&self) -> io::Result<()> {
+        Ok(())
+    }
+
     /// Cuts the storage back to `len` bytes.
     fn truncate(&mut self, len: u64) -> io::Result<()>;
 

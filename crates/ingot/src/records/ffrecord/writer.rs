@@ -155,6 +155,8 @@ impl FfWriter {
             )));
         }
         self.flush()?;
+        let outcome = self.sink().check();
+        self.note(outcome)?;
         let index = self.entries.encode();
         let outcome = match &self.spool {
             None => self.target.rewrite(0, &index),
