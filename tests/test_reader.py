@@ -220,6 +220,17 @@ def test_large_numbers_in_an_array_are_out_of_range(reader):
                 records[np.array([index], np.uint64)]
 
 
+def test_an_iterator_that_was_begun_outlives_the_reader(make):
+    records = [b"%d" % k for k in range(20_000)]
+    reader = ingot.open(make(records))
+    begun = iter(reader)
+    assert next(begun) == b"0"
+    reader.close()
+    assert list(begun) == records[1:]
+    with pytest.raises(ingot.ClosedError):
+        iter(reader)
+
+
 def test_an_empty_file_has_no_record(make):
     with ingot.open(make([])) as reader:
         assert len(reader) == 0

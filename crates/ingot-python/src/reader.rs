@@ -309,7 +309,8 @@ impl PyReader {
         Ok(())
     }
 
-    /// Close the file. A second call does nothing.
+    /// Close the file. A second call does nothing. Iterators that were begun before go on to
+    /// their end, and hold the file until then.
     fn close(&self) {
         self.reader.write().expect("no panics under this lock").take();
     }

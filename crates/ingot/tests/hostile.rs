@@ -615,6 +615,25 @@ fn cells_that_share_their_bytes_cost_no_memory_for_each() {
 }
 
 #[test]
+fn the_error_of_a_column_names_the_first_row_of_the_bad_page() {
+    let schema = schema_of(&[(FieldKind::Column, Some(1)), (FieldKind::Cell, None)]);
+    let mut forge = Forge::new(schema.clone());
+    for (first, rows) in [(0, 3), (3, 4)] {
+        let mut page = PageBuilder::new(&schema, forge.position(), first, first);
+        for _ in 0..rows {
+            page.push_cell(0, 0, forge.seed().cell(page.next_cell(), b""));
+        }
+        page.push_rows(rows, &[], &[vec![7; rows as usize]]);
+        forge.built(&page, |_| {});
+    }
+    let mut bytes = forge.closed();
+    assert_eq!(open(&Memory::from(bytes.clone()), Mode::Whole).unwrap().column(0).unwrap(), [7; 7]);
+    bytes[forge.directory.pages[1].offset as usize + 50] ^= 1;
+    let error = open(&Memory::from(bytes), Mode::Whole).unwrap().column(0).unwrap_err();
+    assert!(matches!(error, ingot::Error::Corrupt { record: Some(3), .. }), "{error}");
+}
+
+#[test]
 fn columns_come_from_honest_pages_alone() {
     let alone = alone();
     let schema = schema_of(&[(FieldKind::Column, Some(3)), (FieldKind::Cell, None)]);

@@ -237,7 +237,8 @@ impl Reader {
         )
     }
 
-    /// Returns the values of column `field` for all rows, from the index pages alone.
+    /// Returns the values of column `field` for all rows, from the index pages alone. The
+    /// error of a bad page names its first row.
     pub fn column(&self, field: usize) -> Result<Vec<u8>> {
         self.check_field(field, FieldKind::Column)?;
         let mut values = Vec::new();
