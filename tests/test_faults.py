@@ -160,6 +160,13 @@ def test_a_hostile_length_does_not_abort_a_verification(path, run_fault, kind):
     assert outcome.stdout in {"verify: not ok\n", "verify: MemoryError\n"}
 
 
+def test_a_flood_of_opcodes_in_a_packed_tree_is_an_error_and_no_abort(tmp_path, run_fault):
+    outcome = run_fault("hostile_tree.py", tmp_path)
+    assert outcome.returncode == 0, outcome.stderr
+    names = ["marks", "dicts", "tuples", "memos", "names", "entries"]
+    assert outcome.stdout.split("\n")[:-1] == [f"{name}: CorruptFileError" for name in names]
+
+
 @pytest.mark.parametrize("way", WAYS)
 def test_forks_of_a_used_reader_read_the_same(path, run_fault, way):
     outcome = run_fault("fork_cycles.py", path, 200, env={"INGOT_IO": way})

@@ -62,8 +62,10 @@ impl Folder {
 
     /// Returns a folder of these entries, of which each name was checked.
     fn of_checked(entries: Vec<(Name, Node)>) -> Result<Folder, Violation> {
-        let mut sorted: Vec<usize> = (0..entries.len()).collect();
-        sorted.sort_by_key(|&k| &entries[k].0);
+        let mut sorted = Vec::new();
+        make_room(&mut sorted, entries.len())?;
+        sorted.extend(0..entries.len());
+        sorted.sort_by_key(|&k: &usize| &entries[k].0);
         let name = |k: usize| &entries[sorted[k]].0;
         if let Some(twice) = (1..sorted.len()).find(|&k| name(k - 1) == name(k)) {
             return Err(Violation(format!("the name {} occurs twice", shown(name(twice)))));
@@ -93,7 +95,7 @@ impl Folder {
 
 /// Reads the tree of a packed folder of `num_files` files from its record. Accepts what
 /// Python writes for such a tree in protocols 2 to 5, and plain dicts. Takes memory in
-/// proportion to the record.
+/// proportion to the record, and refuses one for which there is none.
 pub fn decode(record: &[u8], num_files: u64) -> Result<Folder, Violation> {
     let Some(pickle) = record.strip_prefix(MAGIC) else {
         return Err(Violation::new("the record is not the tree of a packed folder"));
@@ -113,6 +115,13 @@ fn check_name(name: &[u8]) -> Result<(), Violation> {
         return Err(Violation(format!("no file can be named {}", shown(name))));
     }
     Ok(())
+}
+
+/// Makes room for so many more, or says that there is no memory for them.
+fn make_room<T>(items: &mut Vec<T>, more: usize) -> Result<(), Violation> {
+    items
+        .try_reserve(more)
+        .map_err(|_| Violation(format!("out of memory for {} entries", items.len() + more)))
 }
 
 /// Whether bytes are UTF-8, in which surrogates may stand as if they were characters.

@@ -274,6 +274,14 @@ fn anything_but_a_tree_is_refused() {
 }
 
 #[test]
+fn more_items_than_a_tree_leaves_waiting_are_refused() {
+    for flood in [&b"("[..], b"}", b")", b"h\x00", b"h\x02"] {
+        let Violation(why) = decode(&behind_root(&flood.repeat(5 << 20)), 1).unwrap_err();
+        assert!(why.contains("more than 4194304 items"), "{why}");
+    }
+}
+
+#[test]
 fn a_tree_that_is_cut_short_anywhere_is_refused() {
     for (_, opcodes) in examples() {
         let record = framed(&[ROOT, opcodes].concat());

@@ -1,9 +1,12 @@
 //! Reads the pickle of a tree without running it.
 
 use super::opcode::*;
-use super::{Folder, MAGIC, Name, Node, check_name};
+use super::{Folder, MAGIC, Name, Node, check_name, make_room};
 use crate::format::Violation;
 use crate::format::fields::Fields;
+
+/// How many items may wait to be put into folders: Python leaves 2002 for each that is open.
+const STACK_MAX: usize = 4 << 20;
 
 /// What the opcodes push and pop.
 enum Item {
@@ -99,6 +102,10 @@ impl Machine<'_> {
     }
 
     fn push(&mut self, item: Item) -> Result<(), Violation> {
+        if self.stack.len() == STACK_MAX {
+            return Err(Violation(format!("more than {STACK_MAX} items are in no folder")));
+        }
+        make_room(&mut self.stack, 1)?;
         self.stack.push(item);
         Ok(())
     }
@@ -158,6 +165,7 @@ impl Machine<'_> {
         let Some(Item::Folder(entries)) = self.stack.last_mut() else {
             return Err(Violation::new("expected a folder to put into"));
         };
+        make_room(entries, items.len().div_ceil(2))?;
         while let Some(name) = items.next() {
             entries.push(match (name, items.next()) {
                 (Item::Text(name), Some(Item::Number(record))) => (name, Node::File(record)),
@@ -174,6 +182,7 @@ impl Machine<'_> {
         if place != self.memo.len() {
             return Err(Violation(format!("memo {place} is put behind {}", self.memo.len())));
         }
+        make_room(&mut self.memo, 1)?;
         self.memo.push(match self.stack.last() {
             Some(Item::Text(text)) => Memo::Text(Name::clone(text)),
             Some(Item::Class) => Memo::Class,
