@@ -1,18 +1,18 @@
 """`ffrecord.package`: folders packed into one file."""
 
-import os
 import pickle
 from collections import OrderedDict
-from collections.abc import Iterator, Sequence
-from pathlib import Path, PurePosixPath
+from collections.abc import Sequence
+from pathlib import Path
 from typing import Any, TypeAlias
 
 from ingot.compat.ffrecord.errors import PathError
 from ingot.compat.ffrecord.reader import FileReader, Sample, StrPath
 from ingot.compat.ffrecord.writer import FileWriter
+from ingot.packed import tree
 from ingot.records.ffrecord import decode_tree
 
-Tree: TypeAlias = "OrderedDict[str, int | Tree]"
+Tree: TypeAlias = OrderedDict[str, Any]
 
 _MAGIC = b"piouhjgbr"
 
@@ -30,14 +30,14 @@ def pack_folder(folder: StrPath, out_file: StrPath, verbose: bool = False) -> No
         message = f"{folder} is not a folder"
         raise PathError(message, str(folder))
     files: list[Path] = []
-    tree = _scan(root, files, seen=frozenset())
+    names = _scan(root, files, seen=frozenset())
     width = len(str(len(files)))
     with FileWriter(out_file, len(files) + 1) as writer:
         for index, file in enumerate(files):
             writer.write_one(file.read_bytes())
             if verbose:
                 print(f"{index:0{width}d}/{len(files)} {file.absolute()}")  # noqa: T201
-        writer.write_one(_MAGIC + pickle.dumps(tree, protocol=4))
+        writer.write_one(_MAGIC + pickle.dumps(names, protocol=4))
 
 
 def _scan(folder: Path, files: list[Path], seen: frozenset[Path]) -> Tree:
@@ -45,17 +45,17 @@ def _scan(folder: Path, files: list[Path], seen: frozenset[Path]) -> Tree:
     if real in seen:
         message = f"{folder} is a link to a folder that it is in"
         raise PathError(message, str(folder))
-    tree: Tree = OrderedDict()
+    names: Tree = OrderedDict()
     for entry in sorted(folder.iterdir()):
         if entry.is_dir():
-            tree[entry.name] = _scan(entry, files, seen | {real})
+            names[entry.name] = _scan(entry, files, seen | {real})
         elif entry.is_file():
-            tree[entry.name] = len(files)
+            names[entry.name] = len(files)
             files.append(entry)
         else:
             message = f"{entry} is neither a file nor a folder"
             raise PathError(message, str(entry))
-    return tree
+    return names
 
 
 class PackedFolder:
@@ -118,7 +118,7 @@ class PackedFolder:
             raise PathError(message, str(path))
         return [
             name
-            for name, node in _walk(node, recursive=recursive)
+            for name, node in (tree.entries(node) if recursive else node.items())
             if (list_dir if isinstance(node, dict) else list_file)
         ]
 
@@ -134,12 +134,8 @@ class PackedFolder:
         """Return whether there is a folder."""
         return isinstance(self._find(path), dict)
 
-    def _find(self, path: StrPath) -> "int | Tree | None":
-        pure = PurePosixPath(os.fspath(path))
-        node: int | Tree | None = None if pure.is_absolute() else self.structure
-        for name in pure.parts:
-            node = node.get(name) if isinstance(node, dict) else None
-        return node
+    def _find(self, path: StrPath) -> "int | tree.Tree | None":
+        return tree.find(self.structure, tree.parts_of(path))
 
     def _index(self, fname: StrPath) -> int:
         node = self._find(fname)
@@ -148,19 +144,6 @@ class PackedFolder:
         what = "does not exist" if node is None else "is not a file but a directory"
         message = f"{fname} {what}"
         raise PathError(message, str(fname))
-
-
-def _walk(tree: Tree, *, recursive: bool) -> "Iterator[tuple[str, int | Tree]]":
-    left = [("", tree.items().__iter__())]
-    while left:
-        prefix, entries = left[-1]
-        for name, node in entries:
-            yield prefix + name, node
-            if recursive and isinstance(node, dict):
-                left.append((f"{prefix}{name}/", node.items().__iter__()))
-                break
-        else:
-            left.pop()
 
 
 def _ordered(decoded: dict[str, Any]) -> Tree:
