@@ -14,6 +14,7 @@ import struct
 import subprocess
 import sys
 import threading
+import tracemalloc
 import zlib
 from collections.abc import Mapping
 from contextlib import contextmanager, suppress
@@ -376,6 +377,31 @@ def test_folders_may_lie_256_deep_in_one_another_and_no_deeper(tmp_path):
     write_pack(tmp_path / "z.ingot", nested(257))
     with pytest.raises(ingot.FormatError, match="deeper than 256"):
         ingot.PackedFolder(tmp_path / "z.ingot")
+
+
+def test_paths_may_be_as_long_as_a_system_takes_and_no_longer(tmp_path):
+    tree = {"f" * 256: 0}
+    for _ in range(14):
+        tree = {"d" * 255: tree}
+    longest = ingot.PackedFolder(write_pack(tmp_path / "x.ingot", {"d" * 255: tree}))
+    assert [len(path) for path in longest] == [4096]
+    write_pack(tmp_path / "y.ingot", {"d" * 256: tree})
+    with pytest.raises(ingot.FormatError, match="longer than 4096"):
+        ingot.PackedFolder(tmp_path / "y.ingot")
+
+
+def test_unpacking_takes_no_memory_for_each_path(tmp_path):
+    tree = {f"{k}": 0 for k in range(5000)}
+    for _ in range(15):
+        tree = {"d" * 255: tree}
+    folder = ingot.PackedFolder(write_pack(tmp_path / "x.ingot", tree, files=[b""]))
+    tracemalloc.start()
+    try:
+        folder.unpack(tmp_path / "target")
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak < 4 << 20
 
 
 def test_memory_is_bounded_while_packing_and_unpacking(tmp_path, run_fault):

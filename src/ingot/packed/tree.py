@@ -20,6 +20,9 @@ VERSION = 1
 DEPTH_MAX = 256
 """How deep folders may lie in one another: the parser of JSON goes down one call for each."""
 
+PATH_LEN_MAX = 4096
+"""How long a path may be: no system takes a longer one, and every file may have one."""
+
 _FFRECORD_MAGIC = b"piouhjgbr"
 _RESERVED = frozenset({"", ".", ".."})
 _NO_BRACKETS = bytes(set(range(256)) - set(b"{}[]"))
@@ -77,24 +80,31 @@ def find(tree: Tree, parts: Iterable[str]) -> "int | Tree | None":
     return entry
 
 
-def entries(tree: Tree) -> "Iterator[tuple[str, int | Tree]]":
-    """Yield the path and the entry of everything in `tree`, a folder before what is in it."""
+def walk(tree: Tree) -> "Iterator[tuple[str, str, int | Tree]]":
+    """Yield everything in `tree`: the path of its folder with a `/`, its name, the entry.
+
+    A folder comes before what is in it.
+    """
     above = [("", iter(tree.items()))]
     while above:
         prefix, items = above[-1]
         for name, entry in items:
-            path = prefix + name
-            yield path, entry
+            yield prefix, name, entry
             if isinstance(entry, dict):
-                above.append((path + "/", iter(entry.items())))
+                above.append((f"{prefix}{name}/", iter(entry.items())))
                 break
         else:
             above.pop()
 
 
+def entries(tree: Tree) -> "Iterator[tuple[str, int | Tree]]":
+    """Yield the path and the entry of everything in `tree`, a folder before what is in it."""
+    return ((prefix + name, entry) for prefix, name, entry in walk(tree))
+
+
 def rows(tree: Tree) -> Iterator[int]:
     """Yield the record of each file in `tree`."""
-    return (entry for _, entry in entries(tree) if isinstance(entry, int))
+    return (entry for _, _, entry in walk(tree) if isinstance(entry, int))
 
 
 def _check_version(version: object, path: str) -> None:
@@ -146,11 +156,14 @@ def _too_deep(path: str) -> FormatError:
 def _check(tree: Tree, num_records: int, path: str) -> int:
     """Return the number of files, if every name is one and every record exists."""
     num_files = 0
-    folders = [(tree, 0)]
+    folders = [(tree, 0, 0)]
     while folders:
-        folder, depth = folders.pop()
+        folder, depth, length = folders.pop()
         if depth > DEPTH_MAX:
             raise _too_deep(path)
+        if length + max(map(len, folder), default=0) > PATH_LEN_MAX:
+            message = f"{path}: a path in the tree of this pack is longer than {PATH_LEN_MAX}"
+            raise FormatError(message, path)
         names = "".join(folder)
         if "/" in names or "\0" in names or not _RESERVED.isdisjoint(folder):
             _refuse_name(folder, path)
@@ -159,7 +172,7 @@ def _check(tree: Tree, num_records: int, path: str) -> int:
             raise FormatError(message, path)
         for name, entry in folder.items():
             if isinstance(entry, dict):
-                folders.append((entry, depth + 1))
+                folders.append((entry, depth + 1, length + len(name) + 1))
             elif type(entry) is int and 0 <= entry < num_records:
                 num_files += 1
             else:

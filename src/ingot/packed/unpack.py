@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from ingot.errors import FormatError
 from ingot.packed.progress import reporter
-from ingot.packed.tree import Tree, entries
+from ingot.packed.tree import Tree, rows, walk
 from ingot.records import Reader
 from ingot.records.paths import StrPath
 from ingot.records.reader import Progress
@@ -31,25 +31,24 @@ def unpack(
         raise NotImplementedError("unpacking needs a system that opens files beneath a folder")
     _check_names(tree, reader.path)
     report = reporter(progress, "unpacked")
-    files = [(path, entry) for path, entry in entries(tree) if isinstance(entry, int)]
-    rows = np.array([row for _, row in files], np.int64)
+    records = np.fromiter(rows(tree), np.int64)
     Path(target).mkdir(parents=True, exist_ok=True)
     with _Folders(target) as folders:
         if not overwrite:
             folders.require_empty()
-        for path, entry in entries(tree):
+        for prefix, name, entry in walk(tree):
             if isinstance(entry, dict):
-                folders.enter(path)
-        for part in _batches(reader.lengths(rows)):
-            contents = reader.read(rows[part])
-            for k, content in enumerate(contents, part.start):
-                folders.write(files[k][0], content.data, overwrite=overwrite)
-                report(k + 1, len(files))
+                folders.enter(prefix + name)
+        files = (prefix + name for prefix, name, entry in walk(tree) if isinstance(entry, int))
+        for part in _batches(reader.lengths(records)):
+            contents = reader.read(records[part])
+            for done, content in enumerate(contents, part.start + 1):
+                folders.write(next(files), content.data, overwrite=overwrite)
+                report(done, len(records))
 
 
 def _check_names(tree: Tree, pack: str) -> None:
-    for path, _ in entries(tree):
-        name = path.rpartition("/")[2]
+    for _, name, _ in walk(tree):
         try:
             fits = len(os.fsencode(name)) <= _NAME_BYTES_MAX
         except UnicodeEncodeError:

@@ -24,6 +24,10 @@ pub const DEPTH_MAX: usize = 1000;
 /// is not text.
 pub const NAME_BYTES_MAX: usize = 1024;
 
+/// How long a path from the root may be. File systems take 4096 bytes at most, each of which
+/// may be three here.
+pub const PATH_BYTES_MAX: usize = 3 * 4096;
+
 /// One name in a folder, no path: text in UTF-8, in which surrogates may stand as if they
 /// were characters. Python puts them for the bytes of a name that are not text.
 ///
@@ -48,6 +52,8 @@ pub struct Folder {
     /// Places in `entries`, sorted by name.
     sorted: Vec<usize>,
     depth: usize,
+    /// Bytes of the longest path to an entry, at any depth.
+    path_bytes: usize,
 }
 
 impl Folder {
@@ -78,7 +84,15 @@ impl Folder {
         if depth > DEPTH_MAX {
             return Err(Violation(format!("more than {DEPTH_MAX} folders are in one another")));
         }
-        Ok(Folder { entries, sorted, depth })
+        let paths = entries.iter().map(|(name, node)| match node {
+            Node::File(_) => name.len(),
+            Node::Folder(folder) => name.len() + 1 + folder.path_bytes,
+        });
+        let path_bytes = paths.max().unwrap_or(0);
+        if path_bytes > PATH_BYTES_MAX {
+            return Err(Violation(format!("a path is longer than {PATH_BYTES_MAX} bytes")));
+        }
+        Ok(Folder { entries, sorted, depth, path_bytes })
     }
 
     /// Returns names and what they stand for, in the order of the tree.

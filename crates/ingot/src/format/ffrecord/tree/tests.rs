@@ -212,6 +212,18 @@ fn names_that_are_too_long_are_refused() {
 }
 
 #[test]
+fn paths_that_are_too_long_are_refused() {
+    for (top, fits) in [(1023, true), (1024, false)] {
+        let mut tree = named([(vec![b'f'; 1024], File(0))]);
+        for _ in 0..10 {
+            tree = named([(vec![b'd'; 1023], Node::Folder(tree))]);
+        }
+        let root = Folder::new(vec![(Name::from(vec![b'd'; top]), Node::Folder(tree))]);
+        assert_eq!(root.is_ok(), fits);
+    }
+}
+
+#[test]
 fn a_name_that_occurs_twice_is_refused() {
     let twice =
         [&b"(\x8c\x02ab\x94K\x00\x8c\x02ab\x94K\x01u."[..], b"\x8c\x01a\x94K\x00sh\x04K\x00s."];
