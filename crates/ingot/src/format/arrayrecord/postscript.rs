@@ -2,7 +2,7 @@
 
 use super::message::{Fields, Value, put_number};
 use crate::format::Violation;
-use crate::format::riegeli::{Chunk, Group, Kind, simple};
+use crate::format::riegeli::{Chunk, Group, Kind, block, simple};
 
 /// What marks a Riegeli file as an ArrayRecord file.
 const MAGIC: u64 = 0x7193_0e70_4fda_e05e;
@@ -12,7 +12,7 @@ const COPIES: usize = 3;
 
 /// Returns the offset of the footer from the chunk that begins the last block.
 pub fn decode(chunk: &Chunk<'_>) -> Result<u64, Violation> {
-    if chunk.header.kind != Kind::SIMPLE {
+    if chunk.header.kind != Kind::SIMPLE || chunk.header.decoded_len > block::LEN {
         return Err(Violation::new("the last block does not begin with a postscript"));
     }
     let group = simple::decode(chunk)?;

@@ -21,7 +21,7 @@ use crate::storage::{ReadAt, available_memory};
 /// Bytes that the record of a footer takes at most, the first one and those of chunks.
 const FOOTER_BYTES_MAX: (u64, u64) = (1 << 20, 256);
 
-/// Groups larger than this are decoded only if the memory has room for two of them.
+/// Chunks that decode to more than this are decoded only if the memory has room for twice that.
 const LARGE: u64 = 64 << 20;
 
 /// An ArrayRecord file, open for reading. Where each of its chunks is, is in memory.
@@ -157,11 +157,17 @@ impl ArrayRecord {
         };
         let corrupt = |why| Source::of(self).corrupt(begin, why).at_record(rows.start);
         let (header, _) = Chunk::measure(stored, begin).map_err(corrupt)?;
-        if header.decoded_len > LARGE && header.decoded_len > available_memory() / 2 {
-            let (path, record) = (self.name.clone(), Some(rows.start));
-            return Err(Error::Memory { path, record, bytes: header.decoded_len });
-        }
+        self.check_memory(rows.start, stored.len() as u64, header.decoded_len)?;
         decode().map_err(corrupt)
+    }
+
+    /// Refuses what could not be in memory once it is decoded, before it is tried.
+    #[inline]
+    fn check_memory(&self, row: u64, stored: u64, bytes: u64) -> Result<()> {
+        if bytes <= LARGE.max(stored) || bytes <= available_memory() / 2 {
+            return Ok(());
+        }
+        Err(Error::Memory { path: self.name.clone(), record: Some(row), bytes })
     }
 }
 
@@ -214,7 +220,8 @@ impl Container for ArrayRecord {
         let (chunk, inner) = self.index.place(row);
         if self.is_alone(chunk) {
             let raw = self.index.decoded_len(chunk).unwrap_or_default();
-            return Some(Ok(self.cell(row, chunk, raw, Form::Chunk)));
+            let cell = self.cell(row, chunk, raw, Form::Chunk);
+            return Some(self.check_memory(row, cell.stored, raw).map(|()| cell));
         }
         let group = self.groups.get(self.index.range(chunk).start)?;
         Some(Ok(self.part(row, chunk, &group, inner)))

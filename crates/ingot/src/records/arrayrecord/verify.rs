@@ -5,7 +5,7 @@ use std::sync::Mutex;
 
 use super::super::contents::Source;
 use super::super::verify::{Damage, Verification};
-use super::reader::{ArrayRecord, decode_group};
+use super::reader::ArrayRecord;
 use crate::error::Result;
 use crate::format::Violation;
 use crate::format::arrayrecord::SIGNATURE_LEN;
@@ -103,12 +103,8 @@ fn check_stretch(file: &ArrayRecord, stretch: &Stretch) -> Option<Damage> {
 fn walk(stored: &[u8], place: u64) -> std::result::Result<u64, Violation> {
     let chunk = Chunk::decode(stored, place)?;
     let is_zero = || chunk.data.iter().all(|&byte| byte == 0);
-    match chunk.header.kind {
-        Kind::PADDING if !is_zero() => {
-            return Err(Violation("a padding chunk is not of zeros".to_owned()));
-        }
-        Kind::SIMPLE | Kind::TRANSPOSED => drop(decode_group(&chunk)?),
-        _ => {}
+    if chunk.header.kind == Kind::PADDING && !is_zero() {
+        return Err(Violation("a padding chunk is not of zeros".to_owned()));
     }
     Ok(chunk.end)
 }
