@@ -40,7 +40,7 @@ pub fn open_any(
     };
     let front = front(&*storage);
     if front.len() < HEADER_LEN || !Header::is_prefix(&front) {
-        if ArrayRecord::is_prefix(&front) || named(&ARRAYRECORD) {
+        if ArrayRecord::is_prefix(&front) || is_named_arrayrecord(path) {
             return Ok(Arc::new(ArrayRecord::open(storage, &name(path))?));
         }
         if named(&["bag", "bagz"]) {
@@ -82,8 +82,13 @@ pub fn write_bag(path: &Path, compressor: Option<Compressor>, sync: bool) -> Res
     Ok(BagWriter::new(file, None, &name(path), compressor, sync, finish))
 }
 
-/// Suffixes of ArrayRecord files, for those whose front is damaged.
-const ARRAYRECORD: [&str; 3] = ["array_record", "arrayrecord", "riegeli"];
+/// Returns whether a file whose front is damaged goes by the name of an ArrayRecord file,
+/// such as `train.array_record-00000-of-00002`.
+fn is_named_arrayrecord(path: &Path) -> bool {
+    let name = path.file_name().unwrap_or_default().to_string_lossy().to_ascii_lowercase();
+    let known = [".array_record", ".arrayrecord", ".arecord", ".riegeli"];
+    known.iter().any(|suffix| name.contains(suffix))
+}
 
 /// Returns the first bytes of a file, as many as it takes to tell one container from
 /// another; none of a shorter file.
@@ -108,7 +113,7 @@ type Finish = Box<dyn FnOnce(bool) -> Result<()> + Send>;
 
 /// Starts an empty file beside `path`.
 fn start_hidden(path: &Path, sync: bool) -> Result<(Box<AppendFile>, Finish)> {
-    check_regular(path)?;
+    check_replaceable(path)?;
     let target = fs::canonicalize(path).unwrap_or_else(|_| path.to_path_buf());
     let hidden = beside(&target, ".part");
     let file = Box::new(start_over(&hidden)?);
@@ -200,7 +205,7 @@ fn publish(hidden: &Path, target: &Path, sync: bool) -> Result<()> {
 /// Starts an FFRecord file that appears at `path`, in place of what is there, when it is
 /// closed. With `records` there must be exactly so many; without, they are spooled beside it.
 pub fn write_ffrecord(path: &Path, records: Option<u64>, sync: bool) -> Result<FfWriter> {
-    check_regular(path)?;
+    check_replaceable(path)?;
     FfWriter::check_count(&name(path), records.unwrap_or(0))?;
     let target = fs::canonicalize(path).unwrap_or_else(|_| path.to_path_buf());
     let (hidden, spool) = (beside(&target, ".part"), beside(&target, ".spool"));
@@ -266,6 +271,15 @@ fn check_regular(path: &Path) -> Result<()> {
         }
         _ => Ok(()),
     }
+}
+
+/// Refuses what a file cannot take the place of, before anything is written beside it.
+fn check_replaceable(path: &Path) -> Result<()> {
+    check_regular(path)?;
+    if path.is_dir() {
+        return Err(failed(path, "create", io::ErrorKind::IsADirectory.into()));
+    }
+    Ok(())
 }
 
 fn reading(path: &Path) -> Result<Arc<dyn ReadAt>> {
