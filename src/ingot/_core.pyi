@@ -56,7 +56,13 @@ class Stream(Iterator[bytes]):
 
 @disjoint_base
 class Reader:
-    def __new__(cls, paths: Sequence[str], partial: bool, check: bool) -> Self: ...
+    def __new__(
+        cls,
+        paths: Sequence[str],
+        partial: bool,
+        check: bool,
+        parts: Sequence[Reader] | None = None,
+    ) -> Self: ...
     @property
     def closed(self) -> bool: ...
     def __len__(self) -> int: ...

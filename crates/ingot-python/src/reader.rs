@@ -91,6 +91,13 @@ fn fingerprint(reader: &Sequence) -> Vec<u8> {
     reader.files().iter().flat_map(|file| file.fingerprint()).collect()
 }
 
+/// Returns the files of several readers, one behind the other.
+fn joined(parts: &[PyRef<'_, PyReader>]) -> PyResult<Sequence> {
+    let parts: Vec<Arc<Sequence>> =
+        parts.iter().map(|part| part.reader()).collect::<PyResult<_>>()?;
+    Ok(parts.iter().flat_map(|part| part.files()).map(Arc::clone).collect())
+}
+
 /// Returns where the record of a row is, without the GIL if its index page must be read.
 fn locate(py: Python<'_>, reader: &Sequence, row: u64) -> PyResult<Cell> {
     reader.locate_loaded(row).unwrap_or_else(|| py.detach(|| reader.locate(row))).map_err(raised)
@@ -98,15 +105,26 @@ fn locate(py: Python<'_>, reader: &Sequence, row: u64) -> PyResult<Cell> {
 
 #[pymethods]
 impl PyReader {
+    /// Opens the files at `paths`, or takes those of `parts`, which are open at these paths.
     #[new]
-    fn new(py: Python<'_>, paths: Vec<PathBuf>, partial: bool, check: bool) -> PyResult<Self> {
+    #[pyo3(signature = (paths, partial, check, parts=None))]
+    fn new(
+        py: Python<'_>,
+        paths: Vec<PathBuf>,
+        partial: bool,
+        check: bool,
+        parts: Option<Vec<PyRef<'_, PyReader>>>,
+    ) -> PyResult<Self> {
         if paths.is_empty() {
             return Err(PyValueError::new_err("there are no files to open"));
         }
         let mode = if partial { Mode::Partial } else { Mode::Whole };
         let reader = RwLock::default();
         let this = PyReader { paths, mode, check, reader, spares: Arc::default() };
-        let reader = this.open(py)?;
+        let reader = match parts {
+            None => this.open(py)?,
+            Some(parts) => joined(&parts)?,
+        };
         *this.reader.write().expect("no panics under this lock") = Some(Arc::new(reader));
         Ok(this)
     }
@@ -238,16 +256,16 @@ impl PyReader {
     }
 
     /// Returns the options that an ArrayRecord file was written with, and how many records
-    /// its chunks have, if they have the same number.
+    /// its chunks have, if they have the same number; nothing of other files.
     #[pyo3(name = "_arrayrecord_options")]
     fn arrayrecord_options(&self, file: usize) -> PyResult<(Option<String>, Option<u64>)> {
         let reader = self.reader()?;
-        let found =
-            reader.files().get(file).and_then(|file| file.as_any().downcast_ref::<ArrayRecord>());
-        let Some(found) = found else {
-            return Err(PyIndexError::new_err(format!("there is no ArrayRecord file {file}")));
+        let Some(found) = reader.files().get(file) else {
+            return Err(PyIndexError::new_err(format!("there is no file {file}")));
         };
-        Ok((found.index().options().map(str::to_owned), found.index().group_size()))
+        let index = found.as_any().downcast_ref::<ArrayRecord>().map(ArrayRecord::index);
+        let options = index.and_then(|index| index.options()).map(str::to_owned);
+        Ok((options, index.and_then(|index| index.group_size())))
     }
 
     /// Returns the fields of `ingot.Stats`.

@@ -1,10 +1,23 @@
 """ArrayRecord files, open for reading."""
 
+from collections.abc import Sequence
+from typing import Self
+
+from ingot import _core
 from ingot.records.reader import Reader
 
 
 class ArrayRecordReader(Reader):
     """ArrayRecord files, open for reading, with a look at how they were written."""
+
+    @classmethod
+    def joined(cls, parts: Sequence[Reader]) -> Self:
+        """Return the files of several readers as one sequence, without opening them again."""
+        paths = [path for part in parts for path in part.paths]
+        reader = _core.Reader.__new__(cls, paths, partial=False, check=True, parts=parts)
+        reader._paths = paths  # noqa: SLF001 -- it is one of this class
+        reader._arguments = (paths, False, True)  # noqa: SLF001
+        return reader
 
     def writer_options(self, file: int) -> str | None:
         """Return the options that a file was written with; None if it does not say."""
