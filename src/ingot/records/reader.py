@@ -122,6 +122,10 @@ class Reader(_core.Reader, Sequence[bytes]):
         """Return the records at `indices`: what PyTorch's loader calls for a batch."""
         return self[_plain(indices)]
 
+    def _getitems(self, indices: Indices) -> list[bytes]:
+        """Return the records at `indices`: what Grain calls for a batch."""
+        return self[_plain(indices)]
+
     def lengths(self, indices: Indices | None = None) -> npt.NDArray[np.int64]:
         """Return the length of each record, or of those at `indices`, from the index alone."""
         rows = np.arange(len(self)) if indices is None else indices
@@ -233,6 +237,10 @@ class View(Sequence[bytes]):
 
     def __getitems__(self, indices: Indices) -> list[bytes]:
         """Return the records at `indices`: what PyTorch's loader calls for a batch."""
+        return self[_plain(indices)]
+
+    def _getitems(self, indices: Indices) -> list[bytes]:
+        """Return the records at `indices`: what Grain calls for a batch."""
         return self[_plain(indices)]
 
     def iter(self, indices: Iterable[SupportsIndex]) -> Iterator[bytes]:
