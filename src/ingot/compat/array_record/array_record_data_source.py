@@ -1,0 +1,235 @@
+"""`array_record.python.array_record_data_source`: the records of many files by their number."""
+
+import hashlib
+import operator
+import threading
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import accumulate
+from typing import Any, Protocol, Self, SupportsIndex, TypeAlias, overload
+
+import numpy as np
+import numpy.typing as npt
+
+from ingot.compat.array_record.array_record_module import ArrayRecordReader
+from ingot.compat.array_record.errors import CAUGHT, RecordIndexError, RecordKeyError, translated
+from ingot.compat.array_record.files import (
+    Files,
+    check_group_size,
+    create_reader,
+    create_readers,
+    run_in_parallel,
+)
+from ingot.compat.array_record.instructions import (
+    ArrayRecordDataSourcePaths,
+    FileInstruction,
+    PathLikeOrFileInstruction,
+    ReadInstruction,
+    listed,
+    part_of,
+)
+from ingot.records.arrayrecord import parse_reader_options
+
+__all__ = [
+    "ArrayRecordDataSource",
+    "ArrayRecordDataSourcePaths",
+    "FileInstruction",
+    "PathLikeOrFileInstruction",
+]
+
+Keys: TypeAlias = Iterable[SupportsIndex] | npt.NDArray[np.integer[Any]]
+
+_OPEN = {"_files", "_lock", "_readers"}
+
+# What ArrayRecord's own tests and some of its users reach for.
+_ReadInstruction = ReadInstruction
+_check_group_size = check_group_size
+_create_reader = create_reader
+_run_in_parallel = run_in_parallel
+
+
+class ArrayRecordDataSource:
+    """The records of one or more files, by their number in all of them.
+
+    A batch is one native read over all files. May be used from several threads at once and
+    in forked processes, and pickles to its paths.
+
+    Args:
+        paths: A path, a pattern such as "train-*.array_record", a part of a file such as
+            "train.array_record[10:20]", a `FileInstruction`, or a sequence of these. A file
+            of which a part is wanted is opened when it is first read.
+        reader_options: Options of a reader, as a dictionary or as text. They are checked and
+            otherwise ignored.
+
+    Raises:
+        ValueError: `paths` is empty or of another type, or an option cannot be.
+        RuntimeError: A file cannot be read.
+    """
+
+    def __init__(
+        self,
+        paths: ArrayRecordDataSourcePaths,
+        reader_options: Mapping[str, object] | str | None = None,
+    ) -> None:
+        self._reader_options_string = _options_string(reader_options)
+        parse_reader_options(self._reader_options_string)
+        opened: dict[str, ArrayRecordReader] = {}
+        self._read_instructions = _get_read_instructions(listed(paths), opened)
+        self._paths = [one.filename for one in self._read_instructions]
+        self._prefix_sums = list(accumulate(one.num_records for one in self._read_instructions))
+        self._num_records = self._prefix_sums[-1]
+        self._begin(opened)
+
+    def _begin(self, opened: Mapping[str, ArrayRecordReader]) -> None:
+        self._lock = threading.Lock()
+        self._readers = [opened.get(path) for path in self._paths]
+        self._files = Files(self._read_instructions, self._readers)
+
+    def _open(self, numbers: Iterable[int]) -> Files:
+        """Open the files of these instructions, as far as they are not open."""
+        with self._lock:
+            paths = {self._paths[number] for number in numbers if self._readers[number] is None}
+            if paths:
+                opened = create_readers(sorted(paths), self._reader_options_string)
+                pairs = zip(self._paths, self._readers, strict=True)
+                self._readers = [opened.get(path, reader) for path, reader in pairs]
+                self._files = Files(self._read_instructions, self._readers)
+            return self._files
+
+    def __len__(self) -> int:
+        return self._num_records
+
+    @overload
+    def __getitem__(self, record_key: SupportsIndex) -> bytes: ...  # type: ignore[overload-overlap]
+    @overload
+    def __getitem__(self, record_key: slice | Keys) -> list[bytes]: ...
+    def __getitem__(self, record_key: SupportsIndex | slice | Keys) -> bytes | list[bytes]:
+        """Return a record; those of a slice or at a sequence of keys in one native read."""
+        if isinstance(record_key, slice):
+            return self.__getitems__(range(self._num_records)[record_key])
+        try:
+            key = operator.index(record_key)  # type: ignore[arg-type]
+        except TypeError:
+            return self.__getitems__(record_key)  # type: ignore[arg-type]
+        if not 0 <= key < self._num_records:
+            raise self._no_record(key)
+        number = bisect_right(self._prefix_sums, key)
+        files = self._files
+        row = key + files.shifts[number]
+        if files.reader is None or row >= files.ends[number]:
+            return self.__getitems__([key])[0]
+        try:
+            return files.reader[row]
+        except CAUGHT as error:
+            raise translated(error, self._paths[number]) from error
+
+    def __getitems__(self, record_keys: Keys) -> list[bytes]:
+        """Return the records at `record_keys`, in that order, in one native read."""
+        keys = self._checked(record_keys)
+        files = self._files
+        return files.read(keys) if files.is_whole else self._read_parts(keys)
+
+    _getitems = __getitems__
+
+    def _checked(self, record_keys: Keys) -> npt.NDArray[np.int64]:
+        if not hasattr(record_keys, "__array__"):
+            record_keys = [operator.index(key) for key in record_keys]
+        keys = np.asarray(record_keys)
+        if len(keys) == 0:
+            return keys.astype(np.int64)
+        if keys.ndim != 1 or keys.dtype.kind not in "iuO":
+            message = f"record keys are a sequence of integers, not of {keys.dtype}"
+            raise TypeError(message)
+        if keys.min() < 0 or keys.max() >= self._num_records:
+            bad = (keys < 0) | (keys >= self._num_records)
+            raise self._no_record(int(keys[bad.argmax()]))
+        return keys.astype(np.int64, copy=False)
+
+    def _read_parts(self, keys: npt.NDArray[np.int64]) -> list[bytes]:
+        numbers = np.searchsorted(self._prefix_sums, keys, side="right")
+        files = self._open(set(numbers.tolist()))
+        rows = keys + np.array(files.shifts)[numbers]
+        beyond = rows >= np.array(files.ends)[numbers]
+        if beyond.any():
+            raise self._out_of_bound(*self._reader_idx_and_position(keys[beyond.argmax()]))
+        return files.read(rows)
+
+    def _reader_idx_and_position(self, record_key: SupportsIndex) -> tuple[int, int]:
+        """Return the number of a key's instruction, and that of its record in the file."""
+        key = operator.index(record_key)
+        if not 0 <= key < self._num_records:
+            raise self._no_record(key)
+        number = bisect_right(self._prefix_sums, key)
+        return number, key - self._prefix_sums[number] + self._read_instructions[number].end
+
+    def _no_record(self, key: int) -> RecordKeyError:
+        message = (
+            f"{self._paths[0]}: Record key should be in [0, num_records), "
+            f"but {key} is not in [0, {self._num_records})"
+        )
+        return RecordKeyError(message, self._paths[0])
+
+    def _out_of_bound(self, number: int, position: int) -> RecordIndexError:
+        path, reader = self._paths[number], self._readers[number]
+        count = 0 if reader is None else reader.num_records()
+        return RecordIndexError(f"{path}: index {position} out of bound {count}", path)
+
+    def __iter__(self) -> Iterator[bytes]:
+        """Iterate over all records, file by file, reading ahead."""
+        for number, instruction in enumerate(self._read_instructions):
+            files = self._open([number])
+            first = self._prefix_sums[number] - instruction.num_records + files.shifts[number]
+            count = min(instruction.num_records, files.ends[number] - first)
+            yield from files.iter(range(first, first + count))
+            if count < instruction.num_records:
+                raise self._out_of_bound(number, instruction.start + max(count, 0))
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Close the files. They are opened again when they are read."""
+        readers = {reader for reader in self._readers if reader is not None}
+        self._begin({})
+        for reader in readers:
+            reader.close()
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in self.__dict__.items() if name not in _OPEN}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self._begin({})
+
+    def __repr__(self) -> str:
+        """Return what is the same for the same paths: Grain keeps it in checkpoints."""
+        digest = hashlib.sha1("".join(self._paths).encode(), usedforsecurity=False).hexdigest()
+        return f"ArrayRecordDataSource(hash_of_paths={digest})"
+
+
+def _options_string(options: Mapping[str, object] | str | None) -> str:
+    if options is None or isinstance(options, str):
+        return options or ""
+    return ",".join(f"{name}:{value}" for name, value in options.items())
+
+
+def _get_read_instructions(
+    paths: Sequence[PathLikeOrFileInstruction],
+    opened: dict[str, ArrayRecordReader] | None = None,
+) -> list[ReadInstruction]:
+    """Return what is read of which file. Files that had to be counted stay open in `opened`."""
+    opened = {} if opened is None else opened
+    parts = [part_of(path) for path in paths]
+    opened |= create_readers(sorted({part for part in parts if isinstance(part, str)}), "")
+    return [
+        ReadInstruction(part, 0, opened[part].num_records()) if isinstance(part, str) else part
+        for part in parts
+    ]
+
+
+class _Flag(Protocol):
+    value: int
+
+
+def _get_flag_value(flag: _Flag) -> int:
+    return flag.value

@@ -1,0 +1,302 @@
+"""`array_record.python.array_record_module`: a reader and a writer."""
+
+import operator
+import os
+import warnings
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any, Self, SupportsIndex, TypeAlias, overload
+
+import numpy as np
+import numpy.typing as npt
+
+from ingot.compat.array_record.errors import (
+    CAUGHT,
+    Caught,
+    ObjectClosedError,
+    RecordIndexError,
+    translated,
+)
+from ingot.records import arrayrecord
+
+if TYPE_CHECKING:
+    from typing_extensions import Buffer as BytesLike
+
+__all__ = ["ArrayRecordReader", "ArrayRecordWriter"]
+
+StrPath: TypeAlias = str | bytes | os.PathLike[str]
+Indices: TypeAlias = Sequence[SupportsIndex] | npt.NDArray[np.integer[Any]]
+
+
+class ArrayRecordWriter:
+    """Writes records to a file that ArrayRecord itself can read.
+
+    The file appears under its name when it is closed, in place of what was there. What goes
+    wrong with the file is raised by the first `write` or `close`, not by the constructor.
+
+    Args:
+        path: The file to write.
+        options: Options as text, such as "group_size:1,zstd:3".
+        **kwargs: Ignored.
+
+    Raises:
+        ValueError: An option is unknown or has a value that cannot be.
+    """
+
+    def __init__(self, path: StrPath, options: str = "", **kwargs: object) -> None:
+        del kwargs
+        arguments = arrayrecord.parse_writer_options(options)
+        self._path = os.fsdecode(path)
+        self._is_open = True
+        self._failure: Caught | None = None
+        self._writer: arrayrecord.ArrayRecordWriter | None = None
+        try:
+            self._writer = arrayrecord.ArrayRecordWriter(self._path, **arguments)
+        except CAUGHT as error:
+            self._failure = error
+
+    def write(self, record: "BytesLike") -> None:
+        """Write a record: all bytes of anything bytes-like.
+
+        Raises:
+            RuntimeError: The file cannot be written, or the writer was closed.
+        """
+        writer = self._opened()
+        try:
+            writer.append(record)
+        except CAUGHT as error:
+            self._failure = error
+            raise translated(error, self._path) from error
+
+    def close(self) -> None:
+        """Complete the file. A second call does nothing, unless the first one failed.
+
+        Raises:
+            RuntimeError: The file cannot be written. What was at its path stays.
+        """
+        was_open, self._is_open = self._is_open, False
+        if was_open and self._writer is not None and self._failure is None:
+            try:
+                self._writer.close()
+            except CAUGHT as error:
+                self._failure = error
+        if self._failure is not None:
+            self._abandon()
+            raise translated(self._failure, self._path) from self._failure
+
+    def ok(self) -> bool:
+        """Return whether the file is open and can be written."""
+        return self._is_open and self._failure is None
+
+    def is_open(self) -> bool:
+        """Return whether the writer was not closed."""
+        return self._is_open
+
+    def _opened(self) -> arrayrecord.ArrayRecordWriter:
+        if self._failure is not None:
+            raise translated(self._failure, self._path) from self._failure
+        if self._writer is None or not self._is_open:
+            message = f"{self._path}: Object closed"
+            raise ObjectClosedError(message, self._path)
+        return self._writer
+
+    def _abandon(self) -> None:
+        self._is_open = False
+        if self._writer is not None:
+            self._writer.abandon()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        if kind is None:
+            self.close()
+        else:
+            self._abandon()
+
+    def __del__(self) -> None:
+        writer = getattr(self, "_writer", None)
+        if writer is None or writer.closed:
+            return
+        num_records = len(writer)
+        self._abandon()
+        message = f"{self._path}: never closed, so its {num_records} records are lost"
+        warnings.warn(message, stacklevel=2)
+
+
+class ArrayRecordReader:
+    """Reads records of a file, in order or at random.
+
+    What goes wrong with the file is raised by the first read, not by the constructor.
+    Batches may be read from several threads at once, and in forked processes.
+
+    Args:
+        path: The file to read.
+        options: Options as text, such as "readahead_buffer_size:16MB". They are checked and
+            otherwise ignored.
+        **kwargs: Ignored.
+
+    Raises:
+        ValueError: An option is unknown or has a value that cannot be.
+    """
+
+    def __init__(self, path: StrPath, options: str = "", **kwargs: object) -> None:
+        del kwargs
+        arrayrecord.parse_reader_options(options)
+        self._path = os.fsdecode(path)
+        self._is_open = True
+        self._failure: Caught | None = None
+        self._reader: arrayrecord.ArrayRecordReader | None = None
+        self._num_records = 0
+        self._position = 0
+        self._stream: Iterator[bytes] | None = None
+        self._writer_options: str | None = None
+        try:
+            self._reader = arrayrecord.ArrayRecordReader(self._path)
+        except CAUGHT as error:
+            self._failure = error
+        else:
+            self._num_records = len(self._reader)
+            self._writer_options = self._reader.writer_options(0)
+
+    @overload
+    def read(self) -> bytes: ...
+    @overload
+    def read(self, indices: Indices, /) -> list[bytes]: ...
+    @overload
+    def read(self, start: SupportsIndex, stop: SupportsIndex, /) -> list[bytes]: ...
+    def read(self, *arguments: Any) -> bytes | list[bytes]:
+        """Return the next record, the records at `indices`, or those from `start` to `stop`.
+
+        A batch is one native read, and leaves alone which record is the next.
+
+        Raises:
+            IndexError: There is no next record, or the range is empty or not in the file.
+            RuntimeError: There is no record at an index, the file is damaged or closed.
+        """
+        if not arguments:
+            return self._next()
+        if len(arguments) == 1:
+            return self._many(_checked(arguments[0]))
+        if len(arguments) > 2:  # noqa: PLR2004
+            message = f"read() takes at most 2 arguments, not {len(arguments)}"
+            raise TypeError(message)
+        start, stop = map(operator.index, arguments)
+        count = self.num_records()
+        first, last = (k + count if k < 0 else k for k in (start, stop))
+        if not 0 <= first < last <= count:
+            message = f"{self._path}: [{start}, {stop}) is of range of [0, {count})"
+            raise IndexError(message)
+        return self._many(range(first, last))
+
+    def read_all(self) -> list[bytes]:
+        """Return all records."""
+        return self._many(range(self._num_records))
+
+    def seek(self, index: SupportsIndex) -> None:
+        """Go to a record; beyond the last, or with a negative number, to the end."""
+        position = operator.index(index)
+        self.ingot_reader()
+        count = self._num_records
+        self._position = position if 0 <= position < count else count
+        self._stream = None
+
+    def record_index(self) -> int:
+        """Return the number of the record that `read()` returns next."""
+        return self._position if self.ok() else 0
+
+    def num_records(self) -> int:
+        """Return the number of records; 0 if the file cannot be read or was closed."""
+        return self._num_records if self.ok() else 0
+
+    def writer_options_string(self) -> str | None:
+        """Return the options that the file was written with; None if it does not say."""
+        return self._writer_options
+
+    def close(self) -> None:
+        """Close the file. A second call does nothing.
+
+        Raises:
+            RuntimeError: The file could not be read.
+        """
+        self._is_open = False
+        self._stream = None
+        if self._reader is not None:
+            self._reader.close()
+        if self._failure is not None:
+            raise translated(self._failure, self._path) from self._failure
+
+    def ok(self) -> bool:
+        """Return whether the file is open and can be read."""
+        return self._is_open and self._failure is None
+
+    def is_open(self) -> bool:
+        """Return whether the reader was not closed."""
+        return self._is_open
+
+    def ingot_reader(self) -> arrayrecord.ArrayRecordReader:
+        """Return Ingot's own reader of the file, which can do more.
+
+        Raises:
+            RuntimeError: The file cannot be read, or was closed.
+        """
+        if self._failure is not None:
+            raise translated(self._failure, self._path) from self._failure
+        if self._reader is None or not self._is_open:
+            message = f"{self._path}: Object closed"
+            raise ObjectClosedError(message, self._path)
+        return self._reader
+
+    def _next(self) -> bytes:
+        if self._stream is None:
+            self._stream = self._rest(self.ingot_reader())
+        try:
+            record = next(self._stream)
+        except StopIteration:
+            message = f"{self._path}: Out of range of num_records: {self._num_records}"
+            raise IndexError(message) from None
+        except CAUGHT as error:
+            self._failure, self._stream = error, None
+            raise translated(error, self._path) from error
+        self._position += 1
+        return record
+
+    def _rest(self, reader: arrayrecord.ArrayRecordReader) -> Iterator[bytes]:
+        """Iterate from here on. The first record may be all that is wanted after a `seek`."""
+        rest = range(self._position, self._num_records)
+        for index in rest[:1]:
+            yield reader[index]
+        yield from reader.iter(rest[1:])
+
+    def _many(self, indices: Indices) -> list[bytes]:
+        reader = self.ingot_reader()
+        try:
+            return reader[indices]
+        except IndexError:
+            wrong = next(k for k in map(operator.index, indices) if k >= self._num_records)
+            message = f"{self._path}: index {wrong} out of bound {self._num_records}"
+            raise RecordIndexError(message, self._path) from None
+        except CAUGHT as error:
+            raise translated(error, self._path) from error
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def __getstate__(self) -> dict[str, Any]:
+        return self.__dict__ | {"_stream": None}
+
+
+def _checked(indices: Indices) -> Indices:
+    """Return indices, none of which may count from the end."""
+    if not isinstance(indices, Sequence | np.ndarray) or isinstance(indices, str | bytes):
+        message = f"read() takes a sequence of integers, not {type(indices).__name__}"
+        raise TypeError(message)
+    if isinstance(indices, np.ndarray) and (indices.dtype.kind not in "iu" or indices.ndim != 1):
+        message = f"read() takes an array of integers, not of {indices.ndim} x {indices.dtype}"
+        raise TypeError(message)
+    if len(indices) > 0 and min(indices) < 0:
+        message = "read() takes indices from 0 on"
+        raise TypeError(message)
+    return indices

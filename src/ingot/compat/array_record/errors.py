@@ -1,0 +1,86 @@
+"""ArrayRecord's errors: of the same classes as its own, and of Ingot's."""
+
+import errno
+import os
+from pathlib import Path
+from typing import TypeAlias
+
+from ingot.errors import ClosedError, CorruptFileError, FormatError, IngotError, StorageError
+
+Caught: TypeAlias = FormatError | OSError | IndexError | ClosedError
+
+CAUGHT = (FormatError, OSError, IndexError, ClosedError)
+"""What is raised underneath and goes on as one of the errors below."""
+
+_LEAST_BYTES = 64 << 10
+_NOTES = {
+    ": postscript: ": "Failed to read RiegeliPostscript",
+    "of ArrayRecord is not known": "Unrecognized version number",
+}
+"""What ArrayRecord says about errors that are told apart by these words."""
+
+
+class DamagedFileError(CorruptFileError, RuntimeError):
+    """The file is damaged or cut short."""
+
+
+class ForeignFileError(FormatError, RuntimeError):
+    """The file is no record file."""
+
+
+class OpenError(StorageError, RuntimeError):
+    """The system refused to open, to read or to write the file."""
+
+
+class MissingFileError(OpenError, FileNotFoundError):
+    """There is no such file."""
+
+
+class ObjectClosedError(ClosedError, RuntimeError):
+    """The reader or writer was closed."""
+
+
+class RecordIndexError(IngotError, RuntimeError, IndexError):
+    """There is no record of this number in the file."""
+
+
+class RecordKeyError(IngotError, ValueError, IndexError):
+    """There is no record of this number in the data source."""
+
+
+def translated(error: Caught, path: str) -> Exception:
+    """Return what ArrayRecord's users catch for an error of a file."""
+    if isinstance(error, CorruptFileError):
+        message = _damage(error) + _shortage(path)
+        return DamagedFileError(message, error.path, error.record, error.offset)
+    if isinstance(error, FormatError):
+        message = f"{error}, nor that of ArrayRecord{_shortage(path)}"
+        return ForeignFileError(message, error.path)
+    if isinstance(error, ClosedError):
+        return ObjectClosedError(f"{path}: Object closed", path)
+    if isinstance(error, StorageError):
+        return OpenError(str(error), error.path, error.record, error.offset, error.errno)
+    if isinstance(error, OSError):
+        return _refusal(error, path)
+    return RecordIndexError(str(error), path)
+
+
+def _damage(error: CorruptFileError) -> str:
+    place = f"offset {error.offset}: "
+    message = str(error).replace(place, f"{place}Corrupted Riegeli/records file: ", 1)
+    return "; ".join([message, *(note for words, note in _NOTES.items() if words in message)])
+
+
+def _shortage(path: str) -> str:
+    try:
+        is_short = Path(path).stat().st_size < _LEAST_BYTES
+    except OSError:
+        return ""
+    return "; ArrayRecord file should be at least 64KB big" if is_short else ""
+
+
+def _refusal(error: OSError, path: str) -> OpenError:
+    number = errno.ENOENT if error.errno is None else error.errno
+    kind = MissingFileError if number == errno.ENOENT else OpenError
+    message = f"open() failed: {os.strerror(number)}; opening {path}"
+    return kind(message, path, errno=number)
