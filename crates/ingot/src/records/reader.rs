@@ -193,6 +193,12 @@ impl Reader {
         self.in_page(row, |page, local| self.locate_in(page, row, local, field))
     }
 
+    /// Returns where field `field` of `row`, which must be of kind cell, is.
+    pub fn locate_field(&self, row: u64, field: usize) -> Result<Cell> {
+        self.check_field(field, FieldKind::Cell)?;
+        self.locate_one(row, field)
+    }
+
     fn locate_in(
         &self,
         page: &Page,
@@ -249,6 +255,18 @@ impl Reader {
             values.extend_from_slice(&column);
         }
         Ok(values)
+    }
+
+    /// Appends the value of column `field` in `row` to `values`.
+    pub fn column_value(&self, row: u64, field: usize, values: &mut Vec<u8>) -> Result<()> {
+        self.check_field(field, FieldKind::Column)?;
+        let width = self.schema().fields()[field].width.unwrap_or(0) as usize;
+        let value = self.in_page(row, |page, local| {
+            let from = local as usize * width;
+            Ok(page.column(self.schema(), field)[from..from + width].to_vec())
+        })?;
+        values.extend_from_slice(&value);
+        Ok(())
     }
 
     /// Returns the error for an index that no row has.

@@ -69,7 +69,7 @@ impl Sequence {
 
     /// Returns the file that holds `row`, and the row's number in it.
     #[inline]
-    fn place(&self, row: u64) -> (usize, u64) {
+    pub(super) fn place(&self, row: u64) -> (usize, u64) {
         if let [_] = self.files[..] {
             return (0, row);
         }
