@@ -1,8 +1,9 @@
 //! Blocks as other systems compress them: whole, with what it takes to read them inside.
 
 use std::cell::RefCell;
-use std::io::Read;
 
+use brotli::enc::StandardAlloc;
+use brotli::{Allocator, BrotliDecompressStream, BrotliResult, BrotliState};
 use zstd::zstd_safe::zstd_sys::ZSTD_EndDirective;
 use zstd::zstd_safe::{
     CCtx, CParameter, DCtx, InBuffer, OutBuffer, compress_bound, get_error_name,
@@ -17,6 +18,20 @@ pub enum Method {
     Zstd,
     /// A Snappy block without framing.
     Snappy,
+}
+
+impl Method {
+    /// Returns the most bytes that `stored` bytes can decompress to.
+    pub fn expansion(self, stored: usize) -> usize {
+        // What the shortest piece of each kind can stand for: 16 MiB of brotli with a header
+        // of 27 bits, a block of 128 KiB of zstd in 4 bytes, a copy of 64 bytes in 3.
+        let (bytes, pieces) = match self {
+            Method::Brotli => (1 << 24, stored.div_ceil(3)),
+            Method::Zstd => (1 << 17, stored.div_ceil(4)),
+            Method::Snappy => (64, stored.div_ceil(3)),
+        };
+        pieces.saturating_mul(bytes)
+    }
 }
 
 thread_local! {
@@ -44,10 +59,44 @@ pub fn decompress(method: Method, stored: &[u8], value: &mut [u8]) -> Result<(),
     }
 }
 
-fn unbrotli(stored: &[u8], value: &mut [u8]) -> std::io::Result<usize> {
-    let mut stream = brotli::Decompressor::new(stored, stored.len().clamp(1, 4096));
-    stream.read_exact(value)?;
-    Ok(value.len() + stream.read(&mut [0])?)
+/// Decompresses a stream that ends where `stored` does; returns its length.
+fn unbrotli(stored: &[u8], value: &mut [u8]) -> Result<usize, &'static str> {
+    let memory = Bounded { cell_max: window_max(value.len()) };
+    let mut state = BrotliState::new(memory, StandardAlloc::default(), StandardAlloc::default());
+    state.set_initial_ring_buffer_size(u32::try_from(value.len()).unwrap_or(u32::MAX));
+    let (mut left, mut from) = (stored.len(), 0);
+    let (mut room, mut to, mut len) = (value.len(), 0, 0);
+    let outcome = BrotliDecompressStream(
+        &mut left, &mut from, stored, &mut room, &mut to, value, &mut len, &mut state,
+    );
+    match outcome {
+        BrotliResult::ResultSuccess if left == 0 => Ok(len),
+        BrotliResult::ResultSuccess => Err("more bytes than the stream has"),
+        BrotliResult::NeedsMoreInput => Err("the stream is cut short"),
+        BrotliResult::NeedsMoreOutput => Err("the stream is longer than it should be"),
+        BrotliResult::ResultFailure => Err("the stream is damaged or longer than it should be"),
+    }
+}
+
+/// Memory for a decoder, so that it gets none for more than the value. A stream may
+/// speak of a window of a gigabyte, but needs of it only as much as it decompresses to.
+struct Bounded {
+    cell_max: usize,
+}
+
+/// Bytes that a decoder may ask for at once: the value rounded up, or a context map.
+fn window_max(value_len: usize) -> usize {
+    value_len.max(1 << 16).next_power_of_two() + 1024
+}
+
+impl Allocator<u8> for Bounded {
+    type AllocatedMemory = <StandardAlloc as Allocator<u8>>::AllocatedMemory;
+
+    fn alloc_cell(&mut self, len: usize) -> Self::AllocatedMemory {
+        StandardAlloc::default().alloc_cell(if len > self.cell_max { 0 } else { len })
+    }
+
+    fn free_cell(&mut self, _: Self::AllocatedMemory) {}
 }
 
 /// How to compress blocks.
@@ -81,7 +130,7 @@ pub enum Compressor {
     /// Zstandard.
     Zstd(CCtx<'static>),
     /// Snappy.
-    Snappy(snap::raw::Encoder),
+    Snappy(Box<snap::raw::Encoder>),
 }
 
 impl Compressor {
@@ -105,7 +154,7 @@ impl Compressor {
                 }
                 Compressor::Zstd(context)
             }
-            Settings::Snappy => Compressor::Snappy(snap::raw::Encoder::new()),
+            Settings::Snappy => Compressor::Snappy(Box::new(snap::raw::Encoder::new())),
         }
     }
 
@@ -192,5 +241,48 @@ mod tests {
             let cut = stored.len() - 1;
             assert!(decompress(method, &stored[..cut], &mut [0; 1000]).is_err(), "{settings:?}");
         }
+    }
+
+    #[test]
+    fn windows_of_every_size_are_read() {
+        let value = b"far back there is the same, ".repeat(300);
+        for window_log in 10..=31 {
+            let brotli = Settings::Brotli { level: 5, window_log: window_log.min(30) };
+            let zstd = Settings::Zstd { level: 1, window_log };
+            for (method, settings) in [(Method::Brotli, brotli), (Method::Zstd, zstd)] {
+                let mut stored = Vec::new();
+                Compressor::new(settings).compress(&value, &mut stored).unwrap();
+                let mut found = vec![0; value.len()];
+                decompress(method, &stored, &mut found).unwrap();
+                assert!(found == value, "{settings:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn bytes_behind_the_end_are_an_error() {
+        for (method, settings) in ALL {
+            for len in [0, 1, 300, 70_000] {
+                let mut stored = Vec::new();
+                Compressor::new(settings).compress(&vec![7; len], &mut stored).unwrap();
+                for more in [&b"\0"[..], b"\x03", b"garbage behind the end"] {
+                    let longer = [&stored[..], more].concat();
+                    let outcome = decompress(method, &longer, &mut vec![0; len]);
+                    assert!(outcome.is_err(), "{settings:?} {len} {more:?}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn nothing_expands_more_than_is_possible() {
+        for (method, settings) in ALL {
+            for len in [0, 1, 1000, 1 << 20, 40 << 20] {
+                let mut stored = Vec::new();
+                Compressor::new(settings).compress(&vec![0; len], &mut stored).unwrap();
+                assert!(method.expansion(stored.len()) >= len, "{settings:?} {len}");
+            }
+        }
+        assert_eq!(Method::Snappy.expansion(usize::MAX), usize::MAX);
     }
 }

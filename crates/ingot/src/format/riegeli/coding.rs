@@ -22,11 +22,13 @@ impl Coding {
 
     /// Splits the length in front from a part; what follows is its stored form.
     fn open(self, part: &[u8]) -> Result<(usize, &[u8]), Violation> {
+        let Some(method) = self.0 else { return Ok((part.len(), part)) };
         let mut rest = part;
-        match self.0 {
-            None => Ok((part.len(), part)),
-            Some(_) => Ok((varint::take_len(&mut rest)?, rest)),
+        let len = varint::take_len(&mut rest)?;
+        if len > method.expansion(rest.len()) {
+            return Err(Violation::new(format!("{len} bytes from {} compressed ones", rest.len())));
         }
+        Ok((len, rest))
     }
 
     /// Returns how long a part is when it is decoded.
