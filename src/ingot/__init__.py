@@ -1,6 +1,9 @@
 """Ingot: record files for training data, any record in any order, every byte verified."""
 
+from ingot import codecs as codecs
 from ingot._core import __version__ as __version__
+from ingot.dataset import Dataset, DatasetWriter
+from ingot.dataset.open import open  # noqa: A004
 from ingot.errors import (
     ClosedError,
     CorruptFileError,
@@ -20,7 +23,6 @@ from ingot.records import (
     Verification,
     View,
     Writer,
-    open,  # noqa: A004
     recover,
 )
 
@@ -29,6 +31,8 @@ __all__ = [
     "ClosedError",
     "CorruptFileError",
     "Damage",
+    "Dataset",
+    "DatasetWriter",
     "FormatError",
     "IngotError",
     "PackedFolder",
@@ -42,6 +46,7 @@ __all__ = [
     "Verification",
     "View",
     "Writer",
+    "codecs",
     "open",
     "pack",
     "recover",

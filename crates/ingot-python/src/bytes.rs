@@ -51,7 +51,7 @@ pub fn read_one<'py>(
 /// Returns those before the first bad one, and its error.
 pub fn read_many<'py>(
     py: Python<'py>,
-    reader: &Sequence,
+    reader: &impl Files,
     count: usize,
     mut locate: impl FnMut(usize) -> PyResult<Cell>,
 ) -> PyResult<(Vec<Bound<'py, PyBytes>>, Option<Error>)> {

@@ -4,6 +4,7 @@ mod arrayrecord;
 mod batch;
 mod bytes;
 mod damage;
+mod dataset;
 mod error;
 mod ffrecord;
 mod reader;
@@ -21,9 +22,11 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<arrayrecord::PyArWriter>()?;
     module.add_class::<batch::PyBuffer>()?;
     module.add_class::<reader::PyReader>()?;
+    module.add_class::<dataset::PyRows>()?;
     module.add_class::<stream::PyStream>()?;
     module.add_class::<writer::PyWriter>()?;
     module.add_class::<ffrecord::PyFfWriter>()?;
+    module.add_function(wrap_pyfunction!(dataset::has_fields, module)?)?;
     module.add_function(wrap_pyfunction!(ffrecord::decode_tree, module)?)?;
     module.add_function(wrap_pyfunction!(writer::recover, module)?)?;
     Ok(())

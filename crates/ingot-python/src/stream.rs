@@ -116,7 +116,7 @@ impl PyStream {
                 };
                 (cells.iter().map(cut).collect(), None)
             }
-            None => bytes::read_many(py, &self.reader, cells.len(), |k| Ok(cells[k]))?,
+            None => bytes::read_many(py, &*self.reader, cells.len(), |k| Ok(cells[k]))?,
         };
         self.ready = objects.into_iter().map(Bound::unbind).collect();
         if let Some(error) = failed {

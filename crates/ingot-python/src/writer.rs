@@ -3,13 +3,14 @@
 use std::path::PathBuf;
 use std::sync::Mutex;
 
-use ingot::format::ingot::Schema;
-use ingot::records::{Compression, Options, Recovery, Writer, path};
+use ingot::format::ingot::{FieldKind, Schema};
+use ingot::records::{Compression, Options, Recovery, Value, Writer, path};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::sync::MutexExt;
 
 use crate::damage::{DamageTuple, tuples};
+use crate::dataset::{FieldTuple, Given, schema_of};
 use crate::error::raised;
 use crate::record;
 use crate::signals::watched;
@@ -61,6 +62,8 @@ impl PyWriter {
 #[pymethods]
 impl PyWriter {
     #[new]
+    #[pyo3(signature = (path, mode, metadata, compression, level, sync, fields=None))]
+    #[allow(clippy::too_many_arguments)]
     fn new(
         py: Python<'_>,
         path: PathBuf,
@@ -69,12 +72,14 @@ impl PyWriter {
         compression: Option<&str>,
         level: i32,
         sync: bool,
+        fields: Option<Vec<FieldTuple>>,
     ) -> PyResult<Self> {
         let options = options(compression, level, sync)?;
+        let schema = fields.map_or_else(|| Ok(Schema::records()), schema_of)?;
         let writer = watched(py, |watch| match mode {
             "append" => path::append(&path, options, watch).map(|(writer, _)| writer),
-            "replace" => path::replace(&path, Schema::records(), metadata, options),
-            _ => path::create(&path, Schema::records(), metadata, options),
+            "replace" => path::replace(&path, schema, metadata, options),
+            _ => path::create(&path, schema, metadata, options),
         })?;
         Ok(PyWriter { writer: Mutex::new(writer) })
     }
@@ -82,6 +87,42 @@ impl PyWriter {
     /// Add a record, anything bytes-like, and return its index.
     fn append(&self, py: Python<'_>, record: &Bound<'_, PyAny>) -> PyResult<u64> {
         self.push(py, record)
+    }
+
+    /// Adds a row: for each field its bytes, or a list of them for a sequence.
+    fn append_row(&self, py: Python<'_>, values: Vec<Bound<'_, PyAny>>) -> PyResult<u64> {
+        let given: Vec<Given<'_>> = values.iter().map(Given::of).collect::<PyResult<_>>()?;
+        let elements: Vec<Vec<&[u8]>> = given
+            .iter()
+            .map(|value| match value {
+                Given::Cell(bytes) => vec![bytes.as_bytes()],
+                Given::Sequence(elements) => elements.iter().map(|one| one.as_bytes()).collect(),
+            })
+            .collect();
+        self.with(py, |writer| {
+            let kinds: Vec<FieldKind> =
+                writer.schema().fields().iter().map(|field| field.kind).collect();
+            if kinds.len() != elements.len() {
+                return Err(PyValueError::new_err("a row has one value for each field"));
+            }
+            let row =
+                kinds.iter().zip(&elements).zip(&given).map(|((kind, elements), given)| {
+                    match (kind, given) {
+                        (FieldKind::Sequence, Given::Sequence(_)) => Ok(Value::Sequence(elements)),
+                        (FieldKind::Cell, Given::Cell(_)) => Ok(Value::Cell(elements[0])),
+                        (FieldKind::Column, Given::Cell(_)) => Ok(Value::Column(elements[0])),
+                        _ => {
+                            Err(PyValueError::new_err("a sequence is a list, other values are not"))
+                        }
+                    }
+                });
+            let row: Vec<Value<'_>> = row.collect::<PyResult<_>>()?;
+            let number = writer.push_row(&row).map_err(raised)?;
+            if writer.is_full() {
+                py.detach(|| writer.submit()).map_err(raised)?;
+            }
+            Ok(number)
+        })
     }
 
     /// Add every record of an iterable.

@@ -9,6 +9,7 @@ use super::arrayrecord::{ArOptions, ArWriter, ArrayRecord};
 use super::bag::{Bag, BagOptions, BagWriter, Packing};
 use super::container::Container;
 use super::contents::Watch;
+use super::contents::{Front, Source, read_header};
 use super::ffrecord::{FfRecord, FfWriter, Spool};
 use super::reader::{Mode, Reader};
 use super::recovery::{self, Recovery};
@@ -88,6 +89,15 @@ fn is_named_arrayrecord(path: &Path) -> bool {
     let name = path.file_name().unwrap_or_default().to_string_lossy().to_ascii_lowercase();
     let known = [".array_record", ".arrayrecord", ".arecord", ".riegeli"];
     known.iter().any(|suffix| name.contains(suffix))
+}
+
+/// Returns whether the file at `path` is an Ingot file whose rows have fields.
+pub fn has_fields(path: &Path) -> bool {
+    let Ok(storage) = reading(path) else { return false };
+    let name = name(path);
+    let source = Source { storage: &*storage, name: &name };
+    let header = source.size().and_then(|size| read_header(source, size));
+    matches!(header, Ok(Front::Header(header)) if header.schema.is_typed())
 }
 
 /// Returns the first bytes of a file, as many as it takes to tell one container from

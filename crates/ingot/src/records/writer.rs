@@ -150,6 +150,11 @@ impl Writer {
         &self.name
     }
 
+    /// Returns the fields of a row.
+    pub fn schema(&self) -> &Schema {
+        &self.schema
+    }
+
     /// Rows appended so far, those in the file before this writer included.
     pub fn num_rows(&self) -> u64 {
         self.rows

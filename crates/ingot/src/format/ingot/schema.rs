@@ -103,6 +103,11 @@ impl Schema {
         self.fields.len() == 1 && self.num_scalars == 1
     }
 
+    /// Whether rows are more than records: they have several fields, or fields with types.
+    pub fn is_typed(&self) -> bool {
+        !self.is_records() || self.fields.iter().any(|field| field.type_name.is_some())
+    }
+
     /// Returns the fields in the order in which they stand in a row.
     pub fn fields(&self) -> &[Field] {
         &self.fields

@@ -1,0 +1,44 @@
+"""Whatever a user has: records or a data set."""
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+from ingot import _core, records
+from ingot.dataset.dataset import Dataset
+from ingot.dataset.manifest import NAME, Manifest
+from ingot.records.paths import StrPath, expand
+from ingot.records.reader import Reader
+
+
+def open(  # noqa: A001
+    source: StrPath | Sequence[StrPath], *, partial: bool = False
+) -> Reader | Dataset:
+    """Open record files or a data set for reading.
+
+    Files of records are one sequence of bytes, a `Reader`; files whose rows have fields, and
+    directories that `DatasetWriter` has made, are a `Dataset`. An Ingot file costs two or
+    three small reads, whatever its size; of an FFRecord (`.ffr`) or ArrayRecord file the
+    index is read.
+
+    Args:
+        source: A file, a directory (its record files, by name), a pattern such as
+            `train-*.ingot`, or a list of these.
+        partial: Read the committed records of an Ingot file that is not finished, also
+            while its writer goes on; `Reader.refresh` sees more.
+
+    Raises:
+        FileNotFoundError: There is no such file.
+        UnfinishedFileError: The file does not end in a closing trailer.
+        FormatError: It is of no known container, or is damaged.
+    """
+    if isinstance(source, str | os.PathLike) and (Path(source) / NAME).is_file():
+        folder = Path(source).absolute()
+        shards = Manifest.read(folder).shards
+        if shards:
+            return Dataset.open([str(folder / shard.name) for shard in shards], partial=partial)
+    if isinstance(source, str | os.PathLike | Sequence):
+        paths = expand(source)
+        if paths and paths[0].endswith(".ingot") and _core.has_fields(paths[0]):
+            return Dataset.open(paths, partial=partial)
+    return records.open(source, partial=partial)

@@ -1,0 +1,134 @@
+"""What the rows of a data set are made of."""
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from ingot.codecs import Codec, codec_of
+
+SpecLike: TypeAlias = Mapping[str, str | Codec]
+
+_TYPE = re.compile(r"(.*?)(\[\])?(\?)?", re.DOTALL)
+PRESENT = "present"
+"""The type of the column that says whether an optional value is there."""
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """One field of a row.
+
+    Attributes:
+        name: Its key in a row.
+        codec: How one value becomes bytes.
+        is_sequence: Whether a row has any number of values.
+        is_optional: Whether a row may go without.
+    """
+
+    name: str
+    codec: Codec
+    is_sequence: bool = False
+    is_optional: bool = False
+
+    @property
+    def type(self) -> str:
+        """Its type, as a specification says it."""
+        return self.codec.name + "[]" * self.is_sequence + "?" * self.is_optional
+
+    @property
+    def is_number(self) -> bool:
+        """Whether one value is a single number."""
+        return self.codec.dtype is not None and self.codec.shape == ()
+
+    @property
+    def kind(self) -> str:
+        """Where its values are in a file: numbers in the index, runs of numbers in one cell."""
+        if self.is_number:
+            return "cell" if self.is_sequence else "column"
+        return "sequence" if self.is_sequence else "cell"
+
+    @property
+    def width(self) -> int | None:
+        """Bytes of a value in the index."""
+        is_column = self.kind == "column" and self.codec.dtype is not None
+        return self.codec.dtype.itemsize if is_column and self.codec.dtype else None
+
+
+class Spec(Mapping[str, str]):
+    """The fields of a data set: a mapping of names to types."""
+
+    def __init__(self, fields: Mapping[str, Field]) -> None:
+        self.fields = dict(fields)
+
+    @classmethod
+    def of(cls, spec: object) -> "Spec":
+        """Return the specification of a dict of types or codecs.
+
+        Raises:
+            ValueError: A name or a type cannot be.
+            TypeError: It is no such dict.
+        """
+        if not isinstance(spec, Mapping):
+            message = f"a specification is a dict of names and types, not {type(spec).__name__}"
+            raise TypeError(message)
+        if not spec:
+            message = "a specification has at least one field"
+            raise ValueError(message)
+        fields = [_field(name, kind) for name, kind in spec.items()]
+        return cls({field.name: field for field in fields})
+
+    def stored(self) -> list[tuple[str, str, int | None, str | None]]:
+        """Return the fields as they are in a file: with a column for each optional one."""
+        fields = [(one.name, one.kind, one.width, one.type) for one in self.fields.values()]
+        present = [
+            (f"{one.name}?", "column", 1, PRESENT)
+            for one in self.fields.values()
+            if one.is_optional
+        ]
+        return [*fields, *present]
+
+    @classmethod
+    def of_stored(cls, stored: list[tuple[str, str, int | None, str | None]]) -> "Spec":
+        """Return the specification of the fields of a file.
+
+        Raises:
+            ValueError: They are not those of a data set.
+        """
+        spec = cls.of({name: kind or "bytes" for name, _, _, kind in stored if kind != PRESENT})
+        if spec.stored() != stored:
+            message = "its fields are not stored as those of a data set are"
+            raise ValueError(message)
+        return spec
+
+    def __getitem__(self, name: str) -> str:
+        return self.fields[name].type
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.fields)
+
+    def __len__(self) -> int:
+        return len(self.fields)
+
+    def __repr__(self) -> str:
+        return repr(dict(self))
+
+
+def _field(name: object, kind: object) -> Field:
+    if not isinstance(name, str) or not name or not name.isprintable() or name.endswith("?"):
+        message = f"{name!r} cannot be the name of a field: text that does not end in a ?"
+        raise ValueError(message)
+    if isinstance(kind, Codec):
+        return Field(name, kind)
+    if not isinstance(kind, str):
+        message = f"field {name!r}: a type is a str or a codec, not {type(kind).__name__}"
+        raise TypeError(message)
+    found = _TYPE.fullmatch(kind)
+    if found is None:
+        message = f"field {name!r}: {kind!r} is no type"
+        raise ValueError(message)
+    try:
+        codec = codec_of(found[1])
+    except ValueError as error:
+        message = f"field {name!r}: {error}"
+        raise ValueError(message) from None
+    return Field(name, codec, found[2] is not None, found[3] is not None)

@@ -1,0 +1,453 @@
+"""Data sets: rows of named, typed fields."""
+
+import json
+import math
+import os
+import pickle
+import random
+import threading
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import ingot
+from ingot.codecs import Codec, codec_of
+
+SPEC = {
+    "image": "array(uint8,4,4,3)",
+    "label": "int",
+    "caption": "utf8",
+    "score": "float?",
+    "frames": "bytes[]",
+    "ids": "int[]",
+    "vector": "array",
+    "note": "utf8?",
+    "words": "utf8[]?",
+    "extra": "json",
+}
+
+
+def _row(k):
+    rng = np.random.default_rng(k)
+    row = {
+        "image": rng.integers(0, 256, (4, 4, 3), np.uint8),
+        "label": k,
+        "caption": f"cat {k}",
+        "frames": [b"%d" % k * j for j in range(k % 7)],
+        "ids": list(range(k % 5)),
+        "vector": rng.random((k % 3, 2)).astype(np.float32),
+        "extra": {"k": [k, None, "é"]},
+    }
+    row |= {"score": k / 2} if k % 2 else {}
+    row |= {"note": f"n{k}"} if k % 3 == 0 else {}
+    return row | ({"words": ["a"] * (k % 4)} if k % 4 else {})
+
+
+ROWS = [_row(k) for k in range(200)]
+
+
+def same(found, expected):
+    """Whether a value that was read is the one that was written."""
+    if isinstance(expected, np.ndarray) or isinstance(found, np.ndarray):
+        return np.array_equal(np.asarray(found), np.asarray(expected))
+    if isinstance(expected, list | tuple):
+        return len(found) == len(expected) and all(map(same, found, expected))
+    if isinstance(expected, float) and math.isnan(expected):
+        return math.isnan(found)
+    return found == expected and type(found) is type(expected)
+
+
+def check_row(found, expected, names=SPEC):
+    assert list(found) == list(names)
+    for name in names:
+        assert same(found[name], expected.get(name)), name
+
+
+@pytest.fixture(params=["one.ingot", "many"])
+def path(request, tmp_path):
+    path = tmp_path / request.param
+    options = {"shard_rows": 33} if request.param == "many" else {}
+    with ingot.DatasetWriter(path, SPEC, **options) as writer:
+        for k, row in enumerate(ROWS):
+            assert writer.append(row) == k
+    return path
+
+
+def test_rows_come_back(path):
+    ds = ingot.open(path)
+    assert isinstance(ds, ingot.Dataset)
+    assert (len(ds), dict(ds.spec)) == (len(ROWS), SPEC)
+    for k in (0, 1, 32, 33, 34, 199):
+        check_row(ds[k], ROWS[k])
+        check_row(ds[k - 200], ROWS[k])
+        check_row(ds[np.int64(k)], ROWS[k])
+    for found, expected in zip(ds, ROWS, strict=True):
+        check_row(found, expected)
+    assert "200 rows" in repr(ds)
+
+
+def test_a_batch_is_stacked_where_that_can_be(path):
+    ds = ingot.open(path)
+    order = random.Random(0).choices(range(-200, 200), k=77)
+    for indices in (order, np.array(order), tuple(order)):
+        batch = ds[indices]
+        assert list(batch) == list(SPEC)
+        for name in SPEC:
+            assert len(batch[name]) == 77
+            for value, k in zip(batch[name], order, strict=True):
+                assert np.array_equal(value, ROWS[k][name]) if name in ROWS[k] else value is None
+    assert (batch["image"].shape, batch["image"].dtype) == ((77, 4, 4, 3), np.uint8)
+    assert (batch["label"].shape, batch["label"].dtype) == ((77,), np.int64)
+    assert isinstance(ds[[1, 3, 5]]["score"], np.ndarray)
+    assert ds[[2, 3]]["score"] == [None, 1.5]
+    assert ds[[4, 1]]["vector"].shape == (2, 1, 2)
+    empty = ds[[]]
+    assert empty["image"].shape == (0, 4, 4, 3)
+    assert (empty["caption"], empty["frames"]) == ([], [])
+
+
+def test_only_what_is_wanted_is_read(path):
+    ds = ingot.open(path)
+    check_row(ds[6, ["label", "caption"]], ROWS[6], ["label", "caption"])
+    check_row(ds[6, {"label": True, "image": False}], ROWS[6], ["label"])
+    assert ds[6, {"frames": range(2, 4)}] == {"frames": [b"66", b"666"]}
+    assert ds[6, {"frames": slice(4, None)}] == {"frames": ROWS[6]["frames"][4:]}
+    assert ds[6, {"frames": range(4, 99)}] == {"frames": ROWS[6]["frames"][4:]}
+    assert ds[4, {"ids": range(1, 3)}]["ids"].tolist() == [1, 2]
+    assert ds[[1, 2], ["label"]]["label"].tolist() == [1, 2]
+    assert list(ds[3:9, ["label"]][-1]) == ["label"]
+    assert ds[6, {}] == {}
+
+
+def test_a_row_says_what_it_has(path):
+    ds = ingot.open(path)
+    for k in (3, 6, 100):
+        available = ds.available(k)
+        assert available["label"] is True
+        assert available["frames"] == range(k % 7)
+        assert available["ids"] == range(k % 5)
+        assert available["score"] is bool(k % 2)
+        check_row(
+            ds[k, {n: part for n, part in available.items() if part is not False}],
+            ROWS[k],
+            [n for n, part in available.items() if part is not False],
+        )
+
+
+def test_parts_are_data_sets(path):
+    ds = ingot.open(path)
+    part = ds[190:20:-7]
+    assert isinstance(part, ingot.Dataset)
+    expected = ROWS[190:20:-7]
+    assert len(part) == len(expected)
+    for found, row in zip(part, expected, strict=True):
+        check_row(found, row)
+    assert part[[0, -1]]["label"].tolist() == [190, expected[-1]["label"]]
+    assert part.column("label").tolist() == [row["label"] for row in expected]
+    assert list(part.select("caption", "label")[0]) == ["caption", "label"]
+    taken = ds.take([9, 3, -1])
+    assert taken.column("label").tolist() == [9, 3, 199]
+    assert taken[1:].column("label").tolist() == [3, 199]
+    assert len(ds[5:5]) == 0
+
+
+def test_columns_come_from_the_index(path):
+    ds = ingot.open(path)
+    assert ds.column("label").tolist() == list(range(200))
+    assert ds.column("score")[3] == 1.5
+    even = ds.where(lambda label: label % 20 == 0, "label")
+    assert [row["label"] for row in even] == list(range(0, 200, 20))
+    both = ds.where(lambda label, score: (label > 100) & (score > 90), "label", "score")
+    assert both.column("label").tolist() == [k for k in range(101, 200) if k % 2 and k > 180]
+    with pytest.raises(TypeError, match="'caption' is utf8, and not a number"):
+        ds.column("caption")
+    with pytest.raises(ValueError, match="gives 200 truths"):
+        ds.where(lambda label: label[:5] == 1, "label")
+
+
+def test_bad_indices_are_told(path):
+    ds = ingot.open(path)
+    for index in (200, -201, 2**70):
+        with pytest.raises(IndexError, match="out of range"):
+            ds[index]
+        with pytest.raises(IndexError, match="out of range"):
+            ds[[0, index]]
+    for index in ("x", 1.5, None, {"label"}):
+        with pytest.raises(TypeError):
+            ds[index]
+    with pytest.raises(KeyError, match="no field 'nothing'"):
+        ds[0, ["nothing"]]
+    with pytest.raises(TypeError, match="has no elements"):
+        ds[0, {"label": range(3)}]
+    with pytest.raises(ValueError, match="goes up by one"):
+        ds[0, {"frames": range(3, 0, -1)}]
+    with pytest.raises(TypeError, match="one row at a time"):
+        ds[[0, 1], {"frames": range(3)}]
+    with pytest.raises(TypeError, match="flatnonzero"):
+        ds[np.ones(200, bool)]
+
+
+@pytest.mark.parametrize(
+    ("change", "kind", "words"),
+    [
+        ({"label": "3"}, TypeError, "row 1: field 'label': an int, not str"),
+        ({"label": True}, TypeError, "an int, not a bool"),
+        ({"label": 2**63}, ValueError, "does not fit into 64 bits"),
+        ({"caption": b"x"}, TypeError, "a str, not bytes"),
+        ({"image": np.zeros((4, 4), np.uint8)}, ValueError, r"shape \(4, 4, 3\), not \(4, 4\)"),
+        ({"image": np.full((4, 4, 3), 300)}, ValueError, "do not fit uint8"),
+        ({"image": np.zeros((4, 4, 3))}, TypeError, "an array of uint8, not of float64"),
+        ({"frames": b"abc"}, TypeError, "a list of values, not bytes"),
+        ({"frames": ["abc"]}, TypeError, "field 'frames': bytes, not str"),
+        ({"vector": np.array(["a"])}, TypeError, "an array of numbers"),
+        ({"label": None}, ValueError, "field 'label' is missing"),
+        ({"what": 1}, ValueError, "there is no field 'what'"),
+        ({"extra": math.nan}, ValueError, "row 1: field 'extra'"),
+        ({"caption": "\ud800"}, ValueError, "row 1: field 'caption'"),
+    ],
+)
+def test_a_bad_row_is_refused_whole(tmp_path, change, kind, words):
+    path = tmp_path / "x.ingot"
+    with ingot.DatasetWriter(path, SPEC) as writer:
+        writer.append(ROWS[0])
+        with pytest.raises(kind, match=words):
+            writer.append(ROWS[1] | change)
+        assert writer.append(ROWS[1]) == 1
+    ds = ingot.open(path)
+    assert len(ds) == 2
+    check_row(ds[1], ROWS[1])
+
+
+@pytest.mark.parametrize(
+    ("spec", "words"),
+    [
+        ({}, "at least one field"),
+        ({"a": "nothing"}, "field 'a': there is no type 'nothing'"),
+        ({"a": "int[][]"}, "there is no type"),
+        ({"a": "array(object,3)"}, "array of numbers"),
+        ({"a": "array(nothing,3)"}, "'array\\(nothing,3\\)'"),
+        ({"": "int"}, "cannot be the name"),
+        ({"a?": "int"}, "cannot be the name"),
+        ({"a": 3}, "a type is a str or a codec, not int"),
+        ({3: "int"}, "cannot be the name"),
+    ],
+)
+def test_specifications_that_cannot_be_are_refused(tmp_path, spec, words):
+    with pytest.raises((ValueError, TypeError), match=words):
+        ingot.DatasetWriter(tmp_path / "x.ingot", spec)
+    assert not (tmp_path / "x.ingot").exists()
+
+
+def test_data_sets_grow(tmp_path):
+    for name in ("x.ingot", "x"):
+        path = tmp_path / name
+        with ingot.DatasetWriter(path, {"a": "int"}) as writer:
+            writer.extend({"a": k} for k in range(5))
+        with pytest.raises(FileExistsError):
+            ingot.DatasetWriter(path, {"a": "int"})
+        with ingot.DatasetWriter(path, {"a": "int"}, append=True) as writer:
+            assert len(writer) == 5
+            assert writer.append({"a": 5}) == 5
+        assert ingot.open(path).column("a").tolist() == list(range(6))
+        with pytest.raises(ValueError, match="has the fields"):
+            ingot.DatasetWriter(path, {"b": "int"}, append=True)
+        assert ingot.open(path).column("a").tolist() == list(range(6))
+
+
+def test_a_data_set_without_rows_is_one(tmp_path):
+    for name in ("x.ingot", "x"):
+        ingot.DatasetWriter(tmp_path / name, SPEC).close()
+        ds = ingot.open(tmp_path / name)
+        assert (len(ds), dict(ds.spec), list(ds)) == (0, SPEC, [])
+        assert ds.column("label").tolist() == []
+
+
+def test_readers_see_what_was_committed(tmp_path):
+    path = tmp_path / "x"
+    writer = ingot.DatasetWriter(path, {"a": "int"}, shard_rows=10)
+    writer.extend({"a": k} for k in range(25))
+    assert not (path / "dataset.json").exists()
+    writer.flush()
+    assert len(ingot.open(path)) == 25
+    writer.extend({"a": k} for k in range(25, 60))
+    assert len(ingot.open(path)) == 25
+    writer.abandon()
+    assert len(ingot.open(path)) == 25
+    listed = {shard["name"] for shard in json.loads((path / "dataset.json").read_text())["shards"]}
+    assert {entry.name for entry in path.iterdir()} == listed | {"dataset.json"}
+
+
+def test_an_exception_leaves_the_old_data_set(tmp_path):
+    path = tmp_path / "x"
+    with ingot.DatasetWriter(path, {"a": "int"}) as writer:
+        writer.append({"a": 1})
+    with (
+        pytest.raises(TypeError) as caught,
+        ingot.DatasetWriter(path, {"a": "int"}, append=True, shard_rows=1) as writer,
+    ):
+        writer.extend([{"a": 2}, {"a": 3}, {"a": "x"}])
+    assert "as the last flush left it" in caught.value.__notes__[0]
+    assert ingot.open(path).column("a").tolist() == [1]
+    assert len(list(path.iterdir())) == 2
+
+
+def test_a_directory_may_be_moved(path, tmp_path):
+    moved = path.rename(tmp_path / f"moved-{path.name}")
+    check_row(ingot.open(moved)[77], ROWS[77])
+
+
+def _manifest(**shard):
+    content = {"version": 1, "spec": {}, "shards": [shard], "metadata": {}}
+    return json.dumps(content).encode()
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"",
+        b"{}",
+        b"[]",
+        b'{"version": 2, "spec": {}, "shards": [], "metadata": {}}',
+        b'{"version": 1, "spec": {"a": 3}, "shards": [], "metadata": {}}',
+        _manifest(name="../x.ingot", rows=1, nbytes=1),
+        _manifest(name="/x.ingot", rows=1, nbytes=1),
+        _manifest(name="x", rows="1", nbytes=1),
+        _manifest(name="x", rows=-1, nbytes=1),
+        b'{"version": 1, "spec": {}, "shards": [3], "metadata": {}}',
+        b"\xff\xfe",
+    ],
+)
+def test_a_manifest_that_lies_is_refused(tmp_path, content):
+    (tmp_path / "dataset.json").write_bytes(content)
+    with pytest.raises(ingot.FormatError, match=r"dataset\.json"):
+        ingot.open(tmp_path)
+
+
+def test_a_damaged_row_costs_itself(tmp_path):
+    path = tmp_path / "x.ingot"
+    with ingot.DatasetWriter(path, {"a": "bytes", "b": "int"}, compression=None) as writer:
+        writer.extend({"a": b"%d" % k * 100, "b": k} for k in range(50))
+    content = bytearray(path.read_bytes())
+    content[content.index(b"17" * 50)] ^= 1
+    path.write_bytes(content)
+    ds = ingot.open(path)
+    with pytest.raises(ingot.CorruptFileError, match="record 17: offset"):
+        ds[17]
+    with pytest.raises(ingot.CorruptFileError, match="record 17: offset"):
+        ds[[3, 17]]
+    assert ds[17, ["b"]] == {"b": 17}
+    assert ds[18]["b"] == 18
+
+
+def test_data_sets_pickle_and_go_into_threads_and_forks(path):
+    ds = ingot.open(path)[10:150:3].select("label", "caption")
+    again = pickle.loads(pickle.dumps(ds))  # noqa: S301
+    assert again.column("label").tolist() == list(range(10, 150, 3))
+    assert again[4] == {"label": 22, "caption": "cat 22"}
+    found = []
+    read = lambda: found.append(ds[[1, 2]]["caption"])  # noqa: E731
+    threads = [threading.Thread(target=read) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert found == [["cat 13", "cat 16"]] * 8
+    child = os.fork()
+    if child == 0:
+        os._exit(0 if ds[3]["label"] == 19 else 1)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+
+
+class Celsius(Codec):
+    name = "celsius"
+
+    def encode(self, value):
+        return f"{value:.1f}".encode()
+
+    def decode(self, data):
+        return float(data)
+
+
+def test_codecs_of_one_s_own(tmp_path):
+    ingot.codecs.register(Celsius())
+    with pytest.raises(ValueError, match="there is a codec 'celsius' already"):
+        ingot.codecs.register(Celsius())
+    with ingot.DatasetWriter(tmp_path / "x.ingot", {"t": "celsius", "all": "celsius[]"}) as writer:
+        writer.append({"t": 21.54, "all": [1, 2.25]})
+    assert ingot.open(tmp_path / "x.ingot")[0] == {"t": 21.5, "all": [1.0, 2.2]}
+
+
+@pytest.mark.parametrize("kind", ["png", "jpg", "webp"])
+def test_pictures(tmp_path, kind):
+    rng = np.random.default_rng(0)
+    smooth = np.add.outer(np.arange(32), np.arange(24))[:, :, None] * np.array([1, 2, 3]) % 200
+    pictures = [(smooth + rng.integers(0, 9)).astype(np.uint8) for _ in range(4)]
+    with ingot.DatasetWriter(tmp_path / "x.ingot", {"p": kind, "all": f"{kind}[]"}) as writer:
+        writer.extend({"p": one, "all": [one] * k} for k, one in enumerate(pictures))
+    ds = ingot.open(tmp_path / "x.ingot")
+    batch = ds[[0, 1, 2, 3]]
+    assert batch["p"].shape == (4, 32, 24, 3)
+    assert [len(one) for one in batch["all"]] == [0, 1, 2, 3]
+    off = np.abs(batch["p"].astype(int) - np.stack(pictures)).mean()
+    assert off == 0 if kind == "png" else off < 6
+    raw = codec_of(kind).encode(pictures[0])
+    assert codec_of(kind).encode(raw) == raw
+
+
+KINDS = {
+    "int": st.integers(-(2**63), 2**63 - 1),
+    "float": st.floats(allow_nan=False),
+    "bool": st.booleans(),
+    "bytes": st.binary(max_size=300),
+    "utf8": st.text(max_size=50),
+    "json": st.recursive(st.none() | st.booleans() | st.text(), st.lists, max_leaves=5),
+    "array(int16,2,3)": st.lists(st.integers(-9, 9), min_size=6, max_size=6).map(
+        lambda values: np.array(values, np.int16).reshape(2, 3)
+    ),
+    "array(float32)": st.floats(width=32, allow_nan=False).map(np.float32),
+    "array": st.lists(st.integers(0, 255), max_size=9).map(lambda v: np.array(v, np.uint8)),
+}
+
+
+@st.composite
+def tables(draw):
+    spec = {}
+    for k in range(draw(st.integers(1, 5))):
+        kind = draw(st.sampled_from(list(KINDS)))
+        spec[f"f{k}"] = kind + draw(st.sampled_from(["", "[]", "?", "[]?"]))
+    rows = []
+    for _ in range(draw(st.integers(0, 12))):
+        row = {}
+        for name, kind in spec.items():
+            values = KINDS[kind.removesuffix("?").removesuffix("[]")]
+            if kind.endswith("?") and draw(st.booleans()):
+                continue
+            row[name] = draw(st.lists(values, max_size=4) if "[]" in kind else values)
+        rows.append(row)
+    return spec, rows
+
+
+@settings(deadline=None, max_examples=150)
+@given(tables(), st.data())
+def test_any_table_comes_back(tmp_path_factory, table, data):
+    spec, rows = table
+    path = tmp_path_factory.mktemp("table") / data.draw(st.sampled_from(["x.ingot", "x"]))
+    options = {} if path.suffix else {"shard_rows": data.draw(st.integers(1, 5))}
+    with ingot.DatasetWriter(path, spec, sync=False, **options) as writer:
+        writer.extend(rows)
+    with ingot.open(path) as ds:
+        assert (len(ds), dict(ds.spec)) == (len(rows), spec)
+        names = data.draw(st.lists(st.sampled_from(list(spec)), unique=True))
+        for found, row in zip(ds, rows, strict=True):
+            assert all(same(found[name], row.get(name)) for name in spec)
+        for k, row in enumerate(rows):
+            assert all(same(ds[k, names][name], row.get(name)) for name in names)
+        order = data.draw(st.lists(st.integers(0, len(rows) - 1))) if rows else []
+        batch = ds[order]
+        for name in spec:
+            for value, k in zip(batch[name], order, strict=True):
+                expected = rows[k].get(name)
+                number = isinstance(value, np.generic)
+                assert value == expected if number else same(value, expected)
