@@ -1,8 +1,10 @@
 import gc
+import importlib
 import itertools
 import json
 import os
 import random
+import re
 import subprocess
 import sys
 import threading
@@ -11,6 +13,7 @@ import numpy as np
 import pytest
 
 import ingot
+from ingot.compat import ffrecord
 
 
 def texts(count):
@@ -309,6 +312,52 @@ def test_append_refuses_a_file_of_another_kind(path):
     with pytest.raises(ingot.FormatError, match="not an Ingot file"):
         ingot.Writer(path, append=True)
     assert path.read_bytes() == b"not a record file, but something dear to its owner"
+
+
+@pytest.mark.parametrize(
+    ("suffix", "what"),
+    [
+        (".ffr", "an FFRecord file"),
+        (".FFR", "an FFRecord file"),
+        (".array_record", "an ArrayRecord file"),
+        (".arrayrecord", "an ArrayRecord file"),
+        (".bag", "a bag"),
+        (".bagz", "a bag"),
+        (".h5", "an HDF5 file"),
+        (".hdf5", "an HDF5 file"),
+        (".tfrecord", "TensorFlow's records"),
+    ],
+)
+@pytest.mark.parametrize("options", [{}, {"append": True}, {"overwrite": True}])
+def test_a_name_of_another_container_is_refused_for_a_new_file(path, suffix, what, options):
+    foreign = path.with_suffix(suffix)
+    with pytest.raises(ingot.FormatError, match=f"would pass for .*{what}") as caught:
+        ingot.Writer(foreign, **options)
+    assert not foreign.exists()
+    for named in re.findall(r"ingot(?:\.\w+)+\.\w+", str(caught.value)):
+        module, _, name = named.rpartition(".")
+        assert callable(getattr(importlib.import_module(module), name))
+
+
+def test_a_file_that_has_the_name_of_another_container_goes_on(make):
+    path = make([b"one"])
+    foreign = path.rename(path.with_suffix(".ffr"))
+    with ingot.Writer(foreign, append=True) as writer:
+        writer.append(b"two")
+    assert read_all(foreign) == [b"one", b"two"]
+
+
+def test_files_of_ffrecord_are_told_where_an_ingot_file_belongs(tmp_path):
+    path = tmp_path / "x.ffr"
+    ffrecord.utils.dump([b"one", b"", b"three"], path, 1)
+    content = path.read_bytes()
+    for call in (ingot.recover, lambda path: ingot.Writer(path, append=True)):
+        with pytest.raises(ingot.FormatError, match=r"an FFRecord file, .* neither appended to"):
+            call(path)
+    assert path.read_bytes() == content
+    other = path.rename(tmp_path / "x.bin")
+    with pytest.raises(ingot.FormatError, match=r"an FFRecord file, .* if it is named \.ffr"):
+        ingot.open(other)
 
 
 def test_metadata_comes_back(make):

@@ -11,7 +11,7 @@ from ingot.packed import tree
 from ingot.packed.progress import reporter
 from ingot.packed.tree import Tree
 from ingot.records import Writer
-from ingot.records.paths import StrPath
+from ingot.records.paths import StrPath, check_target
 from ingot.records.reader import Progress
 
 _KINDS = {
@@ -47,11 +47,13 @@ def pack(
             a line to standard error.
 
     Raises:
+        FormatError: `target` ends as files of another container do, `.ffr` say.
         FileExistsError: `target` exists and `overwrite` is not given.
         ValueError: There is something that is neither a file nor a folder, a link leads
             back to a folder it lies in, or folders lie too deep in one another.
         OSError: A file cannot be read. No target is left.
     """
+    check_target(target)
     if not overwrite and os.path.lexists(target):
         note = "file exists; pass overwrite=True to replace it"
         raise FileExistsError(errno.EEXIST, note, os.fspath(target))

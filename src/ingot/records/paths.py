@@ -12,6 +12,35 @@ StrPath: TypeAlias = str | os.PathLike[str]
 
 SUFFIXES = (".array_record", ".arrayrecord", ".bag", ".bagz", ".ffr", ".ingot")
 
+_FFRECORD = "an FFRecord file; ingot.compat.ffrecord.FileWriter and pack_folder write these"
+_ARRAYRECORD = "an ArrayRecord file; ingot.records.arrayrecord.ArrayRecordWriter writes these"
+_BAG = "a bag of Bagz or Granular"
+_HDF5 = "an HDF5 file"
+_FOREIGN = {
+    ".array_record": _ARRAYRECORD,
+    ".arrayrecord": _ARRAYRECORD,
+    ".bag": _BAG,
+    ".bagz": _BAG,
+    ".ffr": _FFRECORD,
+    ".h5": _HDF5,
+    ".hdf5": _HDF5,
+    ".tfrecord": "a file of TensorFlow's records",
+}
+"""What files of other containers are, by their suffixes."""
+
+
+def check_target(path: StrPath) -> None:
+    """Refuse the path of a new file if its name says that it is of another container.
+
+    Raises:
+        FormatError: It does.
+    """
+    what = _FOREIGN.get(Path(path).suffix.lower())
+    if what is not None:
+        name = os.fspath(path)
+        message = f"{name}: an Ingot file would pass for {what}; name it .ingot"
+        raise FormatError(message, name)
+
 
 def expand(source: StrPath | Sequence[StrPath]) -> list[str]:
     """Return the absolute paths of the files that `source` stands for, in order.

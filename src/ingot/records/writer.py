@@ -8,6 +8,7 @@ from types import TracebackType
 from typing import Any, Literal, Self
 
 from ingot import _core
+from ingot.records.paths import check_target
 
 
 class Writer(_core.Writer):
@@ -31,6 +32,7 @@ class Writer(_core.Writer):
             they survive a crash of the process, but not of the machine.
 
     Raises:
+        FormatError: The path ends as those of files of another container do, `.ffr` say.
         FileExistsError: The file exists and neither `append` nor `overwrite` is given.
         StorageError: Another writer has the file open, or the system refuses.
 
@@ -60,11 +62,11 @@ class Writer(_core.Writer):
             message = f"append=True goes on with the file as it is; {other} has no meaning with it"
             raise ValueError(message)
         absolute = Path(path).absolute()
-        mode = "create"
         if append and absolute.exists():
             mode = "append"
-        elif overwrite:
-            mode = "replace"
+        else:
+            check_target(path)
+            mode = "replace" if overwrite else "create"
         given = {} if metadata is None else metadata
         text = json.dumps(given, allow_nan=False, separators=(",", ":"))
         if not text.startswith("{"):

@@ -2,11 +2,11 @@
 
 use super::container::Container;
 use crate::error::{Error, Result};
-use crate::format::Violation;
 use crate::format::checksum::Seed;
 use crate::format::ingot::{
     BlockKind, Dictionary, Directory, HEADER_LEN, Header, TRAILER_LEN, Trailer,
 };
+use crate::format::{Violation, arrayrecord, ffrecord};
 use crate::storage::{Read, ReadAt};
 
 /// A storage with the name to call it by in errors.
@@ -107,11 +107,13 @@ pub enum Front {
 /// Reads the header. A file that is none of ours is a format error, a damaged header corrupt.
 pub fn read_header(source: Source<'_>, size: u64) -> Result<Front> {
     use crate::format::ingot::HeaderError;
+    let front = source.read(0, size.min(4096))?;
     let fail = |error: HeaderError| match error {
-        HeaderError::Foreign => Error::Format {
-            path: source.name.to_owned(),
-            reason: "not an Ingot file: it does not begin with the Ingot signature".to_owned(),
-        },
+        HeaderError::Foreign => {
+            let looks = looks(source, &front, size);
+            let reason = format!("not an Ingot file: it {looks}");
+            Error::Format { path: source.name.to_owned(), reason }
+        }
         HeaderError::Version(found) => Error::Version {
             path: source.name.to_owned(),
             found,
@@ -119,7 +121,6 @@ pub fn read_header(source: Source<'_>, size: u64) -> Result<Front> {
         },
         HeaderError::Damaged(why) => source.corrupt(0, Violation(format!("header: {why}"))),
     };
-    let front = source.read(0, size.min(4096))?;
     if front.len() < HEADER_LEN {
         let torn = Header::is_prefix(&front);
         return if torn { Ok(Front::Torn) } else { Err(fail(HeaderError::Foreign)) };
@@ -131,6 +132,28 @@ pub fn read_header(source: Source<'_>, size: u64) -> Result<Front> {
     let bytes =
         if len <= front.len() { front[..len].to_vec() } else { source.read(0, len as u64)? };
     Header::decode(&bytes).map(Front::Header).map_err(fail)
+}
+
+/// Says what a file looks like that is none of ours and begins with `front`.
+fn looks(source: Source<'_>, front: &[u8], size: u64) -> &'static str {
+    if front.starts_with(&arrayrecord::signature()) {
+        return "looks like an ArrayRecord file, which can be read, but neither appended to nor \
+                recovered";
+    }
+    if is_ffrecord(source, front, size) == Some(true) {
+        return "looks like an FFRecord file, which can be read if it is named .ffr, but neither \
+                appended to nor recovered";
+    }
+    "does not begin with the Ingot signature"
+}
+
+/// Whether a file is one of FFRecord, which have no signature: the first record begins where
+/// the index ends.
+fn is_ffrecord(source: Source<'_>, front: &[u8], size: u64) -> Option<bool> {
+    let len = ffrecord::measure(front, size).ok()?;
+    let records = (len - ffrecord::HEAD_LEN as u64) / ffrecord::ENTRY_LEN as u64;
+    let first = source.read(ffrecord::HEAD_LEN as u64 + 4 * records, 8).ok()?;
+    Some(first == len.to_le_bytes())
 }
 
 /// Pages and dictionaries lie before the directory, in order, and add up to the totals.
