@@ -878,6 +878,14 @@ def test_the_pickle_of_a_pack_of_ffrecord_is_never_run(tmp_path, monkeypatch, co
     assert os.listdir() == ["x.ffr"]  # noqa: PTH208
 
 
+@pytest.mark.parametrize("path", [b"A.txt", 3, None])
+def test_what_is_no_path_into_a_pack_is_named(packed_path, path):
+    with ingot.PackedFolder(packed_path) as folder:
+        for call in (folder.read_one, folder.exists, folder.list, folder.__getitem__):
+            with pytest.raises(TypeError, match=f"a path is a str .* not {type(path).__name__}$"):
+                call(path)
+
+
 def test_a_file_that_is_no_pack_is_refused(tmp_path, make):
     for path in (make([b"a record"]), make([], name="y.ingot"), make([b"{}"], name="z.ingot")):
         with pytest.raises(ingot.FormatError, match="not a packed folder") as caught:

@@ -127,3 +127,29 @@ def test_one_unfinished_file_is_enough_to_refuse(folder):
     (folder / "part-4.ingot").write_bytes(whole[:-10])
     with pytest.raises(ingot.UnfinishedFileError, match=r"part-4\.ingot"):
         ingot.open(folder)
+
+
+@pytest.mark.parametrize("source", [3, None, b"x.ingot", 1.5])
+def test_what_is_no_path_and_no_list_is_named(source):
+    message = f"expected a path or a list of paths, not {type(source).__name__}$"
+    with pytest.raises(TypeError, match=message):
+        ingot.open(source)
+
+
+@pytest.mark.parametrize("path", [3, None, b"x.ingot", 1.5])
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda path: ingot.open([path]),
+        ingot.Writer,
+        ingot.recover,
+        ingot.PackedFolder,
+        lambda path: ingot.pack(path, "x.ingot"),
+        lambda path: ingot.pack(".", path),
+        ffrecord.FileWriter,
+    ],
+)
+def test_what_is_no_path_is_named(call, path):
+    message = f"a path is a str or an os.PathLike of one, not {type(path).__name__}$"
+    with pytest.raises(TypeError, match=message):
+        call(path)

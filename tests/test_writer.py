@@ -360,6 +360,14 @@ def test_files_of_ffrecord_are_told_where_an_ingot_file_belongs(tmp_path):
         ingot.open(other)
 
 
+def test_the_error_for_a_missing_folder_names_the_target(tmp_path):
+    target = tmp_path / "missing" / "x.ingot"
+    for options in ({}, {"overwrite": True}):
+        with pytest.raises(FileNotFoundError) as caught:
+            ingot.Writer(target, **options)
+        assert caught.value.filename == str(target)
+
+
 def test_metadata_comes_back(make):
     metadata = {
         "name": "caf\u00e9",

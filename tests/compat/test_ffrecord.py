@@ -389,6 +389,23 @@ def test_a_killed_writer_leaves_nothing_under_the_name_and_is_no_obstacle(tmp_pa
     assert list(ingot.open(path)) == [b"next"]
 
 
+@pytest.mark.parametrize("n", [1, None])
+@pytest.mark.parametrize("folder", ["missing", "file"])
+def test_the_error_for_a_folder_that_is_none_names_the_target(tmp_path, folder, n):
+    (tmp_path / "file").write_bytes(b"")
+    target = tmp_path / folder / "a.ffr"
+    with pytest.raises(OSError, match=r"/a\.ffr(: |'$)"):
+        ffrecord.FileWriter(target, n)
+
+
+@pytest.mark.parametrize("n", ["2", 2.0, [2]])
+def test_a_number_of_samples_that_is_none_is_named(tmp_path, n):
+    message = f"a.ffr: n is the number of samples, an integer, not {type(n).__name__}"
+    with pytest.raises(TypeError, match=message):
+        ffrecord.FileWriter(tmp_path / "a.ffr", n)
+    assert names(tmp_path) == []
+
+
 def test_two_writers_of_one_file_do_not_mix(tmp_path):
     first = ffrecord.FileWriter(tmp_path / "x.ffr", 1)
     with pytest.raises(ingot.StorageError, match="another writer"):

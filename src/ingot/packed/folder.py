@@ -14,7 +14,7 @@ from ingot.packed.pattern import Pattern
 from ingot.packed.tree import Tree
 from ingot.packed.unpack import unpack
 from ingot.records import Reader, Verification
-from ingot.records.paths import StrPath
+from ingot.records.paths import StrPath, text_of
 from ingot.records.reader import Progress
 
 AnyPath: TypeAlias = str | os.PathLike[str] | PackedPath
@@ -52,7 +52,7 @@ class PackedFolder(Mapping[str, bytes]):
     __hash__ = object.__hash__
 
     def __init__(self, source: StrPath) -> None:
-        if Path(source).is_dir():
+        if Path(text_of(source)).is_dir():
             raise IsADirectoryError(errno.EISDIR, "a pack is a file", os.fspath(source))
         self._reader = Reader(source)
         try:

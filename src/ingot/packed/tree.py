@@ -1,7 +1,6 @@
 """The tree of a pack: which record holds which file. It is the last record."""
 
 import json
-import os
 from collections.abc import Iterable, Iterator
 from pathlib import PurePath
 from typing import Any, TypeAlias
@@ -11,7 +10,7 @@ import numpy as np
 from ingot.errors import FormatError, UnsupportedVersionError
 from ingot.records import Reader
 from ingot.records.ffrecord import decode_tree
-from ingot.records.paths import StrPath
+from ingot.records.paths import StrPath, text_of
 
 Tree: TypeAlias = dict[str, "int | Tree"]
 
@@ -62,7 +61,7 @@ def parts_of(path: StrPath) -> list[str]:
     No entry is named `/` or `..`, so that an absolute path, and one that goes up, lead
     nowhere.
     """
-    text = path.as_posix() if isinstance(path, PurePath) else os.fspath(path)
+    text = path.as_posix() if isinstance(path, PurePath) else text_of(path)
     parts = text.split("/")
     if "" in parts or "." in parts:
         parts = [part for part in parts if part not in {"", "."}]

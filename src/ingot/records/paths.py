@@ -2,7 +2,7 @@
 
 import glob
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TypeAlias
 
@@ -35,9 +35,9 @@ def check_target(path: StrPath) -> None:
     Raises:
         FormatError: It does.
     """
-    what = _FOREIGN.get(Path(path).suffix.lower())
+    name = text_of(path)
+    what = _FOREIGN.get(Path(name).suffix.lower())
     if what is not None:
-        name = os.fspath(path)
         message = f"{name}: an Ingot file would pass for {what}; name it .ingot"
         raise FormatError(message, name)
 
@@ -52,10 +52,33 @@ def expand(source: StrPath | Sequence[StrPath]) -> list[str]:
     Raises:
         FormatError: A directory holds no record files, or files of several containers.
         FileNotFoundError: A pattern matches nothing.
+        TypeError: It is no path and no list of paths.
     """
+    return [path for one in _listed(source) for path in _expand_one(text_of(one))]
+
+
+def text_of(path: object) -> str:
+    """Return a path as text.
+
+    Raises:
+        TypeError: It is no path, or one of bytes.
+    """
+    if isinstance(path, str):
+        return path
+    text = os.fspath(path) if isinstance(path, os.PathLike) else path
+    if not isinstance(text, str):
+        message = f"a path is a str or an os.PathLike of one, not {type(text).__name__}"
+        raise TypeError(message)
+    return text
+
+
+def _listed(source: object) -> Iterable[object]:
     if isinstance(source, str | os.PathLike):
-        return _expand_one(os.fspath(source))
-    return [path for one in source for path in _expand_one(os.fspath(one))]
+        return [source]
+    if isinstance(source, bytes) or not isinstance(source, Iterable):
+        message = f"expected a path or a list of paths, not {type(source).__name__}"
+        raise TypeError(message)
+    return source
 
 
 def _expand_one(path: str) -> list[str]:

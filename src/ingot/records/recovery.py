@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ingot import _core
+from ingot.records.paths import text_of
 from ingot.records.verification import Damage
 
 
@@ -36,5 +37,5 @@ def recover(path: str | os.PathLike[str], *, sync: bool = True) -> Recovery:
         StorageError: A writer has the file open.
         FormatError: It is not an Ingot file, or is damaged beyond this.
     """
-    rows, was_whole, cut_bytes, damaged = _core.recover(str(Path(path).absolute()), sync)
+    rows, was_whole, cut_bytes, damaged = _core.recover(str(Path(text_of(path)).absolute()), sync)
     return Recovery(rows, was_whole, cut_bytes, [Damage(*damage) for damage in damaged])

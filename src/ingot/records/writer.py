@@ -8,7 +8,7 @@ from types import TracebackType
 from typing import Any, Literal, Self
 
 from ingot import _core
-from ingot.records.paths import check_target
+from ingot.records.paths import check_target, text_of
 
 
 class Writer(_core.Writer):
@@ -61,7 +61,7 @@ class Writer(_core.Writer):
             other = "overwrite" if overwrite else "metadata"
             message = f"append=True goes on with the file as it is; {other} has no meaning with it"
             raise ValueError(message)
-        absolute = Path(path).absolute()
+        absolute = Path(text_of(path)).absolute()
         if append and absolute.exists():
             mode = "append"
         else:

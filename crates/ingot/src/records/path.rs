@@ -123,8 +123,7 @@ type Finish = Box<dyn FnOnce(bool) -> Result<()> + Send>;
 
 /// Starts an empty file beside `path`.
 fn start_hidden(path: &Path, sync: bool) -> Result<(Box<AppendFile>, Finish)> {
-    check_replaceable(path)?;
-    let target = fs::canonicalize(path).unwrap_or_else(|_| path.to_path_buf());
+    let target = target_of(path)?;
     let hidden = beside(&target, ".part");
     let file = Box::new(start_over(&hidden)?);
     let finish = move |whole: bool| {
@@ -156,9 +155,7 @@ fn start(path: &Path, schema: Schema, metadata: &str, options: Options) -> Resul
 /// Starts a new file that takes the place of the one at `path` when it is closed; until
 /// then the old one stays, and no other writer gets at it.
 pub fn replace(path: &Path, schema: Schema, metadata: &str, options: Options) -> Result<Writer> {
-    check_regular(path)?;
-    // Behind a symbolic link it is the file that is replaced, not the link.
-    let path = &fs::canonicalize(path).unwrap_or_else(|_| path.to_path_buf());
+    let path = &target_of(path)?;
     let old = match AppendFile::open(path) {
         Err(source) if source.kind() == io::ErrorKind::NotFound => None,
         opened => Some(opened.map_err(|source| failed(path, "open", source))?),
@@ -206,8 +203,7 @@ fn publish(hidden: &Path, target: &Path, sync: bool) -> Result<()> {
     if !sync {
         return Ok(());
     }
-    let parent = target.parent().filter(|parent| !parent.as_os_str().is_empty());
-    fs::File::open(parent.unwrap_or(Path::new(".")))
+    fs::File::open(folder_of(target))
         .and_then(|directory| directory.sync_all())
         .map_err(|source| failed(target, "sync of the directory", source))
 }
@@ -215,9 +211,8 @@ fn publish(hidden: &Path, target: &Path, sync: bool) -> Result<()> {
 /// Starts an FFRecord file that appears at `path`, in place of what is there, when it is
 /// closed. With `records` there must be exactly so many; without, they are spooled beside it.
 pub fn write_ffrecord(path: &Path, records: Option<u64>, sync: bool) -> Result<FfWriter> {
-    check_replaceable(path)?;
+    let target = target_of(path)?;
     FfWriter::check_count(&name(path), records.unwrap_or(0))?;
-    let target = fs::canonicalize(path).unwrap_or_else(|_| path.to_path_buf());
     let (hidden, spool) = (beside(&target, ".part"), beside(&target, ".spool"));
     let file = Box::new(start_over(&hidden)?);
     let finish = {
@@ -235,6 +230,24 @@ pub fn write_ffrecord(path: &Path, records: Option<u64>, sync: bool) -> Result<F
         return Ok(FfWriter::spooled(file, spool, &name(path), sync, finish));
     };
     FfWriter::sized(file, &name(path), records, sync, finish)
+}
+
+/// Returns the file that is to be written or replaced: behind a symbolic link it is that
+/// file, not the link. What a file cannot take the place of is refused, and so is a path into
+/// a folder that does not exist.
+fn target_of(path: &Path) -> Result<PathBuf> {
+    check_regular(path)?;
+    if path.is_dir() {
+        return Err(failed(path, "create", io::ErrorKind::IsADirectory.into()));
+    }
+    let target = fs::canonicalize(path).unwrap_or_else(|_| path.to_path_buf());
+    fs::metadata(folder_of(&target).join(".")).map_err(|source| failed(path, "create", source))?;
+    Ok(target)
+}
+
+fn folder_of(path: &Path) -> &Path {
+    let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
+    parent.unwrap_or(Path::new("."))
 }
 
 fn beside(path: &Path, suffix: &str) -> PathBuf {
@@ -281,15 +294,6 @@ fn check_regular(path: &Path) -> Result<()> {
         }
         _ => Ok(()),
     }
-}
-
-/// Refuses what a file cannot take the place of, before anything is written beside it.
-fn check_replaceable(path: &Path) -> Result<()> {
-    check_regular(path)?;
-    if path.is_dir() {
-        return Err(failed(path, "create", io::ErrorKind::IsADirectory.into()));
-    }
-    Ok(())
 }
 
 fn reading(path: &Path) -> Result<Arc<dyn ReadAt>> {

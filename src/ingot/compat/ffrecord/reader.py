@@ -19,6 +19,7 @@ from ingot.compat.ffrecord.errors import (
 )
 from ingot.errors import ClosedError, CorruptFileError
 from ingot.records.ffrecord import FFRecordReader
+from ingot.records.paths import text_of
 
 StrPath: TypeAlias = str | os.PathLike[str]
 Sample: TypeAlias = npt.NDArray[np.uint8]
@@ -160,7 +161,7 @@ def _translated(error: CorruptFileError | IndexError | ClosedError) -> Exception
 
 def _resolve(fname: StrPath | Sequence[StrPath]) -> list[str]:
     if isinstance(fname, list | tuple):
-        names = [str(Path(one)) for one in fname]
+        names = [str(Path(text_of(one))) for one in fname]
     elif isinstance(fname, str | os.PathLike):
         path = Path(fname)
         names = sorted(str(one) for one in path.glob("*.ffr")) if path.is_dir() else [str(path)]

@@ -1,12 +1,14 @@
 """`ffrecord.FileWriter`."""
 
+import operator
 import os
 import warnings
 from pathlib import Path
-from typing import TYPE_CHECKING, Self, TypeAlias
+from typing import TYPE_CHECKING, Self, SupportsIndex, TypeAlias
 
 from ingot.compat.ffrecord.errors import CountError, PathError
 from ingot.records.ffrecord import FFRecordWriter
+from ingot.records.paths import text_of
 
 if TYPE_CHECKING:
     from typing_extensions import Buffer as BytesLike
@@ -30,18 +32,17 @@ class FileWriter:
         AssertionError: The file is not named `.ffr`.
     """
 
-    def __init__(self, fname: StrPath, n: int | None = None, *, sync: bool = True) -> None:
-        path = os.fspath(fname)
+    def __init__(
+        self, fname: StrPath, n: SupportsIndex | None = None, *, sync: bool = True
+    ) -> None:
+        path = text_of(fname)
         if not path.endswith(".ffr"):
             message = f"{path} does not end with .ffr"
             raise PathError(message, path)
-        if n is not None and n < 0:
-            message = f"{path}: n is the number of samples, not {n}"
-            raise ValueError(message)
         self._name = path
-        self._n = n
+        self._n = None if n is None else _count(n, path)
         self._count = 0
-        self._writer = FFRecordWriter(str(Path(path).absolute()), n, sync)
+        self._writer = FFRecordWriter(str(Path(path).absolute()), self._n, sync)
 
     @property
     def n(self) -> int | None:
@@ -98,3 +99,13 @@ class FileWriter:
         writer.abandon()
         message = f"{self._name}: never closed, so its {self._count} samples are lost"
         warnings.warn(message, stacklevel=2)
+
+
+def _count(n: object, path: str) -> int:
+    if not isinstance(n, SupportsIndex):
+        message = f"{path}: n is the number of samples, an integer, not {type(n).__name__}"
+        raise TypeError(message)
+    if (count := operator.index(n)) < 0:
+        message = f"{path}: n is the number of samples, not {n}"
+        raise ValueError(message)
+    return count
