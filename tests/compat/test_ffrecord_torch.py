@@ -26,6 +26,7 @@ from torch.utils.data import (
 
 import ingot
 import ingot.compat.ffrecord.torch as fftorch
+from ingot.compat import ffrecord
 from ingot.compat.ffrecord import FileReader
 
 COUNT = 100
@@ -194,6 +195,14 @@ def test_pytorch_itself_is_left_alone():
     assert kinds.create_fetcher.__module__ == "torch.utils.data.dataloader"
 
 
+def test_the_module_is_an_attribute_of_ffrecord():
+    program = "from ingot.compat import ffrecord; print(ffrecord.torch.Dataset.__module__)"
+    found = subprocess.run([sys.executable, "-c", program], capture_output=True, check=True)
+    assert found.stdout.strip() == b"ingot.compat.ffrecord.torch"
+    with pytest.raises(AttributeError, match="has no attribute 'tensorflow'"):
+        _ = ffrecord.tensorflow
+
+
 def test_ffrecord_without_torch_loads_no_pytorch():
     code = "import sys, ingot.compat.ffrecord\nprint('torch' in sys.modules)"
     outcome = subprocess.run(
@@ -228,6 +237,45 @@ class TestDataset:
     def test_a_subclass_that_processes_nothing_is_told_to(self, path):
         with pytest.raises(NotImplementedError, match=r"Dataset overrides neither process"):
             fftorch.Dataset(path)[[0]]
+
+    @pytest.mark.parametrize("count", [0, 1, 4])
+    def test_a_list_of_other_than_one_item_for_each_index_is_refused(self, path, count):
+        class Wrong(fftorch.Dataset):
+            def process(self, _indices, _data):
+                return [0] * count
+
+        class WrongOwn(Own):
+            def __getitem__(self, indices):
+                return [0] * count
+
+        for dataset, method in ((Wrong(path), "process"), (WrongOwn(path), "__getitem__")):
+            message = f"{type(dataset).__name__}.{method} gave {count} items for 3 indices"
+            with pytest.raises(ValueError, match=message):
+                next(iter(fftorch.DataLoader(dataset, batch_size=3)))
+
+    def test_a_batch_that_is_made_already_is_left_alone(self, path):
+        class Batches(fftorch.Dataset):
+            def process(self, indices, _data):
+                return {"numbers": torch.tensor(indices)}
+
+        batch = next(iter(fftorch.DataLoader(Batches(path), 3, collate_fn=dict)))
+        assert batch["numbers"].tolist() == [0, 1, 2]
+
+    def test_a_data_set_for_single_indices_is_told_of_lists(self):
+        class Single(fftorch.Dataset):
+            def __init__(self):
+                self.items = [1, 2, 3]
+
+            def __len__(self):
+                return 3
+
+            def __getitem__(self, index):
+                return self.items[index]
+
+        with pytest.raises(TypeError, match="list indices must be integers") as caught:
+            next(iter(fftorch.DataLoader(Single(), 2)))
+        told = "Single.__getitem__ is given a list of indices, and returns a list of items"
+        assert caught.value.__notes__ == [told]
 
     def test_a_data_set_pickles(self, dataset):
         again = pickle.loads(pickle.dumps(dataset))  # noqa: S301

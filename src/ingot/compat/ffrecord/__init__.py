@@ -1,5 +1,8 @@
 """FFRecord's API over Ingot: `from ingot.compat import ffrecord`."""
 
+from importlib import import_module
+from types import ModuleType
+
 from ingot.compat.ffrecord import fileio, package, utils
 from ingot.compat.ffrecord.fileio import FileReader, FileWriter, checkFsAlign
 from ingot.compat.ffrecord.package import PackedFolder, pack_folder
@@ -16,3 +19,11 @@ __all__ = [
     "package",
     "utils",
 ]
+
+
+def __getattr__(name: str) -> ModuleType:
+    """Import `torch` when it is asked for: those who do without PyTorch do not wait for it."""
+    if name == "torch":
+        return import_module("ingot.compat.ffrecord.torch")
+    message = f"module {__name__!r} has no attribute {name!r}"
+    raise AttributeError(message)

@@ -41,14 +41,25 @@ class Dataset(torch.utils.data.Dataset[Any], ReaderRegistry):
 
     def __getitem__(self, indices: Sequence[int]) -> Any:  # noqa: ANN401
         indices = _checked(indices)
-        return self.process(indices, self.reader.read(indices))
+        items = self.process(indices, self.reader.read(indices))
+        return _one_for_each(items, indices, f"{type(self).__name__}.process")
 
     def __getitems__(self, indices: Sequence[int]) -> Any:  # noqa: ANN401
         """Return `self[indices]`: what PyTorch's loader calls for a batch."""
-        return self[indices]
+        name = f"{type(self).__name__}.__getitem__"
+        try:
+            items = self[indices]
+        except TypeError as error:
+            if "list" in str(error):
+                error.add_note(f"{name} is given a list of indices, and returns a list of items")
+            raise
+        return _one_for_each(items, indices, name)
 
     def process(self, indices: Sequence[int], data: list[Sample]) -> Any:  # noqa: ANN401
         """Turn the samples at `indices` into a list of items; for subclasses to write.
+
+        A list has one item for each index. Anything else, such as a batch that is made
+        already, goes to `collate_fn` as it is.
 
         Args:
             indices: As `__getitem__` was given them.
@@ -130,12 +141,7 @@ class ConcatDataset(Dataset):
             wanted.setdefault(member, []).append((position, local))
         for member, places in wanted.items():
             found = self.datasets[member][[local for _, local in places]]
-            if len(found) != len(places):
-                message = (
-                    f"data set {member}: {type(self.datasets[member]).__name__} gave {len(found)} "
-                    f"items for {len(places)} indices; __getitem__ returns one for each"
-                )
-                raise ValueError(message)
+            _require(found, places, f"data set {member}: {type(self.datasets[member]).__name__}")
             for (position, _), item in zip(places, found, strict=True):
                 items[position] = item
         return items
@@ -151,6 +157,18 @@ class ConcatDataset(Dataset):
         place = index + len(self) if index < 0 else index
         member = bisect_right(self.cumulative_sizes, place)
         return member, place - (self.cumulative_sizes[member - 1] if member else 0)
+
+
+def _one_for_each(items: Any, indices: Sequence[int], giver: str) -> Any:  # noqa: ANN401
+    if isinstance(items, list):
+        _require(items, indices, giver)
+    return items
+
+
+def _require(items: Sized, indices: Sized, giver: str) -> None:
+    if len(items) != len(indices):
+        message = f"{giver} gave {len(items)} items for {len(indices)} indices, expected one each"
+        raise ValueError(message)
 
 
 def _checked(indices: Sequence[int]) -> Sequence[int]:
