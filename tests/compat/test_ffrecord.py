@@ -230,7 +230,11 @@ class Failing(list):
 def test_a_dump_that_fails_says_so_and_leaves_no_part(tmp_path):
     with pytest.raises(LookupError, match="cannot be had"):
         ffrecord.utils.dump(Failing([1, 2, 3, 4]), tmp_path / "x", 2)
-    assert list((tmp_path / "x").iterdir()) == []
+    assert names(tmp_path) == []
+    (tmp_path / "x").mkdir()
+    with pytest.raises(LookupError, match="cannot be had"):
+        ffrecord.utils.dump(Failing([1, 2, 3, 4]), tmp_path / "x", 2)
+    assert names(tmp_path) == ["x"]
     for nfiles, dataset in ((0, [b"a"]), (3, [])):
         with pytest.raises(ValueError, match=r"nfiles|no samples"):
             ffrecord.utils.dump(dataset, tmp_path / "y", nfiles)
@@ -253,6 +257,14 @@ def test_samples_are_writable_arrays_of_bytes():
     one = reader.read_one(9)
     one[:] = 0
     assert bytes(reader.read_one(9)) != bytes(one)
+
+
+@pytest.mark.parametrize(("index", "words"), [(10, ">= number"), (-11, "< -number")])
+def test_an_index_out_of_range_is_told_in_words_that_fit_it(index, words):
+    reader = ffrecord.FileReader(golden("small.ffr"))
+    for call in (reader.read_one, lambda index: reader.read([0, index])):
+        with pytest.raises(RuntimeError, match=rf"index {index} .*\(index {words} of samples\)$"):
+            call(index)
 
 
 def test_indices_of_every_kind():

@@ -156,7 +156,8 @@ def _translated(error: CorruptFileError | IndexError | ClosedError) -> Exception
         return SampleError(message, error.path, record=error.record, offset=error.offset)
     if isinstance(error, ClosedError):
         return ReaderClosedError(f"{error} (FileReader has been closed.)", error.path)
-    return SampleIndexError(f"{error} (index >= number of samples)")
+    bound = "< -number" if "index -" in str(error) else ">= number"
+    return SampleIndexError(f"{error} (index {bound} of samples)")
 
 
 def _resolve(fname: StrPath | Sequence[StrPath]) -> list[str]:

@@ -6,6 +6,7 @@ import re
 import warnings
 from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -49,7 +50,24 @@ def dump(
         message = f"{len(starts)} files suffice for {len(dataset)} samples, not {nfiles}"
         warnings.warn(message, stacklevel=2)
     folder = Path(fname)
+    is_new = not folder.exists()
     folder.mkdir(parents=True, exist_ok=True)
+    try:
+        _dump_parts(dataset, folder, starts, verbose=verbose)
+    except BaseException:
+        if is_new:
+            with suppress(OSError):  # other parts are in it
+                folder.rmdir()
+        raise
+    for stale in folder.glob("PART_*.ffr"):
+        number = re.fullmatch(r"PART_(\d{5})\.ffr", stale.name)
+        if number and int(number[1]) >= len(starts):
+            stale.unlink()
+
+
+def _dump_parts(
+    dataset: "Sequence[BytesLike]", folder: Path, starts: range, *, verbose: bool
+) -> None:
     context = multiprocessing.get_context()
     with ProcessPoolExecutor(min(_PROCESSES, len(starts)), mp_context=context) as pool:
         parts = [
@@ -57,17 +75,13 @@ def dump(
                 _dump_part,
                 dataset,
                 str(folder / f"PART_{k:05d}.ffr"),
-                range(start, min(start + step, len(dataset))),
+                range(start, min(start + starts.step, len(dataset))),
                 verbose=verbose,
             )
             for k, start in enumerate(starts)
         ]
         for part in parts:
             part.result()
-    for stale in folder.glob("PART_*.ffr"):
-        number = re.fullmatch(r"PART_(\d{5})\.ffr", stale.name)
-        if number and int(number[1]) >= len(starts):
-            stale.unlink()
 
 
 def _dump_part(
