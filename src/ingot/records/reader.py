@@ -12,7 +12,7 @@ from typing import Any, Literal, Self, SupportsIndex, TypeAlias, overload
 import numpy as np
 import numpy.typing as npt
 
-from ingot import _core
+from ingot._core import Reader as NativeReader
 from ingot.errors import FormatError
 from ingot.records.batch import Batch
 from ingot.records.paths import StrPath, expand
@@ -47,7 +47,7 @@ class Stats:
     closed: bool
 
 
-class Reader(_core.Reader, Sequence[bytes]):
+class Reader(NativeReader, Sequence[bytes]):
     """One or more record files, open for reading: a sequence of bytes.
 
     `r[i]` is one record, `r[a:b]` a view that reads nothing yet, `r[[5, 1, 9]]` (any

@@ -7,11 +7,11 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Literal, Self
 
-from ingot import _core
+from ingot._core import Writer as NativeWriter
 from ingot.records.paths import check_target, text_of
 
 
-class Writer(_core.Writer):
+class Writer(NativeWriter):
     """A record file, open for writing.
 
     The file is written in one pass and in bounded memory. What `flush` has committed

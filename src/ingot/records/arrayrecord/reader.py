@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Self
 
-from ingot import _core
+from ingot._core import Reader as NativeReader
 from ingot.records.reader import Reader
 
 
@@ -14,7 +14,7 @@ class ArrayRecordReader(Reader):
     def joined(cls, parts: Sequence[Reader]) -> Self:
         """Return the files of several readers as one sequence, without opening them again."""
         paths = [path for part in parts for path in part.paths]
-        reader = _core.Reader.__new__(cls, paths, partial=False, check=True, parts=parts)
+        reader = NativeReader.__new__(cls, paths, partial=False, check=True, parts=parts)
         reader._paths = paths  # noqa: SLF001 -- it is one of this class
         reader._arguments = (paths, False, True)  # noqa: SLF001
         return reader

@@ -5,12 +5,12 @@ from pathlib import Path
 from types import TracebackType
 from typing import Literal, Self
 
-from ingot import _core
+from ingot._core import ArrayRecordWriter as NativeWriter
 
 _LEVELS = {"zstd": 3, "brotli": 6, "snappy": 1, "none": 0}
 
 
-class ArrayRecordWriter(_core.ArrayRecordWriter):
+class ArrayRecordWriter(NativeWriter):
     """Writes an ArrayRecord file that ArrayRecord itself can read.
 
     The file appears under its name when it is closed, in place of what was there; an
