@@ -321,6 +321,7 @@ def test_append_refuses_a_file_of_another_kind(path):
         (".FFR", "an FFRecord file"),
         (".array_record", "an ArrayRecord file"),
         (".arrayrecord", "an ArrayRecord file"),
+        (".array_record-00000-of-00002", "an ArrayRecord file"),
         (".bag", "a bag"),
         (".bagz", "a bag"),
         (".h5", "an HDF5 file"),

@@ -13,7 +13,10 @@ StrPath: TypeAlias = str | os.PathLike[str]
 SUFFIXES = (".array_record", ".arrayrecord", ".bag", ".bagz", ".ffr", ".ingot")
 
 _FFRECORD = "an FFRecord file; ingot.compat.ffrecord.FileWriter and pack_folder write these"
-_ARRAYRECORD = "an ArrayRecord file; ingot.records.arrayrecord.ArrayRecordWriter writes these"
+_ARRAYRECORD = (
+    "an ArrayRecord file; "
+    "ingot.compat.array_record.array_record_module.ArrayRecordWriter writes these"
+)
 _BAG = "a bag of Bagz or Granular"
 _HDF5 = "an HDF5 file"
 _FOREIGN = {
@@ -36,7 +39,8 @@ def check_target(path: StrPath) -> None:
         FormatError: It does.
     """
     name = text_of(path)
-    what = _FOREIGN.get(Path(name).suffix.lower())
+    suffix = Path(name).suffix.lower().partition("-")[0]  # that of x.bag-00000-of-00002 is .bag
+    what = _FOREIGN.get(suffix)
     if what is not None:
         message = f"{name}: an Ingot file would pass for {what}; name it .ingot"
         raise FormatError(message, name)
