@@ -132,24 +132,28 @@ class ArrayRecordDataSource:
     _getitems = __getitems__
 
     def _checked(self, record_keys: Keys) -> npt.NDArray[np.int64]:
-        if not hasattr(record_keys, "__array__"):
-            record_keys = [operator.index(key) for key in record_keys]
+        if not isinstance(record_keys, Sequence) and not hasattr(record_keys, "__array__"):
+            record_keys = list(record_keys)
         keys = np.asarray(record_keys)
-        if len(keys) == 0:
-            return keys.astype(np.int64)
-        if keys.ndim != 1 or keys.dtype.kind not in "iuO":
-            message = f"record keys are a sequence of integers, not of {keys.dtype}"
+        if keys.dtype.kind not in "iu":
+            keys = np.array([operator.index(key) for key in record_keys], dtype=object)
+        if keys.ndim != 1:
+            message = f"record keys have one dimension, not {keys.ndim}"
             raise TypeError(message)
-        if keys.min() < 0 or keys.max() >= self._num_records:
+        if len(keys) > 0 and (keys.min() < 0 or keys.max() >= self._num_records):
             bad = (keys < 0) | (keys >= self._num_records)
             raise self._no_record(int(keys[bad.argmax()]))
         return keys.astype(np.int64, copy=False)
 
     def _read_parts(self, keys: npt.NDArray[np.int64]) -> list[bytes]:
-        numbers = np.searchsorted(self._prefix_sums, keys, side="right")
-        files = self._open(set(numbers.tolist()))
-        rows = keys + np.array(files.shifts)[numbers]
-        beyond = rows >= np.array(files.ends)[numbers]
+        files = self._files
+        numbers = np.searchsorted(files.table[0], keys, side="right")
+        _, shifts, ends = files.table[:, numbers]
+        if (ends < 0).any():
+            files = self._open(np.unique(numbers).tolist())
+            _, shifts, ends = files.table[:, numbers]
+        rows = keys + shifts
+        beyond = rows >= ends
         if beyond.any():
             raise self._out_of_bound(*self._reader_idx_and_position(keys[beyond.argmax()]))
         return files.read(rows)

@@ -248,24 +248,35 @@ class ArrayRecordReader:
 
     def _next(self) -> bytes:
         if self._stream is None:
-            self._stream = self._rest(self.ingot_reader())
+            return self._first(self.ingot_reader())
         try:
             record = next(self._stream)
         except StopIteration:
-            message = f"{self._path}: Out of range of num_records: {self._num_records}"
-            raise IndexError(message) from None
+            raise self._at_end() from None
         except CAUGHT as error:
-            self._failure, self._stream = error, None
-            raise translated(error, self._path) from error
+            raise self._failed(error) from error
         self._position += 1
         return record
 
-    def _rest(self, reader: arrayrecord.ArrayRecordReader) -> Iterator[bytes]:
-        """Iterate from here on. The first record may be all that is wanted after a `seek`."""
-        rest = range(self._position, self._num_records)
-        for index in rest[:1]:
-            yield reader[index]
-        yield from reader.iter(rest[1:])
+    def _first(self, reader: arrayrecord.ArrayRecordReader) -> bytes:
+        """Return one record, which may be all that is wanted after a `seek`."""
+        position, count = self._position, self._num_records
+        if position == count:
+            raise self._at_end()
+        try:
+            record = reader[position]
+        except CAUGHT as error:
+            raise self._failed(error) from error
+        self._position = position + 1
+        self._stream = reader.iter(range(position + 1, count))
+        return record
+
+    def _at_end(self) -> IndexError:
+        return IndexError(f"{self._path}: Out of range of num_records: {self._num_records}")
+
+    def _failed(self, error: Caught) -> Exception:
+        self._failure, self._stream = error, None
+        return translated(error, self._path)
 
     def _many(self, indices: Indices) -> list[bytes]:
         reader = self.ingot_reader()
@@ -296,7 +307,7 @@ def _checked(indices: Indices) -> Indices:
     if isinstance(indices, np.ndarray) and (indices.dtype.kind not in "iu" or indices.ndim != 1):
         message = f"read() takes an array of integers, not of {indices.ndim} x {indices.dtype}"
         raise TypeError(message)
-    if len(indices) > 0 and min(indices) < 0:
+    if min(map(operator.index, indices), default=0) < 0:
         message = "read() takes indices from 0 on"
         raise TypeError(message)
     return indices

@@ -40,11 +40,11 @@ class ObjectClosedError(ClosedError, RuntimeError):
     """The reader or writer was closed."""
 
 
-class RecordIndexError(IngotError, RuntimeError, IndexError):
+class RecordIndexError(IngotError, RuntimeError):
     """There is no record of this number in the file."""
 
 
-class RecordKeyError(IngotError, ValueError, IndexError):
+class RecordKeyError(IngotError, ValueError):
     """There is no record of this number in the data source."""
 
 

@@ -29,6 +29,7 @@ class Files:
         reader: All of them, one behind the other; None if there are none.
         shifts: How far it is from the keys of each instruction to their rows in the reader.
         ends: The row behind the last one of each instruction's file; -1 if it is not open.
+        table: The key behind the last one of each instruction, and shifts and ends as arrays.
         is_whole: Whether all files are open and each key is its own row.
     """
 
@@ -48,8 +49,9 @@ class Files:
             self.shifts.append(first + instruction.start - key)
             self.ends.append(end)
             key += instruction.num_records
-        counts = (one.num_records for one in instructions)
-        self.is_whole = not any(self.shifts) and self.ends == list(accumulate(counts))
+        last = list(accumulate(one.num_records for one in instructions))
+        self.is_whole = not any(self.shifts) and self.ends == last
+        self.table = np.array([last, self.shifts, self.ends], np.int64)
 
     def read(self, rows: npt.NDArray[np.int64]) -> list[bytes]:
         """Return records in one native read."""

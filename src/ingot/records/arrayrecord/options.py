@@ -10,7 +10,7 @@ Parser: TypeAlias = Callable[[str], Any]
 
 _INT_MAX = 2**31 - 1
 _SUFFIXES = {"": 0, "B": 0, "k": 1, "K": 1, "M": 2, "G": 3, "T": 4, "P": 5, "E": 6}
-_SIZE = re.compile(r"(\d+\.?\d*|\.\d+)\s*([BkKMGTPE]?)(?:i?B)?")
+_SIZE = re.compile(r"((?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)\s*([BkKMGTPE]?)(?:i?B)?")
 
 
 class InvalidValueError(Exception):
@@ -65,6 +65,13 @@ def _choice(words: Mapping[str, Any]) -> Parser:
 _SWITCH = _choice({"": True, "true": True, "false": False})
 _WINDOW_LOGS = {"brotli": _integer(10, 30, "auto"), "zstd": _integer(10, 31, "auto")}
 _CODECS = ("uncompressed", "brotli", "zstd", "snappy")
+_CONFLICTS = {
+    "uncompressed": (*_CODECS, "window_log"),
+    "brotli": _CODECS,
+    "zstd": _CODECS,
+    "snappy": (*_CODECS, "window_log"),
+    "window_log": ("uncompressed", "snappy"),
+}
 
 _WRITER: dict[str, Parser] = {
     "default": _choice({"": None}),
@@ -91,7 +98,7 @@ _READER: dict[str, Parser] = {
 
 
 def _items(text: str) -> Iterator[tuple[str, str]]:
-    for item in text.split(","):
+    for item in str.split(text, ","):
         key, _, value = item.partition(":")
         if key or value:
             yield key, value
@@ -119,8 +126,8 @@ def _parse(text: str, known: Mapping[str, Parser]) -> dict[str, Any]:
         if key == "default" and found:
             message = "Option default must be first"
             raise ValueError(message)
-        other = next((codec for codec in found if codec in _CODECS), None)
-        if key in _CODECS and other is not None:
+        other = next((one for one in found if one in _CONFLICTS.get(key, ())), None)
+        if other is not None:
             message = f"Option {key} conflicts with option {other}"
             raise ValueError(message)
         found[key] = _value(key, value, known[key])
@@ -143,9 +150,6 @@ def parse_writer_options(text: str) -> dict[str, Any]:
         "level": found.get(codec),
     }
     if "window_log" in found:
-        if codec not in _WINDOW_LOGS:
-            message = f"Option window_log conflicts with option {codec}"
-            raise ValueError(message)
         log = found["window_log"]
         arguments["window_log"] = _value(
             "window_log", "auto" if log is None else str(log), _WINDOW_LOGS[codec]
