@@ -169,7 +169,62 @@ def footer_at(offset):
     return whole(postscript=field(1, offset) + field(2, 0x71930E704FDAE05E))
 
 
+def columns(
+    states,
+    *,
+    subtypes=b"",
+    indices=(),
+    first=0,
+    buffers=(b"",),
+    lengths=None,
+    buckets=None,
+    transitions=b"",
+    num_states=None,
+    num_buffers=None,
+):
+    """Return a file with a transposed chunk of one record; `states` are tags and successors."""
+    lengths = list(map(len, buffers)) if lengths is None else lengths
+    bucket = b"".join(buffers)
+    buckets = [len(bucket)] if buckets is None else buckets
+    tags, successors = zip(*states, strict=True)
+    numbers = [len(buckets), len(buffers) if num_buffers is None else num_buffers]
+    numbers += [*buckets, *lengths, len(states) if num_states is None else num_states]
+    header = b"".join(map(varint, [*numbers, *tags, *successors])) + subtypes
+    header += b"".join(map(varint, [*indices, first]))
+    data = b"\0" + varint(len(header)) + header + bucket + transitions
+    return chunk([b"first"], data=data, kind=b"t")
+
+
+NO_OP, NOT_PROTO, START_OF_INNER, START = 0, 1, 2, 3
+END_OF_INNER = 2 << 3 | 6
+
 LIES = {
+    "states that never end": lambda: columns([(NO_OP, 1)]),
+    "states that end where they begin": lambda: columns([(NO_OP, 3), (NO_OP, 2)]),
+    "messages that never begin": lambda: columns([(END_OF_INNER, 1)]),
+    "messages that never end": lambda: columns([(START_OF_INNER, 0), (START, 0)]),
+    "more messages than transitions": lambda: columns(
+        [(END_OF_INNER, 0)], transitions=b"\3" * 100_000
+    ),
+    "records that never end": lambda: columns([(START, 1)]),
+    "more records than there are": lambda: columns([(START, 0)], transitions=b"\3" * 1000),
+    "no state": lambda: columns([(START, 0)], first=1),
+    "a successor that is not there": lambda: columns([(START, 2)], transitions=b"\4"),
+    "a transition to nowhere": lambda: columns([(START, 0)], transitions=b"\xfc"),
+    "2^40 states": lambda: columns([(START, 0)], num_states=2**40),
+    "2^63 buffers": lambda: columns([(START, 0)], num_buffers=2**63),
+    "a bucket of 2^63 bytes": lambda: columns([(START, 0)], buckets=[2**63]),
+    "a buffer of 2^63 bytes": lambda: columns([(START, 0)], lengths=[2**63]),
+    "a buffer that is not there": lambda: columns([(10, 1), (START, 0)], indices=[7]),
+    "a string of 2^32 bytes": lambda: columns(
+        [(10, 1), (START, 0)], indices=[0], buffers=[varint(2**32 - 1) + b"x"], transitions=b"\0"
+    ),
+    "a record of 2^32 bytes": lambda: columns(
+        [(NOT_PROTO, 0)], indices=[0], buffers=[b"first", varint(2**32 - 1)]
+    ),
+    "a field of no kind": lambda: columns([(8 | 7, 0)]),
+    "a tag of no kind": lambda: columns([(5, 0)]),
+    "a number of no kind": lambda: columns([(8, 0)], subtypes=b"\xff"),
     "more bytes than there are": lambda: chunk(decoded=1000),
     "fewer bytes than there are": lambda: chunk(decoded=3),
     "2^63 bytes": lambda: chunk(decoded=2**63),
