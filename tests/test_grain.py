@@ -137,6 +137,20 @@ def test_the_data_loader_of_grain_resumes(source):
     assert repr(source) in state.decode()
 
 
+def test_a_checkpoint_made_with_the_real_package_goes_on(tmp_path):
+    ours = make_array_record(tmp_path)
+    real = grain.sources.ArrayRecordDataSource(ours._paths)
+    sampler = grain.samplers.IndexSampler(
+        N, grain.sharding.NoSharding(), shuffle=True, num_epochs=1, seed=3
+    )
+    loaders = [grain.DataLoader(data_source=one, sampler=sampler) for one in (real, ours)]
+    iterator, resumed = map(iter, loaders)
+    for _ in range(100):
+        next(iterator)
+    resumed.set_state(iterator.get_state())
+    assert list(resumed) == list(iterator)
+
+
 def test_representations_are_the_same_in_every_process(source, tmp_path):
     again = ingot.open(source.path) if isinstance(source, ingot.Reader) else source
     assert repr(again) == repr(source)

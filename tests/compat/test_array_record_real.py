@@ -381,7 +381,7 @@ def test_both_readers_behave_the_same(files, state, read):
             assert words(of_real) in str(of_ours)
 
 
-def test_a_file_cut_between_blocks_is_not_taken_for_an_empty_one(files, tmp_path):
+def test_a_file_cut_after_its_first_block_is_not_taken_for_an_empty_one(files, tmp_path):
     whole = Path(files["good"]).read_bytes()
     path = tmp_path / "cut.array_record"
     path.write_bytes(whole[:65_536])
