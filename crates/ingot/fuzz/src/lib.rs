@@ -1,11 +1,13 @@
-//! What the fuzz targets share: a limit on memory, files to damage, and all that can be
-//! done to a file.
+//! What the fuzz targets share: a limit on memory, chunks and files to damage, and all that
+//! can be done to a file.
 
 mod allocator;
+mod chunks;
 mod exercise;
 mod samples;
 
 pub use allocator::bounded;
+pub use chunks::{CHUNK_MEMORY, chunk_of, compression, records_of};
 pub use exercise::exercise;
 pub use samples::{Sample, samples};
 
