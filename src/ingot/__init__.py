@@ -1,6 +1,6 @@
 """Ingot: record files for training data, any record in any order, every byte verified."""
 
-from ingot import codecs as codecs
+from ingot import codecs
 from ingot._core import __version__ as __version__
 from ingot.dataset import Dataset, DatasetWriter
 from ingot.dataset.open import open  # noqa: A004

@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ingot import _core
+from ingot._core import Rows as NativeRows
 from ingot.dataset.spec import Field
 
 
 def read(
-    source: _core.Rows,
+    source: NativeRows,
     fields: Sequence[Field],
     numbers: Mapping[str, int],
     rows: npt.NDArray[np.int64],
@@ -39,7 +39,7 @@ def read(
 
 
 def _present(
-    source: _core.Rows, field: Field, numbers: Mapping[str, int], rows: npt.NDArray[np.int64]
+    source: NativeRows, field: Field, numbers: Mapping[str, int], rows: npt.NDArray[np.int64]
 ) -> npt.NDArray[np.bool_] | None:
     if not field.is_optional:
         return None

@@ -7,7 +7,7 @@ from typing import Any, Self, SupportsIndex, TypeAlias, overload
 import numpy as np
 import numpy.typing as npt
 
-from ingot import _core
+from ingot._core import Rows as NativeRows
 from ingot.dataset import batch, row
 from ingot.dataset.spec import Field, Spec
 from ingot.errors import FormatError
@@ -33,7 +33,7 @@ class Dataset(Sequence[Row]):
 
     def __init__(
         self,
-        source: _core.Rows,
+        source: NativeRows,
         spec: Spec,
         paths: Sequence[str],
         names: Sequence[str] | None = None,
@@ -50,7 +50,7 @@ class Dataset(Sequence[Row]):
     @classmethod
     def open(cls, paths: Sequence[str], *, partial: bool = False) -> Self:
         """Open files whose rows have the same fields; see `ingot.open`."""
-        source = _core.Rows(paths, partial)
+        source = NativeRows(paths, partial)
         try:
             spec = Spec.of_stored(source.fields())
         except ValueError as error:
@@ -247,7 +247,7 @@ class Dataset(Sequence[Row]):
         cls, paths: Sequence[str], names: Sequence[str], rows: range | npt.NDArray[np.int64]
     ) -> Self:
         """Open a data set that was pickled."""
-        source = _core.Rows(paths, partial=False)
+        source = NativeRows(paths, partial=False)
         return cls(source, Spec.of_stored(source.fields()), paths, names, rows)
 
     def close(self) -> None:

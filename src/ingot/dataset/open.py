@@ -4,7 +4,7 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
-from ingot import _core, records
+from ingot._core import has_fields
 from ingot.dataset.dataset import Dataset
 from ingot.dataset.manifest import NAME, Manifest
 from ingot.records.paths import StrPath, expand
@@ -39,6 +39,6 @@ def open(  # noqa: A001
             return Dataset.open([str(folder / shard.name) for shard in shards], partial=partial)
     if isinstance(source, str | os.PathLike | Sequence):
         paths = expand(source)
-        if paths and paths[0].endswith(".ingot") and _core.has_fields(paths[0]):
+        if paths and paths[0].endswith(".ingot") and has_fields(paths[0]):
             return Dataset.open(paths, partial=partial)
-    return records.open(source, partial=partial)
+    return Reader(source, partial=partial)

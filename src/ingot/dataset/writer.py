@@ -9,7 +9,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Literal, Self
 
-from ingot import _core
+from ingot._core import Writer as NativeWriter
 from ingot.dataset import row
 from ingot.dataset.manifest import NAME, Manifest, Shard
 from ingot.dataset.spec import Spec, SpecLike
@@ -73,7 +73,7 @@ class DatasetWriter:
         if self._is_file and (shard_bytes is not None or shard_rows is not None):
             message = f"{self._path}: one file has no shards; name a directory"
             raise ValueError(message)
-        self._writer: _core.Writer | None = None
+        self._writer: NativeWriter | None = None
         self._name = ""
         self._pending = 0
         self._closed = False
@@ -101,10 +101,10 @@ class DatasetWriter:
             raise ValueError(message)
         return found
 
-    def _open(self, path: Path, *, append: bool = False) -> _core.Writer:
+    def _open(self, path: Path, *, append: bool = False) -> NativeWriter:
         mode = "append" if append and path.exists() else "create"
         text = json.dumps(self._metadata, allow_nan=False, separators=(",", ":"))
-        writer = _core.Writer(str(path), mode, text, *self._options, self._spec.stored())
+        writer = NativeWriter(str(path), mode, text, *self._options, self._spec.stored())
         if mode == "append":
             from ingot.dataset.dataset import Dataset  # noqa: PLC0415 -- only to compare
 
@@ -154,7 +154,7 @@ class DatasetWriter:
             self._finish_shard()
         return self._rows - 1
 
-    def _start_shard(self) -> _core.Writer:
+    def _start_shard(self) -> NativeWriter:
         self._name = f"{len(self._manifest.shards):06}-{secrets.token_hex(4)}{_SUFFIX}"
         self._writer = self._open(self._path / self._name)
         self._pending = 0
