@@ -1,0 +1,126 @@
+"""Record files as a source of Beam, split by record numbers."""
+
+from collections.abc import Iterator
+from functools import cached_property
+from typing import Any
+
+from apache_beam.coders import BytesCoder, Coder
+from apache_beam.io.concat_source import ConcatSource
+from apache_beam.io.filesystems import FileSystems
+from apache_beam.io.iobase import BoundedSource, RangeTracker, SourceBundle
+from apache_beam.io.range_trackers import OffsetRangeTracker, UnsplittableRangeTracker
+
+from ingot.beam.transfer import is_local, local_copy
+from ingot.records import open  # noqa: A004
+
+
+class RecordSource(BoundedSource):
+    """The records of a file as a source whose positions are their numbers.
+
+    A local file can be split between any two records, also while it is read. A file
+    elsewhere is copied to the local disk to be read, and so stays in one piece.
+
+    Args:
+        path: The file, on any file system of Beam.
+        num_bytes: Its size.
+    """
+
+    def __init__(self, path: str, num_bytes: int) -> None:
+        self._path = path
+        self._num_bytes = num_bytes
+
+    @cached_property
+    def _stop(self) -> int | float:
+        if not is_local(self._path):
+            return OffsetRangeTracker.OFFSET_INFINITY
+        with open(self._path) as reader:
+            return len(reader)
+
+    def estimate_size(self) -> int:
+        """Return the size of the file."""
+        return self._num_bytes
+
+    def split(
+        self,
+        desired_bundle_size: int,
+        start_position: int | None = None,
+        stop_position: int | None = None,
+    ) -> Iterator[SourceBundle]:
+        """Yield ranges of about the desired number of bytes."""
+        start = 0 if start_position is None else start_position
+        stop = self._stop if stop_position is None else stop_position
+        if stop == OffsetRangeTracker.OFFSET_INFINITY:
+            yield SourceBundle(self._num_bytes, self, start, stop)
+            return
+        record_bytes = max(self._num_bytes / max(self._stop, 1), 1)
+        step = max(int(desired_bundle_size / record_bytes), 1)
+        for first in range(start, int(stop), step):
+            last = min(first + step, int(stop))
+            yield SourceBundle((last - first) * record_bytes, self, first, last)
+
+    def get_range_tracker(
+        self, start_position: int | None, stop_position: float | None
+    ) -> RangeTracker:
+        """Return a tracker of record numbers."""
+        start = 0 if start_position is None else start_position
+        stop = self._stop if stop_position is None else stop_position
+        tracker = OffsetRangeTracker(start, stop)
+        if stop == OffsetRangeTracker.OFFSET_INFINITY:
+            return UnsplittableRangeTracker(tracker)
+        return tracker
+
+    def read(self, range_tracker: RangeTracker) -> Iterator[bytes]:
+        """Yield the records of a range, for as long as the tracker grants them."""
+        with local_copy(self._path) as path, open(path) as reader:
+            stop = min(range_tracker.stop_position(), len(reader))
+            rows = range(range_tracker.start_position(), stop)
+            for row, record in zip(rows, reader.iter(rows), strict=True):
+                if not range_tracker.try_claim(row):
+                    return
+                yield record
+
+    def default_output_coder(self) -> Coder:
+        """Return the coder of bytes."""
+        return BytesCoder()
+
+
+class PatternSource(BoundedSource):
+    """The records of all files that match a pattern, one file behind the other.
+
+    Args:
+        pattern: A path or a pattern of Beam's file systems.
+    """
+
+    def __init__(self, pattern: str) -> None:
+        self._pattern = pattern
+
+    @cached_property
+    def _files(self) -> ConcatSource:
+        (match,) = FileSystems.match([self._pattern])
+        if not match.metadata_list:
+            message = f"{self._pattern}: no file matches this pattern"
+            raise FileNotFoundError(message)
+        files = sorted((file.path, file.size_in_bytes) for file in match.metadata_list)
+        return ConcatSource([RecordSource(*file) for file in files])
+
+    def estimate_size(self) -> int:
+        """Return the size of all files."""
+        return self._files.estimate_size()
+
+    def split(
+        self, desired_bundle_size: int, start_position: Any = None, stop_position: Any = None
+    ) -> Iterator[SourceBundle]:
+        """Yield ranges of the files."""
+        return self._files.split(desired_bundle_size, start_position, stop_position)
+
+    def get_range_tracker(self, start_position: Any, stop_position: Any) -> RangeTracker:
+        """Return a tracker of files and the records in them."""
+        return self._files.get_range_tracker(start_position, stop_position)
+
+    def read(self, range_tracker: RangeTracker) -> Iterator[bytes]:
+        """Yield the records of a range."""
+        return self._files.read(range_tracker)
+
+    def default_output_coder(self) -> Coder:
+        """Return the coder of bytes."""
+        return BytesCoder()

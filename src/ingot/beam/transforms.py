@@ -1,0 +1,188 @@
+"""The transforms that read and write record files."""
+
+from collections.abc import Iterator
+from typing import Any, Literal
+
+import apache_beam as beam
+from apache_beam.coders import Coder
+from apache_beam.io.fileio import EmptyMatchTreatment, MatchAll
+from apache_beam.options.value_provider import ValueProvider
+
+from ingot.beam.sink import RecordSink
+from ingot.beam.source import PatternSource, RecordSource
+from ingot.beam.transfer import absolute
+from ingot.records import Writer
+from ingot.records.arrayrecord import ArrayRecordWriter, parse_writer_options
+from ingot.records.paths import StrPath
+
+SPLIT_BYTES = 64 << 20
+"""How much of a file `ReadAllFromIngot` makes one range of."""
+
+
+class Write(beam.PTransform):
+    """Writes a bounded collection to a sink and returns the paths of the files.
+
+    Args:
+        sink: The sink.
+
+    Raises:
+        ValueError: The collection is unbounded.
+    """
+
+    def __init__(self, sink: RecordSink) -> None:
+        super().__init__()
+        self.sink = sink
+
+    def expand(self, records: Any) -> Any:
+        """Apply the transform."""
+        if not records.is_bounded:
+            message = f"{self.sink.file_path_prefix}: record files take a bounded collection"
+            raise ValueError(message)
+        return records | beam.io.Write(self.sink)
+
+
+class WriteToIngot(Write):
+    """Writes a bounded collection to `.ingot` files and returns their paths.
+
+    Elements are bytes-like, or text that is written as UTF-8. The files are published as
+    `RecordSink` says: readers see them whole or not at all.
+
+    Args:
+        file_path_prefix: How the paths of the files begin, on any file system of Beam.
+        file_name_suffix: How they end.
+        num_shards: How many files there are; 0 leaves it to the runner.
+        shard_name_template: What is between, `-SSSSS-of-NNNNN` unless given; an empty
+            one makes a single file.
+        coder: Turns an element into a record.
+        compression: As `ingot.Writer` has it.
+        level: As `ingot.Writer` has it.
+        metadata: As `ingot.Writer` has it; each file holds it.
+        sync: Whether to wait until the device has the bytes, on a local disk.
+
+    Example:
+        >>> records | ingot.beam.WriteToIngot("out/train", num_shards=8)  # doctest: +SKIP
+    """
+
+    def __init__(
+        self,
+        file_path_prefix: StrPath | ValueProvider,
+        file_name_suffix: str | ValueProvider = ".ingot",
+        num_shards: int = 0,
+        shard_name_template: str | None = None,
+        coder: Coder | None = None,
+        *,
+        compression: Literal["auto", "zstd", "lz4"] | None = "auto",
+        level: int = 3,
+        metadata: dict[str, Any] | None = None,
+        sync: bool = True,
+    ) -> None:
+        options = {"compression": compression, "level": level, "metadata": metadata, "sync": sync}
+        names = (file_path_prefix, file_name_suffix, num_shards, shard_name_template)
+        super().__init__(RecordSink(Writer, options, *names, coder))
+
+
+class WriteToArrayRecord(Write):
+    """Writes a bounded collection to ArrayRecord files and returns their paths.
+
+    Everything but the container is as in `WriteToIngot`.
+
+    Args:
+        file_path_prefix: How the paths of the files begin, on any file system of Beam.
+        file_name_suffix: How they end.
+        num_shards: How many files there are; 0 leaves it to the runner.
+        shard_name_template: What is between.
+        coder: Turns an element into a record.
+        options: Options of ArrayRecord's writer, such as "group_size:1,zstd:3".
+        sync: Whether to wait until the device has the bytes, on a local disk.
+
+    Raises:
+        ValueError: The options are none.
+    """
+
+    def __init__(
+        self,
+        file_path_prefix: StrPath | ValueProvider,
+        file_name_suffix: str | ValueProvider = ".array_record",
+        num_shards: int = 0,
+        shard_name_template: str | None = None,
+        coder: Coder | None = None,
+        *,
+        options: str = "group_size:1",
+        sync: bool = True,
+    ) -> None:
+        parsed = {**parse_writer_options(options), "sync": sync}
+        names = (file_path_prefix, file_name_suffix, num_shards, shard_name_template)
+        super().__init__(RecordSink(ArrayRecordWriter, parsed, *names, coder))
+
+
+class ReadFromIngot(beam.PTransform):
+    """Reads the records of all files that match a pattern, as bytes.
+
+    A local file is split between records wherever the runner likes, also while it is
+    read. A file elsewhere is copied to the local disk first and read as a whole.
+
+    Args:
+        file_pattern: A path or a pattern of Beam's file systems. It must match a file
+            when the pipeline runs.
+
+    Example:
+        >>> records = pipeline | ingot.beam.ReadFromIngot("out/train-*")  # doctest: +SKIP
+    """
+
+    def __init__(self, file_pattern: StrPath) -> None:
+        super().__init__()
+        self._source = PatternSource(absolute(file_pattern))
+
+    def expand(self, start: Any) -> Any:
+        """Apply the transform."""
+        return start.pipeline | beam.io.Read(self._source)
+
+
+class ReadAllFromIngot(beam.PTransform):
+    """Reads the records of the files that a collection of paths and patterns names.
+
+    Args:
+        with_filename: Return pairs of the path and the record.
+    """
+
+    def __init__(self, *, with_filename: bool = False) -> None:
+        super().__init__()
+        self._with_filename = with_filename
+
+    def expand(self, patterns: Any) -> Any:
+        """Apply the transform."""
+        pairs = (
+            patterns
+            | "Resolve" >> beam.Map(_resolve)
+            | MatchAll(EmptyMatchTreatment.DISALLOW)
+            | "Spread files" >> beam.Reshuffle()
+            | "Split" >> beam.FlatMap(_ranges)
+            | "Spread ranges" >> beam.Reshuffle()
+            | "Read" >> beam.FlatMap(_read).with_output_types(tuple[str, bytes])
+        )
+        return pairs if self._with_filename else pairs | beam.Values().with_output_types(bytes)
+
+
+class ReadFromArrayRecord(ReadFromIngot):
+    """Reads the records of ArrayRecord files, as `ReadFromIngot` does of its own."""
+
+
+class ReadAllFromArrayRecord(ReadAllFromIngot):
+    """Reads the records of ArrayRecord files, as `ReadAllFromIngot` does of its own."""
+
+
+def _resolve(pattern: Any) -> str:
+    return absolute(pattern)
+
+
+def _ranges(file: Any) -> Iterator[tuple[str, int, int, Any]]:
+    source = RecordSource(file.path, file.size_in_bytes)
+    for bundle in source.split(SPLIT_BYTES):
+        yield file.path, file.size_in_bytes, bundle.start_position, bundle.stop_position
+
+
+def _read(wanted: tuple[str, int, int, Any]) -> Iterator[tuple[str, bytes]]:
+    path, num_bytes, start, stop = wanted
+    source = RecordSource(path, num_bytes)
+    for record in source.read(source.get_range_tracker(start, stop)):
+        yield path, record
