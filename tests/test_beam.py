@@ -828,9 +828,10 @@ sys.meta_path.insert(0, Hidden)
 """
 
 
-def test_without_beam_the_import_says_how_to_install_it():
+@pytest.mark.parametrize("module", ["ingot.beam", "ingot.compat.array_record.beam"])
+def test_without_beam_the_import_says_how_to_install_it(module):
     outcome = subprocess.run(
-        [sys.executable, "-c", f"{HIDE_BEAM}\nimport ingot.beam"],
+        [sys.executable, "-c", f"{HIDE_BEAM}\nimport {module}"],
         capture_output=True,
         text=True,
         check=False,

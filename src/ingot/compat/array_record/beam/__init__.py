@@ -1,0 +1,17 @@
+"""`array_record.beam` over Ingot: ArrayRecord files in Apache Beam, without TensorFlow.
+
+Paths are those of Beam's file systems: where the original wants a disk, a bucket will do,
+and where it wants a bucket, a disk.
+"""
+
+import ingot.beam as _  # noqa: F401 -- says what to install where Beam is missing
+from ingot.compat.array_record.beam import (
+    arrayrecordio,
+    dofns,
+    example,
+    options,
+    pipelines,
+    testdata,
+)
+
+__all__ = ["arrayrecordio", "dofns", "example", "options", "pipelines", "testdata"]

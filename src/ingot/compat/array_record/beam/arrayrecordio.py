@@ -1,0 +1,78 @@
+"""`array_record.beam.arrayrecordio`: the sink and the transform that writes to it."""
+
+from apache_beam.coders.coders import Coder, ToBytesCoder
+from apache_beam.io.filesystem import CompressionTypes
+
+from ingot.beam.sink import RecordSink
+from ingot.beam.transforms import Write
+from ingot.records.arrayrecord import ArrayRecordWriter, parse_writer_options
+from ingot.records.paths import StrPath
+
+OPTIONS = parse_writer_options("group_size:1")
+
+
+class _ArrayRecordSink(RecordSink):
+    """Writes ArrayRecord files with one record in each group.
+
+    Args:
+        file_path_prefix: How the paths of the files begin.
+        file_name_suffix: How they end.
+        num_shards: How many there are; 0 leaves it to the runner.
+        shard_name_template: What is between, `-SSSSS-of-NNNNN` unless given.
+        coder: Turns an element into a record.
+        compression_type: Checked and left alone: the records are compressed, not the file.
+    """
+
+    def __init__(
+        self,
+        file_path_prefix: StrPath,
+        file_name_suffix: str | None = None,
+        num_shards: int = 0,
+        shard_name_template: str | None = None,
+        coder: Coder | None = None,
+        compression_type: str = CompressionTypes.AUTO,
+    ) -> None:
+        super().__init__(
+            ArrayRecordWriter,
+            OPTIONS,
+            file_path_prefix,
+            file_name_suffix or "",
+            num_shards,
+            shard_name_template,
+            ToBytesCoder() if coder is None else coder,
+            compression_type,
+        )
+
+
+class WriteToArrayRecord(Write):
+    """Writes a collection to ArrayRecord files and returns their paths.
+
+    Args:
+        file_path_prefix: How the paths of the files begin.
+        file_name_suffix: How they end.
+        num_shards: How many there are; 0 leaves it to the runner.
+        shard_name_template: What is between, `-SSSSS-of-NNNNN` unless given.
+        coder: Turns an element into a record; by default anything but bytes becomes text.
+        compression_type: Checked and left alone: the records are compressed, not the file.
+    """
+
+    def __init__(
+        self,
+        file_path_prefix: StrPath,
+        file_name_suffix: str = "",
+        num_shards: int = 0,
+        shard_name_template: str | None = None,
+        coder: Coder | None = None,
+        compression_type: str = CompressionTypes.AUTO,
+    ) -> None:
+        super().__init__(
+            _ArrayRecordSink(
+                file_path_prefix,
+                file_name_suffix,
+                num_shards,
+                shard_name_template,
+                coder,
+                compression_type,
+            )
+        )
+        self._sink = self.sink

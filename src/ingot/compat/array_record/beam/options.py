@@ -1,0 +1,33 @@
+"""`array_record.beam.options`: what a command line says about a pipeline."""
+
+import argparse
+from collections.abc import Mapping, Sequence
+from typing import TypeAlias
+
+from apache_beam.options.pipeline_options import PipelineOptions
+
+Arguments: TypeAlias = Mapping[str, str] | Sequence[str] | None
+"""What `get_arguments` returns first, a command line as a list, or that of the process."""
+
+
+def get_arguments(argv: Sequence[str] | None = None) -> tuple[dict[str, str], PipelineOptions]:
+    """Return the arguments `input` and `output`, and all others as options of Beam.
+
+    Args:
+        argv: The command line; that of the process unless given.
+    """
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--input", help="pattern of the TFRecord files to read")
+    parser.add_argument("--output", help="how the paths of the files to write begin")
+    known, others = parser.parse_known_args(argv)
+    return vars(known), PipelineOptions(others)
+
+
+def resolve(
+    args: Arguments, pipeline_options: PipelineOptions | None
+) -> tuple[Mapping[str, str], PipelineOptions]:
+    """Return the arguments and the options of a pipeline, from the command line if need be."""
+    if isinstance(args, Mapping):
+        return args, PipelineOptions([]) if pipeline_options is None else pipeline_options
+    arguments, others = get_arguments(args)
+    return arguments, others if pipeline_options is None else pipeline_options

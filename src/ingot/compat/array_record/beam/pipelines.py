@@ -1,0 +1,118 @@
+"""`array_record.beam.pipelines`: pipelines that make and convert files, to be run by you.
+
+`args` is a dict with `input` and `output`, or a command line as a list. Without it the
+command line of the process is read, when the function is called.
+"""
+
+import apache_beam as beam
+from apache_beam.coders.coders import ToBytesCoder
+from apache_beam.io.fileio import EmptyMatchTreatment, MatchFiles
+from apache_beam.options.pipeline_options import PipelineOptions
+
+from ingot.beam.conversion import ConvertTFRecord
+from ingot.beam.transfer import absolute
+from ingot.compat.array_record.beam.arrayrecordio import WriteToArrayRecord
+from ingot.compat.array_record.beam.dofns import ConvertFile
+from ingot.compat.array_record.beam.example import generate_serialized_movie_examples
+from ingot.compat.array_record.beam.options import Arguments, resolve
+
+
+def example_to_tfrecord(
+    num_shards: int = 1,
+    args: Arguments = None,
+    pipeline_options: PipelineOptions | None = None,
+) -> beam.Pipeline:
+    """Return a pipeline that writes the movie examples to TFRecord files."""
+    arguments, options = resolve(args, pipeline_options)
+    pipeline = beam.Pipeline(options=options)
+    _ = (
+        pipeline
+        | "Create" >> beam.Create(generate_serialized_movie_examples())
+        | "Write"
+        >> beam.io.WriteToTFRecord(
+            arguments["output"],
+            coder=ToBytesCoder(),
+            num_shards=num_shards,
+            file_name_suffix=".tfrecord",
+        )
+    )
+    return pipeline
+
+
+def example_to_arrayrecord(
+    num_shards: int = 1,
+    args: Arguments = None,
+    pipeline_options: PipelineOptions | None = None,
+) -> beam.Pipeline:
+    """Return a pipeline that writes the movie examples to ArrayRecord files."""
+    arguments, options = resolve(args, pipeline_options)
+    pipeline = beam.Pipeline(options=options)
+    _ = (
+        pipeline
+        | "Create" >> beam.Create(generate_serialized_movie_examples())
+        | "Write" >> WriteToArrayRecord(arguments["output"], ".arrayrecord", num_shards)
+    )
+    return pipeline
+
+
+def convert_tf_to_arrayrecord_disk(
+    num_shards: int = 1,
+    args: Arguments = None,
+    pipeline_options: PipelineOptions | None = None,
+) -> beam.Pipeline:
+    """Return a pipeline that converts TFRecord files to so many ArrayRecord files."""
+    return _convert(num_shards, args, pipeline_options)
+
+
+def convert_tf_to_arrayrecord_disk_match_shards(
+    args: Arguments = None, pipeline_options: PipelineOptions | None = None
+) -> beam.Pipeline:
+    """Return a pipeline that makes one ArrayRecord file of each TFRecord file."""
+    return _convert(None, args, pipeline_options)
+
+
+def _convert(
+    num_shards: int | None, args: Arguments, pipeline_options: PipelineOptions | None
+) -> beam.Pipeline:
+    arguments, options = resolve(args, pipeline_options)
+    pipeline = beam.Pipeline(options=options)
+    _ = pipeline | ConvertTFRecord(
+        arguments["input"],
+        arguments["output"],
+        to="array_record",
+        num_shards=num_shards,
+        file_name_suffix=".arrayrecord",
+    )
+    return pipeline
+
+
+def convert_tf_to_arrayrecord_gcs(
+    overwrite_extension: bool = False,
+    file_path_suffix: str = ".arrayrecord",
+    args: Arguments = None,
+    pipeline_options: PipelineOptions | None = None,
+) -> beam.Pipeline:
+    """Return a pipeline that makes an ArrayRecord file of the same name of each TFRecord file.
+
+    Args:
+        overwrite_extension: Put the suffix in place of what is behind the last dot.
+        file_path_suffix: What is put behind the name.
+        args: `output` is the folder to write to.
+        pipeline_options: Options of Beam.
+    """
+    arguments, options = resolve(args, pipeline_options)
+    pipeline = beam.Pipeline(options=options)
+    _ = (
+        pipeline
+        | MatchFiles(absolute(arguments["input"]), EmptyMatchTreatment.DISALLOW)
+        | "Name" >> beam.Map(lambda file: file.path).with_output_types(str)
+        | beam.Reshuffle()
+        | "Convert"
+        >> beam.ParDo(
+            ConvertFile(),
+            arguments["output"],
+            file_path_suffix=file_path_suffix,
+            overwrite_extension=overwrite_extension,
+        )
+    )
+    return pipeline
