@@ -436,6 +436,17 @@ def test_a_file_that_cannot_be_written_says_so_at_the_first_write(tmp_path):
     assert names(tmp_path) == []
 
 
+def test_a_full_disk_fails_the_writer_and_leaves_the_old_file(path, run_fault):
+    write(path, [b"old"])
+    outcome = run_fault("fill_array_record.py", path)
+    assert (outcome.returncode, outcome.stderr) == (0, "")
+    lines = outcome.stdout.splitlines()
+    assert [line.split()[:2] for line in lines] == [["False", "True"]] * 2 + [["False"] * 2] * 2
+    assert all(f"{path}: offset" in line and "File too large" in line for line in lines)
+    assert ArrayRecordReader(path).read_all() == [b"old"]
+    assert names(path.parent) == [path.name]
+
+
 def test_a_closed_writer_writes_nothing(path):
     writer = ArrayRecordWriter(str(path))
     writer.close()

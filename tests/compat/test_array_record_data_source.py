@@ -19,6 +19,7 @@ import torch.utils.data
 import ingot
 from ingot.compat.array_record import array_record_data_source, array_record_module
 from ingot.compat.array_record.array_record_data_source import ArrayRecordDataSource
+from ingot.compat.array_record.files import Files
 
 DIGITS = [str(k).encode() for k in range(10)]
 
@@ -317,6 +318,20 @@ def test_many_files_are_opened_with_one_pool_and_read_with_none(tmp_path):
         assert source[299] == b"099.array_record"
         assert len(source[::7]) == 43
         assert made.call_count == 1
+
+
+def test_parts_of_many_files_are_joined_a_few_times_only(tmp_path):
+    paths = [tmp_path / f"{k:03}.array_record" for k in range(100)]
+    for path in paths[:-1]:
+        write(path, [path.name.encode()] * 3)
+    source = ArrayRecordDataSource([f"{path}[1:3]" for path in paths])
+    with mock.patch.object(array_record_data_source, "Files", wraps=Files) as joined:
+        for key in random.Random(1).sample(range(198), 198):
+            assert source[key] == paths[key // 2].name.encode()
+        assert joined.call_count < 12
+    assert source._readers[-1] is None
+    with pytest.raises(FileNotFoundError):
+        source[198]
 
 
 def test_a_damaged_record_names_its_file(digits):

@@ -2,10 +2,11 @@
 
 import hashlib
 import operator
+import os
 import threading
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import accumulate
+from itertools import accumulate, islice
 from typing import Any, Protocol, Self, SupportsIndex, TypeAlias, overload
 
 import numpy as np
@@ -57,7 +58,7 @@ class ArrayRecordDataSource:
     Args:
         paths: A path, a pattern such as "train-*.array_record", a part of a file such as
             "train.array_record[10:20]", a `FileInstruction`, or a sequence of these. A file
-            of which a part is wanted is opened when it is first read.
+            of which a part is wanted need not be there before it is read.
         reader_options: Options of a reader, as a dictionary or as text. They are checked and
             otherwise ignored.
 
@@ -85,16 +86,36 @@ class ArrayRecordDataSource:
         self._readers = [opened.get(path) for path in self._paths]
         self._files = Files(self._read_instructions, self._readers)
 
-    def _open(self, numbers: Iterable[int]) -> Files:
-        """Open the files of these instructions, as far as they are not open."""
+    def _open(self, numbers: Sequence[int]) -> Files:
+        """Open the files of these instructions, as far as they are not open.
+
+        As many others as are open already are opened with them, if they can be, so that
+        thousands of files are not joined anew for each.
+        """
+        files = self._files
+        if all(files.ends[number] >= 0 for number in numbers):
+            return files
         with self._lock:
-            paths = {self._paths[number] for number in numbers if self._readers[number] is None}
-            if paths:
-                opened = create_readers(sorted(paths), self._reader_options_string)
-                pairs = zip(self._paths, self._readers, strict=True)
-                self._readers = [opened.get(path, reader) for path, reader in pairs]
-                self._files = Files(self._read_instructions, self._readers)
+            closed = dict.fromkeys(
+                path
+                for path, reader in zip(self._paths, self._readers, strict=True)
+                if reader is None
+            )
+            wanted = [path for path in {self._paths[n] for n in numbers} if path in closed]
+            if wanted:
+                num_open = len(self._paths) - len(closed)
+                others = islice((path for path in closed if path not in wanted), num_open)
+                self._add(wanted, [*others])
             return self._files
+
+    def _add(self, wanted: Sequence[str], others: Sequence[str]) -> None:
+        created = create_readers([*wanted, *others], self._reader_options_string)
+        for path in wanted:
+            created[path].ingot_reader()
+        opened = {path: reader for path, reader in created.items() if reader.ok()}
+        pairs = zip(self._paths, self._readers, strict=True)
+        self._readers = [opened.get(path, reader) for path, reader in pairs]
+        self._files = Files(self._read_instructions, self._readers)
 
     def __len__(self) -> int:
         return self._num_records
@@ -207,7 +228,8 @@ class ArrayRecordDataSource:
 
     def __repr__(self) -> str:
         """Return what is the same for the same paths: Grain keeps it in checkpoints."""
-        digest = hashlib.sha1("".join(self._paths).encode(), usedforsecurity=False).hexdigest()
+        names = os.fsencode("".join(self._paths))
+        digest = hashlib.sha1(names, usedforsecurity=False).hexdigest()
         return f"ArrayRecordDataSource(hash_of_paths={digest})"
 
 
@@ -224,7 +246,9 @@ def _get_read_instructions(
     """Return what is read of which file. Files that had to be counted stay open in `opened`."""
     opened = {} if opened is None else opened
     parts = [part_of(path) for path in paths]
-    opened |= create_readers(sorted({part for part in parts if isinstance(part, str)}), "")
+    opened |= create_readers(list(dict.fromkeys(one for one in parts if isinstance(one, str))), "")
+    for reader in opened.values():
+        reader.ingot_reader()
     return [
         ReadInstruction(part, 0, opened[part].num_records()) if isinstance(part, str) else part
         for part in parts

@@ -73,18 +73,13 @@ class Files:
 
 
 def create_readers(paths: Sequence[str], options: str) -> dict[str, ArrayRecordReader]:
-    """Open files, several at once.
-
-    Raises:
-        RuntimeError: One of them cannot be read.
-    """
+    """Open files, several at once, and log which of them have groups."""
     each = [{"filename": path, "additional_reader_options": options} for path in paths]
     if len(each) > 1:
         created = run_in_parallel(create_reader, each, min(len(each), _THREADS))
     else:
         created = [create_reader(**arguments) for arguments in each]
     for path, reader in zip(paths, created, strict=True):
-        reader.ingot_reader()
         check_group_size(path, reader)
     return dict(zip(paths, created, strict=True))
 
