@@ -78,8 +78,8 @@ fn unbrotli(stored: &[u8], value: &mut [u8]) -> Result<usize, &'static str> {
     }
 }
 
-/// Memory for a decoder, so that it gets none for more than the value. A stream may
-/// speak of a window of a gigabyte, but needs of it only as much as it decompresses to.
+/// Memory for a decoder, which gets an empty cell where it asks for more than the value can
+/// need. A stream may speak of a window of a gigabyte and decompress to ten bytes.
 struct Bounded {
     cell_max: usize,
 }
@@ -93,7 +93,11 @@ impl Allocator<u8> for Bounded {
     type AllocatedMemory = <StandardAlloc as Allocator<u8>>::AllocatedMemory;
 
     fn alloc_cell(&mut self, len: usize) -> Self::AllocatedMemory {
-        StandardAlloc::default().alloc_cell(if len > self.cell_max { 0 } else { len })
+        let mut cell = Vec::new();
+        if len <= self.cell_max && cell.try_reserve_exact(len).is_ok() {
+            cell.resize(len, 0);
+        }
+        cell.into()
     }
 
     fn free_cell(&mut self, _: Self::AllocatedMemory) {}
