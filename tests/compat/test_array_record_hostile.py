@@ -368,40 +368,42 @@ def bomb(path, codec, claimed, count):
     return chunk([b""] * count, data=data, decoded=claimed)
 
 
+CLAIMS = [10, 1 << 29, 3 << 30, 1 << 40, (1 << 63) - 1, (1 << 64) - 1]
+
+
 @pytest.mark.parametrize(
     "codec",
     ["zstd:3", "zstd:1,window_log:31", "brotli:3", "brotli:3,window_log:30", "snappy"],
 )
-@pytest.mark.parametrize("claimed", [10, 1 << 29, 3 << 30, 1 << 40, (1 << 63) - 1, (1 << 64) - 1])
-@pytest.mark.parametrize("count", [1, 2])
-def test_bombs_do_not_take_the_memory(path, run_fault, codec, claimed, count):
-    path.write_bytes(bomb(path, codec, claimed, count))
-    outcome = run_fault("read_array_record.py", path)
-    assert (outcome.returncode, outcome.stderr) == (0, "")
-    calls = ["one", "batch", "read", "iterate", "next", "source", "verify"]
-    assert outcome.stdout.splitlines() == [f"{name}: refused" for name in calls]
+def test_bombs_do_not_take_the_memory(tmp_path, run_fault, codec):
+    paths = []
+    for count in (1, 2):
+        for claimed in CLAIMS:
+            paths.append(tmp_path / f"{count}-{claimed}.array_record")
+            paths[-1].write_bytes(bomb(paths[-1], codec, claimed, count))
+    outcome = run_fault("read_array_record.py", *paths)
+    assert (outcome.returncode, outcome.stderr, outcome.stdout) == (0, "", "done\n")
 
 
-@pytest.mark.parametrize("claimed", [1 << 29, 3 << 30, 1 << 40, (1 << 64) - 1])
-def test_other_chunks_that_lie_do_not_take_the_memory(path, run_fault, claimed):
-    file = File()
-    file.records(RECORDS)
-    letter, values = compressed(path, "zstd", bytes(8 << 20))
-    sizes = varint(claimed)
-    sizes = varint(len(sizes)) + compressed(path, "zstd", sizes)[1]
-    data = letter + varint(len(sizes)) + sizes + varint(claimed) + values
-    file.put(b"r", data, records=1, decoded=claimed)
-    honest = bytes(file.content), file.entries
-    path.write_bytes(file.finish())
-    assert ingot.open(path)[2] == RECORDS[2]
-    for place in ("footer", "postscript"):
+def test_other_chunks_that_lie_do_not_take_the_memory(tmp_path, run_fault):
+    paths = []
+    for claimed in CLAIMS[1:]:
+        letter, values = compressed(tmp_path / "x", "zstd", bytes(8 << 20))
+        sizes = varint(claimed)
+        sizes = varint(len(sizes)) + compressed(tmp_path / "x", "zstd", sizes)[1]
+        data = letter + varint(len(sizes)) + sizes + varint(claimed) + values
+        lie = {"data": data, "records": 1, "decoded": claimed}
+        for place in ("footer_claims", "postscript_claims"):
+            paths.append(tmp_path / f"{place}-{claimed}.array_record")
+            paths[-1].write_bytes(whole(**{place: lie}))
         file = File()
-        file.content, file.entries = bytearray(honest[0]), list(honest[1])
-        claims = {"data": data, "records": 1, "decoded": claimed}
-        path.write_bytes(file.finish(**{f"{place}_claims": claims}))
-        outcome = run_fault("read_array_record.py", path)
-        assert (outcome.returncode, outcome.stderr) == (0, "")
-        assert "read\n" not in outcome.stdout.replace("read: refused", "")
+        file.put(b"r", **lie)
+        file.records(RECORDS)
+        unlisted = tmp_path / "unlisted.array_record"
+        unlisted.write_bytes(file.finish())
+        assert list(ingot.open(unlisted)) == RECORDS
+    outcome = run_fault("read_array_record.py", *paths)
+    assert (outcome.returncode, outcome.stderr, outcome.stdout) == (0, "", "done\n")
 
 
 def test_a_file_cut_short_is_never_a_shorter_one(path):
