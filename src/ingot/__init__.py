@@ -1,6 +1,5 @@
 """Ingot: record files for training data, any record in any order, every byte verified."""
 
-from ingot import codecs
 from ingot._core import __version__ as __version__
 from ingot.dataset import Dataset, DatasetWriter
 from ingot.dataset.open import open  # noqa: A004
@@ -46,7 +45,6 @@ __all__ = [
     "Verification",
     "View",
     "Writer",
-    "codecs",
     "open",
     "pack",
     "recover",

@@ -145,7 +145,7 @@ def test_both_write_the_same_bytes(folder, records, layout):
     assert_same_bytes(folder, records_of(*records), f"{layout},uncompressed")
 
 
-# The real package has another version of zstd, which finds other matches at levels 3 and 4,
+# The encoder in the real package sometimes finds other matches at levels 3 and 4,
 # and where a chunk has more than one block.
 short_record_sets = st.tuples(
     st.integers(0, 120), st.sampled_from([0, 10, 600, 2500]), st.integers(0, 2**32)
