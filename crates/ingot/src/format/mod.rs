@@ -10,7 +10,7 @@ pub mod riegeli;
 mod fields;
 mod group;
 
-pub use group::Group;
+pub use group::{Group, View};
 
 /// Why bytes are not what the specification asks for. The caller knows the file and the offset.
 #[derive(Debug, Clone, PartialEq, Eq)]

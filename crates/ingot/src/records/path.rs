@@ -18,6 +18,7 @@ use crate::compression::frame::Compressor;
 use crate::error::{Error, Result};
 use crate::format::arrayrecord::SIGNATURE_LEN;
 use crate::format::ingot::{HEADER_LEN, Header, Schema};
+use crate::process;
 use crate::storage::{self, Append as _, AppendFile, LocalFile, ReadAt};
 
 /// Opens the file at `path` for reading.
@@ -121,15 +122,24 @@ pub fn write_arrayrecord(path: &Path, options: ArOptions) -> Result<ArWriter> {
 /// What makes a file appear under its name, if it is whole, or removes it.
 type Finish = Box<dyn FnOnce(bool) -> Result<()> + Send>;
 
+/// Returns what does nothing in the child of a fork: the file is that of the parent.
+fn in_this_process(finish: impl FnOnce(bool) -> Result<()> + Send + 'static) -> Finish {
+    let made = process::generation();
+    Box::new(move |whole| if process::generation() == made { finish(whole) } else { Ok(()) })
+}
+
 /// Starts an empty file beside `path`.
 fn start_hidden(path: &Path, sync: bool) -> Result<(Box<AppendFile>, Finish)> {
     let target = target_of(path)?;
     let hidden = beside(&target, ".part");
     let file = Box::new(start_over(&hidden)?);
-    let finish = move |whole: bool| {
-        if whole { publish(&hidden, &target, sync) } else { remove(&hidden) }
-    };
-    Ok((file, Box::new(finish)))
+    let finish =
+        in_this_process(
+            move |whole: bool| {
+                if whole { publish(&hidden, &target, sync) } else { remove(&hidden) }
+            },
+        );
+    Ok((file, finish))
 }
 
 /// Starts a new file at `path`, which must not exist. If it is given up before anything
@@ -217,7 +227,7 @@ pub fn write_ffrecord(path: &Path, records: Option<u64>, sync: bool) -> Result<F
     let file = Box::new(start_over(&hidden)?);
     let finish = {
         let (hidden, spool, spooled) = (hidden, spool.clone(), records.is_none());
-        Box::new(move |whole: bool| {
+        in_this_process(move |whole: bool| {
             if spooled {
                 remove(&spool)?;
             }
@@ -258,13 +268,16 @@ fn beside(path: &Path, suffix: &str) -> PathBuf {
 
 /// Opens an empty file, in place of one that a writer which was killed has left.
 fn start_over(path: &Path) -> Result<AppendFile> {
-    let opened = match AppendFile::create(path) {
-        Err(source) if source.kind() == io::ErrorKind::AlreadyExists => AppendFile::open(path),
-        created => created,
-    };
-    let mut file = opened.map_err(|source| failed(path, "create", source))?;
-    file.truncate(0).map_err(|source| failed(path, "truncate", source))?;
-    Ok(file)
+    match AppendFile::create(path) {
+        // A file that was cut to nothing is written to the device as soon as it is closed, by
+        // some systems, so that is done only where there is one.
+        Err(source) if source.kind() == io::ErrorKind::AlreadyExists => {
+            let mut file = AppendFile::open(path).map_err(|source| failed(path, "open", source))?;
+            file.truncate(0).map_err(|source| failed(path, "truncate", source))?;
+            Ok(file)
+        }
+        created => created.map_err(|source| failed(path, "create", source)),
+    }
 }
 
 /// Goes on at the end of the file at `path`, closed or not.

@@ -108,12 +108,17 @@ impl AppendFile {
     }
 }
 
+/// Writes end at multiples of this many bytes: larger ones can be several times slower, where
+/// the system looks for large pages to put them into.
+const RUN: usize = 64 << 10;
+
 impl Append for AppendFile {
     fn append(&mut self, mut bytes: &[u8]) -> io::Result<()> {
         // Behind the end of a file that was cut short there would be a hole.
         self.check()?;
         while !bytes.is_empty() {
-            let count = write_some(&self.file, bytes, self.len)?;
+            let room = RUN - (self.len % RUN as u64) as usize;
+            let count = write_some(&self.file, &bytes[..bytes.len().min(room)], self.len)?;
             bytes = &bytes[count..];
             self.len += count as u64;
         }

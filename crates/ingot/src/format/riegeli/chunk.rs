@@ -226,18 +226,22 @@ fn scatter(out: &mut Vec<u8>, place: &mut u64, chunk: &Range<u64>, mut bytes: &[
     }
 }
 
+/// Returns where a chunk of zeros from `position` up to the next block ends; there is none
+/// if a block begins there.
+pub fn padded(position: u64) -> u64 {
+    let end = position.next_multiple_of(block::LEN);
+    if end == position || end - position >= HEADER_LEN { end } else { end + block::LEN }
+}
+
 /// Appends a chunk of zeros up to the next block, if there is anything to fill; returns
 /// where it ends.
 pub fn pad(out: &mut Vec<u8>, position: u64) -> u64 {
-    if position.is_multiple_of(block::LEN) {
-        return position;
+    let end = padded(position);
+    if end == position {
+        return end;
     }
-    let mut len = block::LEN - position % block::LEN;
-    if len < HEADER_LEN {
-        len += block::LEN;
-    }
-    let headers = block::headers(&(position..position + len)).count() as u64;
-    let data = vec![0; (len - HEADER_LEN - headers * block::HEADER_LEN) as usize];
+    let headers = block::headers(&(position..end)).count() as u64;
+    let data = vec![0; (end - position - HEADER_LEN - headers * block::HEADER_LEN) as usize];
     append(out, position, &Header::new(Kind::PADDING, 0, 0, &data), &data)
 }
 

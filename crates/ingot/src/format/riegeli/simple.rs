@@ -12,7 +12,7 @@
 use super::chunk::{Chunk, Header, Kind};
 use super::coding::{Coding, Encoder, zeros};
 use super::{Group, varint};
-use crate::format::Violation;
+use crate::format::{View, Violation};
 
 /// Splits the data of a simple chunk into its coding, its sizes and its records.
 fn open<'a>(chunk: &'a Chunk<'_>) -> Result<(Coding, &'a [u8], &'a [u8]), Violation> {
@@ -65,21 +65,22 @@ pub fn decode(chunk: &Chunk<'_>) -> Result<Group, Violation> {
 }
 
 /// Encodes records; returns the chunk's header and appends its data to `out`.
-pub fn encode(
-    group: &Group,
+pub fn encode<'a>(
+    records: impl Into<View<'a>>,
     encoder: &mut Encoder,
     out: &mut Vec<u8>,
 ) -> Result<Header, Violation> {
+    let records = records.into();
     let start = out.len();
-    let (mut sizes, mut stored) = (Vec::with_capacity(2 * group.len()), Vec::new());
-    for k in 0..group.len() {
-        varint::put(&mut sizes, group.range(k).len() as u64);
+    let (mut sizes, mut stored) = (Vec::with_capacity(2 * records.len()), Vec::new());
+    for size in records.sizes() {
+        varint::put(&mut sizes, size as u64);
     }
     encoder.encode(&sizes, &mut stored)?;
     out.push(encoder.compression().letter());
     varint::put(out, stored.len() as u64);
     out.extend_from_slice(&stored);
-    encoder.encode(&group.bytes, out)?;
-    let (records, decoded) = (group.len() as u64, group.bytes.len() as u64);
-    Ok(Header::new(Kind::SIMPLE, records, decoded, &out[start..]))
+    encoder.encode(records.bytes, out)?;
+    let (count, decoded) = (records.len() as u64, records.bytes.len() as u64);
+    Ok(Header::new(Kind::SIMPLE, count, decoded, &out[start..]))
 }

@@ -1,125 +1,38 @@
 //! Writing ArrayRecord files.
 
-use std::sync::Mutex;
+use std::io;
+use std::ops::Range;
+use std::sync::{Arc, Mutex};
 
-use crate::compression::block::Settings;
+use super::encoders::Encoders;
+use super::options::Options;
+use crate::errand::Errand;
 use crate::error::{Error, Result};
+use crate::format::Group;
 use crate::format::arrayrecord::footer::Entry;
 use crate::format::arrayrecord::{Footer, postscript, signature};
-use crate::format::riegeli::chunk::{self, Header};
-use crate::format::riegeli::{Compression, Encoder, simple, transposed};
-use crate::format::{Group, Violation};
-use crate::pool::Pool;
+use crate::format::riegeli::{Compression, Encoder, chunk, simple};
+use crate::process;
 use crate::storage::Append;
 
 /// Records are encoded when so many bytes of them are there.
-const BATCH_BYTES: usize = 4 << 20;
+const BATCH_BYTES: usize = 1 << 20;
 
 /// Or so many records.
 const BATCH_RECORDS: usize = 16 << 10;
 
-/// Groups that a thread takes at a time have about this many bytes.
-const SHARE_BYTES: usize = 64 << 10;
-
-/// How to write a file.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Options {
-    /// Records in a chunk.
-    pub group_size: u64,
-    /// How chunks are compressed.
-    pub codec: Codec,
-    /// Whether protocol buffers are split by their fields, and how many bytes of fields are
-    /// compressed together.
-    pub transpose: Option<u64>,
-    /// Whether each chunk begins a block.
-    pub pad_to_block: bool,
-    /// Whether the file is on the device when it is closed.
-    pub sync: bool,
-}
-
-/// What chunks are compressed with.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Codec {
-    /// Nothing.
-    None,
-    /// Brotli, by its level and the logarithm of its window.
-    Brotli(u32, Option<u32>),
-    /// Zstandard, by its level and the logarithm of its window.
-    Zstd(i32, u32),
-    /// Snappy.
-    Snappy,
-}
-
-const BROTLI_WINDOW_LOG: u32 = 22;
-
-impl Options {
-    fn compression(&self) -> Compression {
-        match self.codec {
-            Codec::None => Compression::None,
-            Codec::Brotli(level, window_log) => Compression::Blocks(Settings::Brotli {
-                level,
-                window_log: window_log.unwrap_or(BROTLI_WINDOW_LOG),
-            }),
-            Codec::Zstd(level, window_log) => {
-                Compression::Blocks(Settings::Zstd { level, window_log })
-            }
-            Codec::Snappy => Compression::Blocks(Settings::Snappy),
-        }
-    }
-
-    /// Checks that every number is one that readers take.
-    pub fn check(&self) -> Result<()> {
-        let wrong = |what: String| Err(Error::Invalid(what));
-        if !(1..=i32::MAX as u64).contains(&self.group_size) {
-            return wrong(format!("group_size is {}, not 1 to {}", self.group_size, i32::MAX));
-        }
-        if self.transpose == Some(0) {
-            return wrong("transpose_bucket_size is 0, not at least 1".to_owned());
-        }
-        let (level, levels, window, windows) = match self.codec {
-            Codec::None | Codec::Snappy => return Ok(()),
-            Codec::Brotli(level, window) => {
-                (i64::from(level), 0..=11, window.unwrap_or(BROTLI_WINDOW_LOG), 10..=30)
-            }
-            Codec::Zstd(level, window) => (i64::from(level), -131_072..=22, window, 10..=31),
-        };
-        if !levels.contains(&level) {
-            return wrong(format!("level is {level}, not {} to {}", levels.start(), levels.end()));
-        }
-        if !windows.contains(&window) {
-            let (least, most) = (windows.start(), windows.end());
-            return wrong(format!("window_log is {window}, not {least} to {most}"));
-        }
-        Ok(())
-    }
-
-    /// Returns the options as the footer has them.
-    pub fn text(&self) -> String {
-        let bucket = self
-            .transpose
-            .map_or_else(String::new, |bucket| format!(",transpose_bucket_size:{bucket}"));
-        let codec = match self.codec {
-            Codec::None => "uncompressed".to_owned(),
-            Codec::Brotli(level, None) => format!("brotli:{level}"),
-            Codec::Brotli(level, Some(window)) => format!("brotli:{level},window_log:{window}"),
-            Codec::Zstd(level, window) => format!("zstd:{level},window_log:{window}"),
-            Codec::Snappy => "snappy".to_owned(),
-        };
-        format!(
-            "group_size:{},transpose:{},pad_to_block_boundary:{}{bucket},{codec},max_parallelism:1",
-            self.group_size,
-            self.transpose.is_some(),
-            self.pad_to_block,
-        )
-    }
-}
-
 /// What happens when writing ends: whether the file is whole.
 type Finish = Box<dyn FnOnce(bool) -> Result<()> + Send>;
 
+/// How a write ended, and the buffers it was from.
+type Written = (io::Result<()>, Vec<Vec<u8>>);
+
 /// Writes an ArrayRecord file. Records are encoded in batches, on all cores.
 pub struct ArWriter {
-    file: Box<dyn Append>,
+    file: Arc<Mutex<Box<dyn Append>>>,
+    /// Bytes that are on their way to the file.
+    writing: Option<Errand<Written>>,
+    encoders: Encoders,
     name: String,
     options: Options,
     footer: Footer,
@@ -128,8 +41,9 @@ pub struct ArWriter {
     /// Records that are not encoded yet.
     pending: Group,
     /// Bytes that are not appended yet.
-    out: Vec<u8>,
+    out: Vec<Vec<u8>>,
     failed: Option<Error>,
+    generation: u64,
     /// Is there until the writer is closed.
     finish: Option<Finish>,
 }
@@ -143,16 +57,19 @@ impl ArWriter {
         finish: Finish,
     ) -> Result<ArWriter> {
         options.check()?;
-        let out = signature();
+        let signature = signature();
         Ok(ArWriter {
-            file,
+            file: Arc::new(Mutex::new(file)),
+            writing: None,
+            encoders: Encoders::new(options),
             name: name.to_owned(),
             options,
             footer: Footer::default(),
-            position: out.len() as u64,
+            position: signature.len() as u64,
             pending: Group::default(),
-            out,
+            out: vec![signature],
             failed: None,
+            generation: process::generation(),
             finish: Some(finish),
         })
     }
@@ -211,6 +128,10 @@ impl ArWriter {
         if self.is_closed() {
             return Err(Error::Closed { path: self.name.clone(), what: "writer" });
         }
+        if self.generation != process::generation() {
+            let message = format!("{}: the writer belongs to the process that made it", self.name);
+            return Err(Error::Invalid(message));
+        }
         Ok(())
     }
 
@@ -224,45 +145,73 @@ impl ArWriter {
         let size = usize::try_from(self.options.group_size).unwrap_or(usize::MAX);
         let pending = std::mem::take(&mut self.pending);
         let whole = if last { pending.len() } else { pending.len() / size * size };
-        let groups: Vec<std::ops::Range<usize>> = (0..whole)
+        let groups: Vec<Range<usize>> = (0..whole)
             .step_by(size)
             .map(|from| from..whole.min(from.saturating_add(size)))
             .collect();
-        let encoded = encode(&pending, &groups, &self.options)
+        let shares = self
+            .encoders
+            .encode(&pending, &groups)
             .map_err(|why| Error::Invalid(format!("{}: {why}", self.name)))?;
-        for (group, (header, data)) in groups.iter().zip(&encoded) {
-            let records = group.len() as u64;
-            let decoded_len = header.decoded_len;
-            self.footer.entries.push(Entry { offset: self.position, decoded_len, records });
-            self.footer.records += records;
-            self.put(header, data)?;
-            if self.options.pad_to_block {
-                self.position = chunk::pad(&mut self.out, self.position);
+        let mut positions = Vec::with_capacity(shares.len());
+        for share in &shares {
+            positions.push(self.position);
+            for header in &share.headers {
+                let (decoded_len, records) = (header.decoded_len, header.records);
+                self.footer.entries.push(Entry { offset: self.position, decoded_len, records });
+                self.footer.records += records;
+                self.position =
+                    header.end(self.position).expect("a file has fewer than 2^64 bytes");
+                if self.options.pad_to_block {
+                    self.position = chunk::padded(self.position);
+                }
             }
         }
+        self.out.extend(self.encoders.frame(shares, &positions));
         self.append()?;
         let mut left = pending;
         if whole == left.len() {
             left.clear();
         } else {
-            let rest: Vec<&[u8]> = (whole..left.len()).map(|k| left.record(k)).collect();
-            let mut next = Group::default();
-            rest.into_iter().for_each(|record| next.push(record));
-            left = next;
+            left = left.view(whole..left.len()).to_group();
         }
         self.pending = left;
         Ok(())
     }
 
-    fn put(&mut self, header: &Header, data: &[u8]) -> Result<()> {
-        self.position = chunk::append(&mut self.out, self.position, header, data);
-        if self.out.len() >= BATCH_BYTES { self.append() } else { Ok(()) }
+    /// Sends what is there to the file, while more is encoded.
+    fn append(&mut self) -> Result<()> {
+        self.settle()?;
+        let (out, file) = (std::mem::take(&mut self.out), Arc::clone(&self.file));
+        let out = Arc::new(Mutex::new(out));
+        let write = move || -> Written {
+            let mut file = file.lock().expect("no panics under this lock");
+            let out = std::mem::take(&mut *out.lock().expect("no panics under this lock"));
+            (out.iter().try_for_each(|piece| file.append(piece)), out)
+        };
+        match Errand::send(write.clone()) {
+            Some(errand) => {
+                self.writing = Some(errand);
+                Ok(())
+            }
+            // A thread that cannot be had leaves the work to this one.
+            None => self.conclude(write()),
+        }
     }
 
-    fn append(&mut self) -> Result<()> {
-        let outcome = self.file.append(&self.out);
-        self.out.clear();
+    fn conclude(&self, (outcome, buffers): Written) -> Result<()> {
+        self.encoders.put_back(buffers);
         outcome.map_err(|source| self.storage_error("write", source))
+    }
+
+    /// Waits for what was sent to the file.
+    fn settle(&mut self) -> Result<()> {
+        let Some(errand) = self.writing.take() else { return Ok(()) };
+        if self.generation != process::generation() {
+            std::mem::forget(errand); // The thread that would answer lives in the parent process.
+            return Ok(());
+        }
+        self.conclude(errand.wait())
     }
 
     fn storage_error(&self, action: &'static str, source: std::io::Error) -> Error {
@@ -286,26 +235,30 @@ impl ArWriter {
         self.encode_pending(true)?;
         let footer = self.position;
         let listed = self.footer.encode(&self.options.text());
-        self.put_simple(&listed, self.options.compression())?;
-        self.position = chunk::pad(&mut self.out, self.position);
-        self.put_simple(&postscript::encode(footer), Compression::None)?;
-        self.position = chunk::pad(&mut self.out, self.position);
+        self.put(&listed, self.options.compression())?;
+        self.put(&postscript::encode(footer), Compression::None)?;
         self.append()?;
-        if self.options.sync {
-            self.file.sync().map_err(|source| self.storage_error("sync", source))?;
-        }
-        Ok(())
+        self.settle()?;
+        let mut file = self.file.lock().expect("no panics under this lock");
+        let synced = if self.options.sync { file.sync() } else { Ok(()) };
+        drop(file);
+        synced.map_err(|source| self.storage_error("sync", source))
     }
 
-    fn put_simple(&mut self, group: &Group, compression: Compression) -> Result<()> {
-        let mut data = Vec::new();
+    /// Adds a chunk, and zeros up to the next block.
+    fn put(&mut self, group: &Group, compression: Compression) -> Result<()> {
+        let (mut data, mut out) = (Vec::new(), Vec::new());
         let header = simple::encode(group, &mut Encoder::new(compression), &mut data)
             .map_err(|why| Error::Invalid(format!("{}: {why}", self.name)))?;
-        self.put(&header, &data)
+        self.position = chunk::append(&mut out, self.position, &header, &data);
+        self.position = chunk::pad(&mut out, self.position);
+        self.out.push(out);
+        Ok(())
     }
 
     /// Gives the file up: nothing appears under its name. A second call does nothing.
     pub fn abandon(&mut self) -> Result<()> {
+        let _ = self.settle();
         self.finish.take().map_or(Ok(()), |finish| finish(false))
     }
 }
@@ -314,47 +267,4 @@ impl Drop for ArWriter {
     fn drop(&mut self) {
         let _ = self.abandon();
     }
-}
-
-type Encoded = (Header, Vec<u8>);
-
-/// Encodes groups of records on several threads.
-fn encode(
-    records: &Group,
-    groups: &[std::ops::Range<usize>],
-    options: &Options,
-) -> Result<Vec<Encoded>, Violation> {
-    let mean = records.bytes.len() / groups.len().max(1) + 1;
-    let shares: Vec<&[std::ops::Range<usize>]> =
-        groups.chunks((SHARE_BYTES / mean).max(1)).collect();
-    let results: Vec<Mutex<Result<Vec<Encoded>, Violation>>> =
-        shares.iter().map(|_| Mutex::new(Ok(Vec::new()))).collect();
-    Pool::compute().run(shares.len(), &|k| {
-        let done = encode_share(records, shares[k], options);
-        *results[k].lock().expect("no panics under this lock") = done;
-    });
-    let mut encoded = Vec::with_capacity(groups.len());
-    for result in results {
-        encoded.extend(result.into_inner().expect("no panics under this lock")?);
-    }
-    Ok(encoded)
-}
-
-fn encode_share(
-    records: &Group,
-    groups: &[std::ops::Range<usize>],
-    options: &Options,
-) -> Result<Vec<Encoded>, Violation> {
-    let mut encoder = Encoder::new(options.compression());
-    let mut encoded = Vec::with_capacity(groups.len());
-    for group in groups {
-        let group = records.slice(group.clone());
-        let mut data = Vec::new();
-        let header = match options.transpose {
-            Some(bucket) => transposed::encode(&group, &mut encoder, bucket, &mut data)?,
-            None => simple::encode(&group, &mut encoder, &mut data)?,
-        };
-        encoded.push((header, data));
-    }
-    Ok(encoded)
 }
