@@ -1,6 +1,8 @@
 """Files of other systems, opened like any other."""
 
+import gc
 import json
+import os
 import pickle
 import random
 import shutil
@@ -11,6 +13,7 @@ import pytest
 
 import ingot
 from ingot.records.arrayrecord import ArrayRecordReader, ArrayRecordWriter, parse_writer_options
+from ingot.records.ffrecord import FFRecordWriter
 
 DATA = Path(__file__).parent / "data"
 BAGZ = json.loads((DATA / "bagz" / "manifest.json").read_text())["files"]
@@ -144,3 +147,38 @@ def test_a_column_of_granular_is_a_sequence():
 def test_a_data_set_of_granular_is_not_taken_for_shards():
     with pytest.raises(ingot.errors.FormatError, match="each of its files is a column"):
         ingot.open(DATA / "granular" / "v3_dataset50")
+
+
+@pytest.mark.parametrize("make_writer", [ArrayRecordWriter, FFRecordWriter], ids=["ar", "ffr"])
+def test_the_child_of_a_fork_leaves_the_file_to_its_parent(tmp_path, make_writer):
+    is_ffr = make_writer is FFRecordWriter
+    path = tmp_path / ("x.ffr" if is_ffr else "x.array_record")
+    writer = FFRecordWriter(str(path), None, sync=False) if is_ffr else make_writer(path)
+    for record in RECORDS:
+        writer.append(record)
+    child = os.fork()
+    if child == 0:
+        del writer
+        gc.collect()
+        os._exit(0)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    assert not path.exists()
+    writer.append(b"one more")
+    writer.close()
+    assert list(ingot.open(path)) == [*RECORDS, b"one more"]
+    assert [entry.name for entry in tmp_path.iterdir()] == [path.name]
+
+
+def test_a_writer_in_the_child_of_a_fork_is_refused(tmp_path):
+    writer = ArrayRecordWriter(tmp_path / "x.array_record")
+    writer.extend(b"x" * 5000 for _ in range(1000))
+    child = os.fork()
+    if child == 0:
+        try:
+            writer.append(b"from the child")
+        except ValueError:
+            os._exit(0)
+        os._exit(1)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    writer.close()
+    assert len(ingot.open(tmp_path / "x.array_record")) == 1000
