@@ -182,3 +182,26 @@ def test_a_writer_in_the_child_of_a_fork_is_refused(tmp_path):
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
     writer.close()
     assert len(ingot.open(tmp_path / "x.array_record")) == 1000
+
+
+@pytest.mark.parametrize("link", [os.symlink, os.link], ids=["symbolic", "hard"])
+def test_a_link_in_the_way_of_a_new_file_is_not_followed(tmp_path, link):
+    victim = tmp_path / "victim"
+    victim.write_bytes(b"precious")
+    for name in ("x.array_record", "x.ffr"):
+        link(victim, tmp_path / f"{name}.part")
+        path = tmp_path / name
+        with pytest.raises(ingot.errors.FormatError, match="in the way of the new one"):
+            ArrayRecordWriter(path) if "array" in name else FFRecordWriter(str(path), 1, False)  # noqa: FBT003
+        assert victim.read_bytes() == b"precious"
+
+
+def test_a_bag_that_tells_of_more_than_it_can_hold_costs_no_memory(tmp_path):
+    frame = b"\x28\xb5\x2f\xfd\xe0" + (1_500_000_000).to_bytes(8, "little") + b"\1\0\0"
+    path = tmp_path / "x.bagz"
+    path.write_bytes(frame + len(frame).to_bytes(8, "little"))
+    reader = ingot.open(path)
+    for read in (lambda: reader[0], lambda: reader[[0]], lambda: list(reader)):
+        with pytest.raises(ingot.errors.CorruptFileError, match="cannot hold"):
+            read()
+    assert not reader.verify().ok

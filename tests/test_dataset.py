@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import ingot
+from ingot._core import Writer as NativeWriter
 from ingot.codecs import Codec, codec_of
 
 SPEC = {
@@ -451,3 +452,151 @@ def test_any_table_comes_back(tmp_path_factory, table, data):
                 expected = rows[k].get(name)
                 number = isinstance(value, np.generic)
                 assert value == expected if number else same(value, expected)
+
+
+def test_two_writers_of_a_directory_lose_nothing(tmp_path):
+    path = tmp_path / "x"
+    writers = [ingot.DatasetWriter(path, {"a": "int"}) for _ in range(2)]
+    for k, writer in enumerate(writers):
+        writer.append({"a": k})
+    writers[1].flush()
+    for writer in writers:
+        writer.append({"a": 5})
+        writer.close()
+    assert sorted(ingot.open(path).column("a")) == [0, 1, 5, 5]
+    other = ingot.DatasetWriter(tmp_path / "y", {"b": "int"})
+    with ingot.DatasetWriter(tmp_path / "y", {"a": "int"}) as writer:
+        writer.append({"a": 1})
+    other.append({"b": 1})
+    with pytest.raises(ingot.FormatError, match="another writer has committed the fields"):
+        other.close()
+    other.abandon()
+
+
+def test_a_writer_of_records_does_not_go_on_with_a_data_set(tmp_path):
+    for spec, row in (({"a": "utf8"}, {"a": "x"}), ({"a": "int", "b": "utf8"}, {"a": 1, "b": "x"})):
+        path = tmp_path / f"{len(spec)}.ingot"
+        with ingot.DatasetWriter(path, spec) as writer:
+            writer.append(row)
+        with pytest.raises(ValueError, match=r"ingot\.DatasetWriter"):
+            ingot.Writer(path, append=True)
+        assert list(ingot.open(path)) == [row]
+
+
+def test_a_writer_that_was_never_closed_warns(tmp_path):
+    with pytest.warns(ResourceWarning, match="never closed"):
+        ingot.DatasetWriter(tmp_path / "x", {"a": "int"}).append({"a": 1})
+
+
+def test_bytes_that_are_no_picture_are_named(tmp_path):
+    with ingot.DatasetWriter(tmp_path / "x.ingot", {"p": "png", "k": "int"}) as writer:
+        writer.extend({"p": b"oops", "k": k} for k in range(3))
+    ds = ingot.open(tmp_path / "x.ingot")
+    for read in (lambda: ds[2], lambda: ds[[2]]):
+        with pytest.raises(ingot.FormatError, match=r"x\.ingot: row 2: field 'p' is no png"):
+            read()
+
+
+def test_limits_and_names_that_cannot_be_are_refused(tmp_path):
+    for limit in ({"shard_rows": 0}, {"shard_bytes": -1}, {"shard_bytes": "much"}):
+        with pytest.raises(ValueError, match=r"shard_|no size"):
+            ingot.DatasetWriter(tmp_path / "x", {"a": "int"}, **limit)
+    with pytest.raises(ingot.FormatError, match="would pass for"):
+        ingot.DatasetWriter(tmp_path / "x.array_record", {"a": "int"})
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_metadata_is_kept(tmp_path):
+    for name in ("x", "x.ingot"):
+        ingot.DatasetWriter(tmp_path / name, {"a": "int"}, metadata={"split": "train"}).close()
+        assert ingot.open(tmp_path / name).metadata == {"split": "train"}
+
+
+def test_a_list_of_truths_is_no_list_of_indices(path):
+    ds = ingot.open(path)
+    with pytest.raises(TypeError, match="flatnonzero"):
+        ds[[True, False]]
+
+
+def test_the_child_of_a_fork_leaves_the_data_set_to_its_parent(tmp_path):
+    path = tmp_path / "x"
+    writer = ingot.DatasetWriter(path, {"a": "int"}, shard_rows=2)
+    writer.extend({"a": k} for k in range(5))
+    child = os.fork()
+    if child == 0:
+        writer.abandon()
+        try:
+            writer.close()
+        except ValueError:
+            os._exit(0)
+        os._exit(1)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    assert not (path / "dataset.json").exists()
+    writer.close()
+    assert ingot.open(path).column("a").tolist() == list(range(5))
+
+
+def test_what_was_never_committed_is_not_read(tmp_path):
+    path = tmp_path / "x"
+    writer = ingot.DatasetWriter(path, {"a": "int"}, shard_rows=2)
+    writer.extend({"a": k} for k in range(5))
+    with pytest.raises(ingot.FormatError, match="nothing is committed"):
+        ingot.open(path)
+    writer.close()
+    assert len(ingot.open(path)) == 5
+
+
+def test_files_that_differ_from_their_manifest_are_told(tmp_path):
+    path = tmp_path / "x"
+    with ingot.DatasetWriter(path, {"a": "int"}) as writer:
+        writer.extend({"a": k} for k in range(5))
+    manifest = json.loads((path / "dataset.json").read_text())
+    for change in ({"rows": 4}, {"rows": 10**30}):
+        changed = manifest | {"shards": [manifest["shards"][0] | change]}
+        (path / "dataset.json").write_text(json.dumps(changed))
+        with pytest.raises(ingot.FormatError, match="but its files have 5"):
+            ingot.open(path)
+    (path / "dataset.json").write_text(json.dumps(manifest | {"shards": manifest["shards"] * 2}))
+    with pytest.raises(ingot.FormatError, match="lists a file twice"):
+        ingot.open(path)
+    (path / "dataset.json").write_text(json.dumps(manifest | {"shards": []}))
+    with pytest.raises(ingot.FormatError, match="nothing is committed"):
+        ingot.open(path)
+    (path / "dataset.json").write_text("[" * 100_000)
+    with pytest.raises(ingot.FormatError, match="not the manifest"):
+        ingot.open(path)
+
+
+def test_a_file_without_a_header_is_not_gone_on_with(tmp_path):
+    path = tmp_path / "x.ingot"
+    for content in (b"", b"INGOT"):
+        path.write_bytes(content)
+        with pytest.raises(ingot.FormatError, match="no data set"):
+            ingot.DatasetWriter(path, {"a": "int"}, append=True)
+        assert path.read_bytes() == content
+
+
+@pytest.mark.parametrize(
+    ("kind", "data"),
+    [
+        ("json", b"[" * 100_000),
+        ("utf8", b"\xff"),
+        ("array", b""),
+        ("array", b"\x04f4,(\x01" + bytes(8)),
+        ("array", b"\x03>i4\x01" + bytes(8)),
+        ("array", b"\x03|O8\x01" + bytes(8)),
+        ("array", b"\x03<i4\x02" + b"\xff" * 16),
+        ("array(uint8,4)", b"abc"),
+        ("png", b"\x89PNG"),
+        ("jpg", b"\xff\xd8\xff"),
+    ],
+)
+def test_cells_that_lie_are_named(tmp_path, kind, data):
+    path = str(tmp_path / "x.ingot")
+    native = NativeWriter(path, "create", "{}", None, 3, False, [("x", "cell", None, kind)])  # noqa: FBT003
+    native.append_row([data])
+    native.close()
+    ds = ingot.open(path)
+    for read in (lambda: ds[0], lambda: ds[[0]]):
+        with pytest.raises(ingot.FormatError, match=r"x\.ingot: row 0: field 'x' is no "):
+            read()

@@ -153,3 +153,10 @@ def test_what_is_no_path_is_named(call, path):
     message = f"a path is a str or an os.PathLike of one, not {type(path).__name__}$"
     with pytest.raises(TypeError, match=message):
         call(path)
+
+
+def test_a_pattern_reaches_into_folders(folder):
+    deep = folder / "a" / "b"
+    deep.mkdir(parents=True)
+    (folder / "part-4.ingot").rename(deep / "part-4.ingot")
+    assert len(ingot.open(folder / "**" / "*.ingot")) == len(RECORDS)

@@ -75,12 +75,23 @@ impl PyWriter {
         fields: Option<Vec<FieldTuple>>,
     ) -> PyResult<Self> {
         let options = options(compression, level, sync)?;
+        let typed = fields.is_some();
         let schema = fields.map_or_else(|| Ok(Schema::records()), schema_of)?;
         let writer = watched(py, |watch| match mode {
             "append" => path::append(&path, options, watch).map(|(writer, _)| writer),
             "replace" => path::replace(&path, schema, metadata, options),
             _ => path::create(&path, schema, metadata, options),
         })?;
+        if !typed && writer.schema().is_typed() {
+            let mut writer = writer;
+            py.detach(|| writer.abandon());
+            let message = format!(
+                "{}: its rows have fields; ingot.DatasetWriter(path, spec, append=True) goes on \
+                 with it",
+                path.display()
+            );
+            return Err(PyValueError::new_err(message));
+        }
         Ok(PyWriter { writer: Mutex::new(writer) })
     }
 

@@ -6,6 +6,7 @@ for each of them, and its elements in C order.
 """
 
 import math
+import re
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ import numpy.typing as npt
 from ingot.codecs.codec import Codec
 
 _KINDS = "biufc"
+_NAME = re.compile(r"\|b1|\|[iu]1|<[iu][248]|<f(?:2|4|8)|<c(?:8|16)")
 
 
 def _checked(dtype: np.dtype[Any]) -> np.dtype[Any]:
@@ -53,11 +55,10 @@ class Array(Codec):
             raise ValueError(message)
         at = 1 + data[0]
         kind = data[1:at].decode("ascii")
-        try:
-            dtype = _checked(np.dtype(kind))
-        except TypeError:
+        if _NAME.fullmatch(kind) is None:
             message = f"an array of the unknown type {kind!r}"
-            raise ValueError(message) from None
+            raise ValueError(message)
+        dtype = np.dtype(kind)
         ndim = data[at]
         start = at + 1 + 8 * ndim
         shape = tuple(np.frombuffer(data[at + 1 : start], "<u8").tolist())

@@ -52,5 +52,9 @@ class Image(Codec):
 
     def decode(self, data: bytes) -> npt.NDArray[np.uint8]:
         """Return the pixels."""
-        with _pillow().open(io.BytesIO(data), formats=[_FORMATS[self.name]]) as image:
-            return np.asarray(image)
+        pillow = _pillow()
+        try:
+            with pillow.open(io.BytesIO(data), formats=[_FORMATS[self.name]]) as image:
+                return np.asarray(image)
+        except pillow.DecompressionBombError as error:
+            raise ValueError(str(error)) from error

@@ -55,4 +55,8 @@ class Json(Codec):
 
     def decode(self, data: bytes) -> Any:
         """Return the value; tuples come back as lists."""
-        return json.loads(data)
+        try:
+            return json.loads(data)
+        except RecursionError as error:
+            message = "JSON that is nested too deeply"
+            raise ValueError(message) from error

@@ -1,5 +1,6 @@
 """A data set, open for reading: a sequence of rows."""
 
+import json
 import operator
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Self, SupportsIndex, TypeAlias, overload
@@ -8,7 +9,8 @@ import numpy as np
 import numpy.typing as npt
 
 from ingot._core import Rows as NativeRows
-from ingot.dataset import batch, row
+from ingot.dataset import row
+from ingot.dataset.batch import Batch
 from ingot.dataset.spec import Field, Spec
 from ingot.errors import FormatError
 
@@ -69,6 +71,12 @@ class Dataset(Sequence[Row]):
         return Spec({name: self._whole.fields[name] for name in self._names})
 
     @property
+    def metadata(self) -> dict[str, Any]:
+        """What `DatasetWriter(metadata=...)` was given; a fresh copy on each access."""
+        loaded: dict[str, Any] = json.loads(self._source.metadata_json())
+        return loaded
+
+    @property
     def nbytes(self) -> int:
         """The size of the files."""
         return self._source.file_bytes()
@@ -93,7 +101,9 @@ class Dataset(Sequence[Row]):
                 return self._of(self._rows[index])
         if _is_one(index):
             return self._read(index, dict.fromkeys(self._names, _ALL))
-        return batch.read(self._source, self._fields(), self._numbers, self._resolve(index))
+        return Batch(self._source, self._path, self._numbers, self._resolve(index)).read(
+            self._fields()
+        )
 
     def _masked(self, index: Any, mask: Mask) -> "Row | Dataset":
         if _is_one(index):
@@ -118,7 +128,7 @@ class Dataset(Sequence[Row]):
             raise IndexError(message) from None
 
     def _resolve(self, indices: Indices) -> npt.NDArray[np.int64]:
-        if isinstance(indices, np.ndarray) and indices.dtype == np.bool_:
+        if _is_mask(indices):
             message = "a boolean mask is not an index array; pass numpy.flatnonzero(mask)"
             raise TypeError(message)
         if isinstance(self._rows, range) and self._rows == range(len(self._source)):
@@ -156,7 +166,7 @@ class Dataset(Sequence[Row]):
                 value = self._source.column(self._numbers[one.name], [number])
                 found[one.name] = one.codec.decode(bytes(value))
             else:
-                value = row.decode(one, read[one.name])
+                value = row.decode(one, read[one.name], self._path, number)
                 cut = one.is_sequence and one.kind == "cell"
                 found[one.name] = value[slice(*wanted[one.name])] if cut else value
         return found
@@ -186,7 +196,8 @@ class Dataset(Sequence[Row]):
         place = self._numbers[field.name]
         if field.kind == "sequence":
             return int(np.frombuffer(self._source.count([number], place), np.uint64)[0])
-        return len(row.decode(field, self._source.read_row(number, [(place, None, None)])[0]))
+        stored = self._source.read_row(number, [(place, None, None)])[0]
+        return len(row.decode(field, stored, self._path, number))
 
     def select(self, *names: str) -> "Dataset":
         """Return the data set with some of its fields, in this order.
@@ -265,6 +276,12 @@ class Dataset(Sequence[Row]):
 
 
 _ALL: tuple[int | None, int | None] = (None, None)
+
+
+def _is_mask(indices: Any) -> bool:
+    if isinstance(indices, np.ndarray):
+        return bool(indices.dtype == np.bool_)
+    return isinstance(indices, list | tuple) and bool(indices) and isinstance(indices[0], bool)
 
 
 def _is_one(index: Any) -> bool:

@@ -7,6 +7,7 @@ from pathlib import Path
 from ingot._core import has_fields
 from ingot.dataset.dataset import Dataset
 from ingot.dataset.manifest import NAME, Manifest
+from ingot.errors import FormatError
 from ingot.records.paths import StrPath, expand
 from ingot.records.reader import Reader
 
@@ -33,12 +34,28 @@ def open(  # noqa: A001
         FormatError: It is of no known container, or is damaged.
     """
     if isinstance(source, str | os.PathLike) and (Path(source) / NAME).is_file():
-        folder = Path(source).absolute()
-        shards = Manifest.read(folder).shards
-        if shards:
-            return Dataset.open([str(folder / shard.name) for shard in shards], partial=partial)
+        return _open_directory(Path(source).absolute())
     if isinstance(source, str | os.PathLike | Sequence):
         paths = expand(source)
         if paths and paths[0].endswith(".ingot") and has_fields(paths[0]):
+            if isinstance(source, str | os.PathLike) and Path(source).is_dir():
+                message = f"{source}: nothing is committed in this data set: it has no {NAME}"
+                raise FormatError(message, str(source))
             return Dataset.open(paths, partial=partial)
     return Reader(source, partial=partial)
+
+
+def _open_directory(folder: Path) -> Dataset:
+    manifest = Manifest.read(folder)
+    if not manifest.shards:
+        message = f"{folder}: nothing is committed in this data set yet"
+        raise FormatError(message, str(folder))
+    ds = Dataset.open([str(folder / shard.name) for shard in manifest.shards])
+    rows = sum(shard.rows for shard in manifest.shards)
+    if len(ds) != rows or dict(ds.spec) != manifest.spec:
+        message = (
+            f"{folder}: the manifest tells of {rows} rows of {manifest.spec}, but its files "
+            f"have {len(ds)} of {dict(ds.spec)}"
+        )
+        raise FormatError(message, str(folder))
+    return ds

@@ -6,6 +6,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from ingot.dataset.spec import Field, Spec
+from ingot.errors import FormatError
 
 Stored: TypeAlias = bytes | list[bytes]
 
@@ -72,10 +73,18 @@ def _numbers(field: Field, value: Iterable[Any]) -> bytes:
     return b"".join(field.codec.encode(one) for one in value)
 
 
-def decode(field: Field, stored: list[bytes]) -> Any:
-    """Return the value of a field from the cells that were read of it."""
-    if field.kind == "sequence":
-        return [field.codec.decode(one) for one in stored]
-    if field.is_sequence:
-        return np.frombuffer(stored[0], field.codec.dtype)
-    return field.codec.decode(stored[0])
+def decode(field: Field, stored: list[bytes], path: str, number: int) -> Any:
+    """Return the value of a field of a row from the cells that were read of it.
+
+    Raises:
+        FormatError: They are not what the codec of the field has made.
+    """
+    try:
+        if field.kind == "sequence":
+            return [field.codec.decode(one) for one in stored]
+        if field.is_sequence:
+            return np.frombuffer(stored[0], field.codec.dtype)
+        return field.codec.decode(stored[0])
+    except (ValueError, OSError) as error:
+        message = f"{path}: row {number}: field {field.name!r} is no {field.type}: {error}"
+        raise FormatError(message, path) from error

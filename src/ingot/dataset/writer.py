@@ -4,15 +4,19 @@ import json
 import os
 import re
 import secrets
+import warnings
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Literal, Self
 
 from ingot._core import Writer as NativeWriter
+from ingot._core import has_fields
 from ingot.dataset import row
 from ingot.dataset.manifest import NAME, Manifest, Shard
 from ingot.dataset.spec import Spec, SpecLike
+from ingot.errors import FormatError
+from ingot.records.paths import check_target
 
 _SUFFIX = ".ingot"
 _SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([kKMGT]?)i?B?")
@@ -66,6 +70,11 @@ class DatasetWriter:
         self._path = Path(path).absolute()
         self._spec = Spec.of(spec)
         self._shard_bytes = _bytes_of(shard_bytes)
+        for name, limit in (("shard_bytes", self._shard_bytes), ("shard_rows", shard_rows)):
+            if limit is not None and limit < 1:
+                message = f"{name} is at least 1, not {limit}"
+                raise ValueError(message)
+        check_target(self._path)
         self._shard_rows = shard_rows
         self._options = (compression, level, sync)
         self._metadata = {} if metadata is None else metadata
@@ -76,12 +85,15 @@ class DatasetWriter:
         self._writer: NativeWriter | None = None
         self._name = ""
         self._pending = 0
-        self._closed = False
+        self._process = os.getpid()
+        self._closed = True  # Until all is well.
         self._manifest = self._begin(append=append)
+        self._listed = len(self._manifest.shards)
         self._rows = sum(shard.rows for shard in self._manifest.shards)
         if self._is_file:
             self._writer = self._open(self._path, append=append)
             self._rows = len(self._writer)
+        self._closed = False
 
     def _begin(self, *, append: bool) -> Manifest:
         manifest = Manifest(dict(self._spec), (), self._metadata)
@@ -103,6 +115,9 @@ class DatasetWriter:
 
     def _open(self, path: Path, *, append: bool = False) -> NativeWriter:
         mode = "append" if append and path.exists() else "create"
+        if mode == "append" and not has_fields(str(path)):
+            message = f"{path}: this is no data set, or its writer died before the first row"
+            raise FormatError(message, str(path))
         text = json.dumps(self._metadata, allow_nan=False, separators=(",", ":"))
         writer = NativeWriter(str(path), mode, text, *self._options, self._spec.stored())
         if mode == "append":
@@ -143,6 +158,7 @@ class DatasetWriter:
         if self._closed:
             message = f"{self._path}: the writer is closed"
             raise ValueError(message)
+        self._check_process()
         stored = row.encode(self._spec, self._rows, datapoint)
         writer = self._start_shard() if self._writer is None else self._writer
         writer.append_row(stored)
@@ -153,6 +169,11 @@ class DatasetWriter:
         if not self._is_file and self._is_full():
             self._finish_shard()
         return self._rows - 1
+
+    def _check_process(self) -> None:
+        if os.getpid() != self._process:
+            message = f"{self._path}: this writer belongs to the parent process"
+            raise ValueError(message)
 
     def _start_shard(self) -> NativeWriter:
         self._name = f"{len(self._manifest.shards):06}-{secrets.token_hex(4)}{_SUFFIX}"
@@ -186,17 +207,20 @@ class DatasetWriter:
 
         Of a directory the file that is being written is finished by it.
         """
+        self._check_process()
         if self._is_file:
             if self._writer is not None:
                 self._writer.flush()
             return
         self._finish_shard()
-        self._manifest.write(self._path, sync=self._options[2])
+        self._manifest = self._manifest.commit(self._path, self._listed, sync=self._options[2])
+        self._listed = len(self._manifest.shards)
 
     def close(self) -> None:
         """Commit all rows and make the data set whole. A second call does nothing."""
         if self._closed:
             return
+        self._check_process()
         if self._is_file and self._writer is not None:
             self._writer.close()
         else:
@@ -207,7 +231,7 @@ class DatasetWriter:
 
     def abandon(self) -> None:
         """Leave the data set as the last `flush` left it."""
-        if self._closed:
+        if self._closed or os.getpid() != self._process:
             return
         self._closed = True
         if self._writer is not None:
@@ -237,6 +261,14 @@ class DatasetWriter:
         else:
             self.abandon()
             error.add_note(f"{self._path}: the data set is as the last flush left it")
+
+    def __del__(self) -> None:
+        if not getattr(self, "_closed", True) and os.getpid() == self._process:
+            warnings.warn(
+                f"{self._path}: the writer was never closed; rows since the last flush are lost",
+                ResourceWarning,
+                stacklevel=2,
+            )
 
     def __repr__(self) -> str:
         state = "closed" if self._closed else f"{self._rows} rows"

@@ -93,7 +93,7 @@ def _expand_one(path: str) -> list[str]:
     if Path(absolute).is_dir():
         return _record_files(absolute)
     if glob.has_magic(path) and not Path(absolute).exists():
-        found = sorted(glob.glob(absolute))  # noqa: PTH207 -- the pattern is a whole path
+        found = sorted(glob.glob(absolute, recursive=True))  # noqa: PTH207 -- the pattern is a whole path
         if not found:
             message = f"{path}: no file matches this pattern"
             raise FileNotFoundError(message)

@@ -8,6 +8,7 @@ use zstd::zstd_safe::{
 };
 
 use super::Dictionary;
+use super::block::Method;
 
 /// Bytes at the front of a frame that tell how long its content is.
 pub const HEAD_LEN: usize = 18;
@@ -19,9 +20,16 @@ thread_local! {
     static DECOMPRESSOR: RefCell<DCtx<'static>> = RefCell::new(DCtx::create());
 }
 
-/// Returns how long the content of a frame is that begins with `head`, if it says so.
-pub fn content_len(head: &[u8]) -> Result<Option<u64>, String> {
-    get_frame_content_size(head).map_err(|_| "it is no zstd frame".to_owned())
+/// Returns how long the content of a frame of `stored` bytes is that begins with `head`, if it
+/// says so.
+pub fn content_len(head: &[u8], stored: usize) -> Result<Option<u64>, String> {
+    let len = get_frame_content_size(head).map_err(|_| "it is no zstd frame".to_owned())?;
+    match len {
+        Some(len) if len > Method::Zstd.expansion(stored) as u64 => {
+            Err(format!("a zstd frame of {stored} bytes cannot hold the {len} it tells of"))
+        }
+        len => Ok(len),
+    }
 }
 
 fn failed(code: zstd::zstd_safe::ErrorCode) -> String {
@@ -50,7 +58,7 @@ pub fn decompress_into(
 
 /// Decompresses a frame of any length.
 pub fn decompress(dictionary: Option<&Dictionary>, stored: &[u8]) -> Result<Vec<u8>, String> {
-    if let Some(len) = content_len(stored)? {
+    if let Some(len) = content_len(stored, stored.len())? {
         let mut value = Vec::new();
         let len = usize::try_from(len).map_err(|_| no_memory(len))?;
         value.try_reserve_exact(len).map_err(|_| no_memory(len as u64))?;
@@ -124,23 +132,22 @@ mod tests {
             let mut stored = Vec::new();
             Compressor::new(3, dictionary).unwrap().compress(&value, &mut stored).unwrap();
             let dictionary = (!dictionary.is_empty()).then(|| Dictionary::new(dictionary).unwrap());
-            assert_eq!(
-                content_len(&stored[..HEAD_LEN.min(stored.len())]),
-                Ok(Some(value.len() as u64))
-            );
+            let head = &stored[..HEAD_LEN.min(stored.len())];
+            assert_eq!(content_len(head, stored.len()), Ok(Some(value.len() as u64)));
+            assert!(content_len(head, 8).is_err());
             assert_eq!(decompress(dictionary.as_ref(), &stored).unwrap(), value);
             let mut short = vec![0; value.len() - 1];
             assert!(decompress_into(dictionary.as_ref(), &stored, &mut short).is_err());
             assert!(decompress(dictionary.as_ref(), &stored[..stored.len() - 1]).is_err());
         }
-        assert!(content_len(b"no frame").is_err());
+        assert!(content_len(b"no frame", 8).is_err());
     }
 
     #[test]
     fn frames_that_do_not_say_their_length_come_back() {
         let value = b"the same words again and again".repeat(30_000);
         let stored = zstd::stream::encode_all(&value[..], 3).unwrap();
-        assert_eq!(content_len(&stored), Ok(None));
+        assert_eq!(content_len(&stored, stored.len()), Ok(None));
         assert_eq!(decompress(None, &stored).unwrap(), value);
         assert!(decompress(None, &stored[..stored.len() / 2]).is_err());
         assert_eq!(decompress(None, &stored).unwrap(), value);

@@ -266,12 +266,27 @@ fn beside(path: &Path, suffix: &str) -> PathBuf {
     PathBuf::from(name)
 }
 
+/// Refuses what no writer has left: a link would lead to a file that is none of ours.
+fn check_own(path: &Path) -> Result<()> {
+    let found = fs::symlink_metadata(path).map_err(|source| failed(path, "open", source))?;
+    #[cfg(unix)]
+    let names = std::os::unix::fs::MetadataExt::nlink(&found);
+    #[cfg(not(unix))]
+    let names = 1;
+    if found.is_file() && names == 1 {
+        return Ok(());
+    }
+    let reason = "this file is in the way of the new one; move it away".to_owned();
+    Err(Error::Format { path: name(path), reason })
+}
+
 /// Opens an empty file, in place of one that a writer which was killed has left.
 fn start_over(path: &Path) -> Result<AppendFile> {
     match AppendFile::create(path) {
         // A file that was cut to nothing is written to the device as soon as it is closed, by
         // some systems, so that is done only where there is one.
         Err(source) if source.kind() == io::ErrorKind::AlreadyExists => {
+            check_own(path)?;
             let mut file = AppendFile::open(path).map_err(|source| failed(path, "open", source))?;
             file.truncate(0).map_err(|source| failed(path, "truncate", source))?;
             Ok(file)

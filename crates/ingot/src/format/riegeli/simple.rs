@@ -56,7 +56,8 @@ pub fn decode(chunk: &Chunk<'_>) -> Result<Group, Violation> {
             .ok_or_else(|| Violation::new("the sizes of the records do not add up"))?;
         ends.push(end);
     }
-    if !rest.is_empty() || end as u64 != chunk.header.decoded_len {
+    let said = chunk.header.decoded_len;
+    if !rest.is_empty() || end as u64 != said || coding.decoded_len(records)? != end {
         return Err(Violation::new("the sizes of the records do not add up"));
     }
     let mut bytes = zeros(end)?;

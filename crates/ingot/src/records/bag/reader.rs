@@ -134,7 +134,9 @@ impl Bag {
         self.storage
             .read_many(&mut [Read::new(range.start, &mut head[..len])], &mut |_, _| {})
             .map_err(|error| source.failed(range.start, error.source))?;
-        frame::content_len(&head[..len]).map_err(|why| source.corrupt(range.start, Violation(why)))
+        let stored = usize::try_from(range.end - range.start).unwrap_or(usize::MAX);
+        frame::content_len(&head[..len], stored)
+            .map_err(|why| source.corrupt(range.start, Violation(why)))
     }
 
     fn unpack(&self, range: &Range<u64>, stored: &[u8]) -> Result<Group> {
