@@ -533,3 +533,13 @@ def test_ingots_own_reader_is_at_hand(path):
 
 def test_the_module_exports_what_array_records_does():
     assert array_record_module.__all__ == ["ArrayRecordReader", "ArrayRecordWriter"]
+
+
+def test_the_modules_are_found_under_python_too():
+    from ingot.compat.array_record.python import (  # noqa: PLC0415
+        array_record_data_source,
+        array_record_module,
+    )
+
+    assert array_record_module.ArrayRecordReader.__module__.startswith("ingot.compat.array_record")
+    assert array_record_data_source.ArrayRecordDataSource.__name__ == "ArrayRecordDataSource"
