@@ -10,6 +10,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Literal, Self
 
+from ingot._core import Rows as NativeRows
 from ingot._core import Writer as NativeWriter
 from ingot._core import has_fields
 from ingot.dataset import row
@@ -118,17 +119,14 @@ class DatasetWriter:
         if mode == "append" and not has_fields(str(path)):
             message = f"{path}: this is no data set, or its writer died before the first row"
             raise FormatError(message, str(path))
-        text = json.dumps(self._metadata, allow_nan=False, separators=(",", ":"))
-        writer = NativeWriter(str(path), mode, text, *self._options, self._spec.stored())
         if mode == "append":
-            from ingot.dataset.dataset import Dataset  # noqa: PLC0415 -- only to compare
-
-            with Dataset.open([str(path)], partial=True) as found:
-                if dict(found.spec) != dict(self._spec):
-                    writer.abandon()
-                    message = f"{path}: the file has the fields {found.spec}, not {self._spec}"
-                    raise ValueError(message)
-        return writer
+            found = NativeRows([str(path)], partial=True).fields()
+            if found != self._spec.stored():
+                fields = Spec.of_stored(found)
+                message = f"{path}: the file has the fields {fields}, not {self._spec}"
+                raise ValueError(message)
+        text = json.dumps(self._metadata, allow_nan=False, separators=(",", ":"))
+        return NativeWriter(str(path), mode, text, *self._options, self._spec.stored())
 
     @property
     def path(self) -> str:

@@ -1,13 +1,11 @@
 //! Blocks as other systems compress them: whole, with what it takes to read them inside.
 
-use std::cell::RefCell;
-
 use brotli::enc::StandardAlloc;
 use brotli::{Allocator, BrotliDecompressStream, BrotliResult, BrotliState};
 use zstd::zstd_safe::zstd_sys::ZSTD_EndDirective;
-use zstd::zstd_safe::{
-    CCtx, CParameter, DCtx, InBuffer, OutBuffer, compress_bound, get_error_name,
-};
+use zstd::zstd_safe::{CCtx, CParameter, InBuffer, OutBuffer, compress_bound, get_error_name};
+
+use super::frame;
 
 /// What a block is compressed with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -34,18 +32,11 @@ impl Method {
     }
 }
 
-thread_local! {
-    static DECOMPRESSOR: RefCell<DCtx<'static>> = RefCell::new(DCtx::create());
-}
-
 /// Decompresses `stored` into exactly `value`.
 pub fn decompress(method: Method, stored: &[u8], value: &mut [u8]) -> Result<(), String> {
     let expected = value.len();
     let found = match method {
-        Method::Zstd => DECOMPRESSOR.with_borrow_mut(|context| {
-            let outcome = context.decompress(value, stored);
-            outcome.map_err(|code| format!("zstd: {}", get_error_name(code)))
-        })?,
+        Method::Zstd => return frame::decompress_into(None, stored, value),
         Method::Brotli => unbrotli(stored, value).map_err(|error| format!("brotli: {error}"))?,
         Method::Snappy => {
             let outcome = snap::raw::Decoder::new().decompress(stored, value);

@@ -1,6 +1,7 @@
 //! What every container has to offer, whatever its bytes look like.
 
 use std::any::Any;
+use std::ops::Range;
 use std::sync::Arc;
 
 use super::reader::Stats;
@@ -51,6 +52,23 @@ pub struct Cell {
 }
 
 impl Cell {
+    /// Returns a cell without a checksum of its own, in a range of the file.
+    pub fn unsummed(row: u64, range: Range<u64>, raw: u64, form: Form) -> Cell {
+        Cell {
+            row,
+            offset: range.start,
+            stored: range.end - range.start,
+            raw,
+            sum: Sum::None,
+            before: 0,
+            crc: 0,
+            file: 0,
+            codec: Codec::None,
+            dictionary: 0,
+            form,
+        }
+    }
+
     /// Whether the stored bytes are other than those of the value.
     pub fn is_encoded(&self) -> bool {
         self.raw != self.stored || self.form != Form::Alone

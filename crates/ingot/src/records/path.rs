@@ -6,15 +6,13 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::arrayrecord::{ArOptions, ArWriter, ArrayRecord};
-use super::bag::{Bag, BagOptions, BagWriter, Packing};
+use super::bag::{Bag, BagOptions, Packing};
 use super::container::Container;
-use super::contents::Watch;
-use super::contents::{Front, Source, read_header};
+use super::contents::{Front, Source, Watch, read_header};
 use super::ffrecord::{FfRecord, FfWriter, Spool};
 use super::reader::{Mode, Reader};
 use super::recovery::{self, Recovery};
 use super::writer::{Options, Writer};
-use crate::compression::frame::Compressor;
 use crate::error::{Error, Result};
 use crate::format::arrayrecord::SIGNATURE_LEN;
 use crate::format::ingot::{HEADER_LEN, Header, Schema};
@@ -75,13 +73,6 @@ pub fn open_bag(path: &Path, limits: Option<&Path>, options: BagOptions) -> Resu
         None => None,
     };
     Bag::open(storage, limits, &name(path), options)
-}
-
-/// Starts a bag with its limits at its end, which appears at `path`, in place of what is
-/// there, when it is closed.
-pub fn write_bag(path: &Path, compressor: Option<Compressor>, sync: bool) -> Result<BagWriter> {
-    let (file, finish) = start_hidden(path, sync)?;
-    Ok(BagWriter::new(file, None, &name(path), compressor, sync, finish))
 }
 
 /// Returns whether a file whose front is damaged goes by the name of an ArrayRecord file,

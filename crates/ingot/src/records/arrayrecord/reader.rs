@@ -10,8 +10,6 @@ use super::super::fetch::Files;
 use super::super::groups::Groups;
 use super::super::reader::Stats;
 use super::super::verify::Verification;
-use crate::compression::Codec;
-use crate::crc::Sum;
 use crate::error::{Error, Result};
 use crate::format::arrayrecord::{FILE_LEN_MIN, Index, SIGNATURE_LEN, postscript, signature};
 use crate::format::riegeli::{Chunk, Kind, block, simple, transposed};
@@ -111,26 +109,10 @@ impl ArrayRecord {
         rows.end - rows.start == 1 && self.index.decoded_len(chunk).is_some()
     }
 
-    fn cell(&self, row: u64, chunk: usize, raw: u64, form: Form) -> Cell {
-        let Range { start, end } = self.index.range(chunk);
-        Cell {
-            row,
-            offset: start,
-            stored: end - start,
-            raw,
-            sum: Sum::None,
-            before: 0,
-            crc: 0,
-            file: 0,
-            codec: Codec::None,
-            dictionary: 0,
-            form,
-        }
-    }
-
     fn part(&self, row: u64, chunk: usize, group: &Group, inner: u64) -> Cell {
         let range = group.range(inner as usize);
-        self.cell(row, chunk, range.len() as u64, Form::Part(range.start as u64))
+        let form = Form::Part(range.start as u64);
+        Cell::unsummed(row, self.index.range(chunk), range.len() as u64, form)
     }
 
     fn chunk_at(&self, offset: u64) -> Result<usize> {
@@ -220,7 +202,7 @@ impl Container for ArrayRecord {
         let (chunk, inner) = self.index.place(row);
         if self.is_alone(chunk) {
             let raw = self.index.decoded_len(chunk).unwrap_or_default();
-            let cell = self.cell(row, chunk, raw, Form::Chunk);
+            let cell = Cell::unsummed(row, self.index.range(chunk), raw, Form::Chunk);
             return Some(self.check_memory(row, cell.stored, raw).map(|()| cell));
         }
         let group = self.groups.get(self.index.range(chunk).start)?;

@@ -11,8 +11,7 @@ use super::super::groups::Groups;
 use super::super::reader::Stats;
 use super::super::verify::{Damage, Verification, verify_cells};
 use super::limits::Limits;
-use crate::compression::{Codec, Dictionary, frame};
-use crate::crc::Sum;
+use crate::compression::{Dictionary, frame};
 use crate::error::{Error, Result};
 use crate::format::bag::{self, LIMIT_LEN, Table};
 use crate::format::{Group, Violation};
@@ -92,36 +91,25 @@ impl Bag {
         Ok(bag)
     }
 
-    fn cell(&self, row: u64, range: &Range<u64>, raw: u64, form: Form) -> Cell {
-        Cell {
-            row,
-            offset: range.start,
-            stored: range.end - range.start,
-            raw,
-            sum: Sum::None,
-            before: 0,
-            crc: 0,
-            file: 0,
-            codec: Codec::None,
-            dictionary: 0,
-            form,
-        }
-    }
-
     /// Returns the cell of a record in `range`, if that can be told from what is in memory.
     fn cell_loaded(&self, row: u64, range: &Range<u64>) -> Option<Result<Cell>> {
         let stored = range.end - range.start;
         if stored == 0 || matches!(self.options.packing, Packing::Plain) {
-            return Some(Ok(self.cell(row, range, stored, Form::Alone)));
+            return Some(Ok(Cell::unsummed(row, range.clone(), stored, Form::Alone)));
         }
         if let Some(group) = self.groups.get(range.start) {
-            return Some(Ok(self.cell(row, range, group.bytes.len() as u64, Form::Part(0))));
+            return Some(Ok(Cell::unsummed(
+                row,
+                range.clone(),
+                group.bytes.len() as u64,
+                Form::Part(0),
+            )));
         }
         if !self.storage.is_warm() {
             return None;
         }
         match self.content_size(range) {
-            Ok(size) => size.map(|raw| Ok(self.cell(row, range, raw, Form::Chunk))),
+            Ok(size) => size.map(|raw| Ok(Cell::unsummed(row, range.clone(), raw, Form::Chunk))),
             Err(error) => Some(Err(error.at_record(row))),
         }
     }
@@ -177,7 +165,7 @@ impl Container for Bag {
         let range = self.limits.range(row)?;
         self.cell_loaded(row, &range).unwrap_or_else(|| {
             let group = self.load(&range).map_err(|error| error.at_record(row))?;
-            Ok(self.cell(row, &range, group.bytes.len() as u64, Form::Part(0)))
+            Ok(Cell::unsummed(row, range.clone(), group.bytes.len() as u64, Form::Part(0)))
         })
     }
 
