@@ -164,7 +164,7 @@ def test_columns_come_from_the_index(path):
     assert both.column("label").tolist() == [k for k in range(101, 200) if k % 2 and k > 180]
     with pytest.raises(TypeError, match="'caption' is utf8, and not a number"):
         ds.column("caption")
-    with pytest.raises(ValueError, match="gives 200 truths"):
+    with pytest.raises(ValueError, match="a truth for each of 200 rows"):
         ds.where(lambda label: label[:5] == 1, "label")
 
 

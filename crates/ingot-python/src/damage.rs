@@ -1,9 +1,41 @@
 //! Damage as the tuples that `ingot.Damage` is made of.
 
-use ingot::records::Damage;
+use ingot::Error;
+use ingot::records::{Damage, Sequence};
+use pyo3::prelude::*;
+
+use crate::error::raised;
 
 pub type DamageTuple = (Option<u64>, u64, u64, String);
 
 pub fn tuples(damaged: Vec<Damage>) -> Vec<DamageTuple> {
     damaged.into_iter().map(|one| (one.record, one.records, one.offset, one.reason)).collect()
+}
+
+/// Verifies files; returns the rows checked and the damage found. Calls `progress` with the
+/// rows done and their total.
+pub fn check(
+    py: Python<'_>,
+    files: &Sequence,
+    progress: Option<Py<PyAny>>,
+) -> PyResult<(u64, Vec<DamageTuple>)> {
+    let mut stopped = None;
+    let total = files.num_rows();
+    let outcome = py.detach(|| {
+        files.verify(&mut |done| {
+            let told = Python::attach(|py| {
+                py.check_signals()?;
+                progress.as_ref().map_or(Ok(()), |call| call.call1(py, (done, total)).map(drop))
+            });
+            told.map_err(|error| {
+                stopped = Some(error);
+                Error::Invalid("stopped".to_owned())
+            })
+        })
+    });
+    if let Some(error) = stopped {
+        return Err(error);
+    }
+    let found = outcome.map_err(raised)?;
+    Ok((found.rows, tuples(found.damaged)))
 }

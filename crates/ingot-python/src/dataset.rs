@@ -12,6 +12,7 @@ use pyo3::types::{PyByteArray, PyBytes, PyList, PyMemoryView};
 
 use crate::batch::{PyBuffer, Spares};
 use crate::bytes;
+use crate::damage::{self, DamageTuple};
 use crate::error::raised;
 use crate::rows::{row_of, rows_of};
 use crate::signals::watched;
@@ -99,18 +100,6 @@ impl PyRows {
     /// Returns the sizes of the files together.
     fn file_bytes(&self) -> PyResult<u64> {
         Ok(self.rows()?.files().stats().file_bytes)
-    }
-
-    /// Returns the rows that indices stand for, as int64 bytes.
-    fn resolve<'py>(
-        &self,
-        py: Python<'py>,
-        indices: &Bound<'py, PyAny>,
-    ) -> PyResult<Bound<'py, PyByteArray>> {
-        let rows = self.rows()?;
-        let numbers = rows_of(rows.files(), indices)?;
-        let numbers: Vec<u8> = numbers.iter().flat_map(|row| row.to_ne_bytes()).collect();
-        Ok(PyByteArray::new(py, &numbers))
     }
 
     /// Reads what is wanted of a row: for each (field, start, stop) a list of values, which
@@ -223,6 +212,15 @@ impl PyRows {
             }
         };
         Ok(PyByteArray::new(py, &values.map_err(raised)?))
+    }
+
+    /// Verifies the files; returns the rows checked and the damage found.
+    fn check(
+        &self,
+        py: Python<'_>,
+        progress: Option<Py<PyAny>>,
+    ) -> PyResult<(u64, Vec<DamageTuple>)> {
+        damage::check(py, self.rows()?.files(), progress)
     }
 
     /// Close the files. A second call does nothing.

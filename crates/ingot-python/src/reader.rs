@@ -11,7 +11,7 @@ use pyo3::types::{PyByteArray, PyBytes, PyInt, PyList, PyMemoryView, PySlice};
 
 use crate::batch::{PyBuffer, Spares};
 use crate::bytes;
-use crate::damage::{DamageTuple, tuples};
+use crate::damage::{self, DamageTuple};
 use crate::error::raised;
 use crate::rows::{row_of, rows_of};
 use crate::signals::watched;
@@ -290,26 +290,7 @@ impl PyReader {
         py: Python<'_>,
         progress: Option<Py<PyAny>>,
     ) -> PyResult<(u64, Vec<DamageTuple>)> {
-        let reader = self.reader()?;
-        let mut stopped = None;
-        let total = reader.num_rows();
-        let outcome = py.detach(|| {
-            reader.verify(&mut |done| {
-                let told = Python::attach(|py| {
-                    py.check_signals()?;
-                    progress.as_ref().map_or(Ok(()), |call| call.call1(py, (done, total)).map(drop))
-                });
-                told.map_err(|error| {
-                    stopped = Some(error);
-                    Error::Invalid("stopped".to_owned())
-                })
-            })
-        });
-        if let Some(error) = stopped {
-            return Err(error);
-        }
-        let found = outcome.map_err(raised)?;
-        Ok((found.rows, tuples(found.damaged)))
+        damage::check(py, &*self.reader()?, progress)
     }
 
     /// Looks at the file anew.

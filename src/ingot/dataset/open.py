@@ -7,6 +7,7 @@ from pathlib import Path
 from ingot._core import has_fields
 from ingot.dataset.dataset import Dataset
 from ingot.dataset.manifest import NAME, Manifest
+from ingot.dataset.stored import Stored
 from ingot.errors import FormatError
 from ingot.records.paths import StrPath, expand
 from ingot.records.reader import Reader
@@ -41,7 +42,7 @@ def open(  # noqa: A001
             if isinstance(source, str | os.PathLike) and Path(source).is_dir():
                 message = f"{source}: nothing is committed in this data set: it has no {NAME}"
                 raise FormatError(message, str(source))
-            return Dataset.open(paths, partial=partial)
+            return Dataset(Stored.open(paths, partial=partial))
     return Reader(source, partial=partial)
 
 
@@ -50,7 +51,7 @@ def _open_directory(folder: Path) -> Dataset:
     if not manifest.shards:
         message = f"{folder}: nothing is committed in this data set yet"
         raise FormatError(message, str(folder))
-    ds = Dataset.open([str(folder / shard.name) for shard in manifest.shards])
+    ds = Dataset(Stored.open([str(folder / shard.name) for shard in manifest.shards]))
     rows = sum(shard.rows for shard in manifest.shards)
     if len(ds) != rows or dict(ds.spec) != manifest.spec:
         message = (

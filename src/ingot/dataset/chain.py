@@ -1,0 +1,118 @@
+"""Rows of several sources, one behind the other."""
+
+from bisect import bisect_right
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from itertools import accumulate
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ingot.dataset.source import Elements, Part, Row, Rows
+from ingot.dataset.spec import Spec
+from ingot.records import Verification
+
+
+class Chain:
+    """The rows of parts that have the same fields.
+
+    Raises:
+        ValueError: Their fields differ.
+    """
+
+    def __init__(self, parts: Sequence[Part]) -> None:
+        first = parts[0]
+        for part in parts:
+            if part.spec != first.spec:
+                message = (
+                    f"{part.path}: the fields are {part.spec}, "
+                    f"those of {first.path} are {first.spec}"
+                )
+                raise ValueError(message)
+        self._parts = list(parts)
+        self._ends = list(accumulate(map(len, parts)))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Chain, (self._parts,)
+
+    @property
+    def spec(self) -> Spec:
+        """The fields of all."""
+        return self._parts[0].spec
+
+    @property
+    def paths(self) -> Sequence[str]:
+        """The files of all."""
+        return [path for part in self._parts for path in part.source.paths]
+
+    @property
+    def metadata(self) -> dict[str, Any]:
+        """What was stored with the first."""
+        return self._parts[0].source.metadata
+
+    @property
+    def nbytes(self) -> int:
+        """The sizes of all."""
+        return sum(part.source.nbytes for part in self._parts)
+
+    def __len__(self) -> int:
+        return self._ends[-1]
+
+    def _place(self, number: int) -> tuple[Part, int]:
+        k = bisect_right(self._ends, number)
+        part = self._parts[k]
+        return part, int(part.rows[number - (self._ends[k] - len(part))])
+
+    def read_row(self, number: int, wanted: Mapping[str, Elements]) -> Row:
+        """Return what is wanted of one row."""
+        part, own = self._place(number)
+        return part.source.read_row(own, wanted)
+
+    def read_rows(self, numbers: npt.NDArray[np.int64], names: Sequence[str]) -> Row:
+        """Return what rows have of each field, in one read for each part that has some."""
+        which = np.searchsorted(self._ends, numbers, side="right")
+        order = np.argsort(which, kind="stable")
+        found = []
+        for k in np.unique(which).tolist():
+            part = self._parts[k]
+            own = numbers[order][which[order] == k] - (self._ends[k] - len(part))
+            found.append(part.source.read_rows(part.numbers(own), names))
+        if not found:
+            return self._parts[0].source.read_rows(numbers, names)
+        back = np.argsort(order, kind="stable")
+        return {name: _merged([one[name] for one in found], back) for name in names}
+
+    def available(self, number: int, names: Sequence[str]) -> dict[str, bool | range]:
+        """Return what a row has of each field."""
+        part, own = self._place(number)
+        return part.source.available(own, names)
+
+    def column(self, name: str, numbers: Rows) -> npt.NDArray[Any]:
+        """Return the numbers that rows have of a field."""
+        whole = np.concatenate([part.source.column(name, part.rows) for part in self._parts])
+        return whole[np.asarray(numbers, np.int64)]
+
+    def verify(self, progress: Callable[[int, int], object] | None) -> Verification:
+        """Check every checksum of all files."""
+        rows = 0
+        damaged = []
+        for part in self._parts:
+            found = part.source.verify(progress)
+            damaged += [replace(one, reason=f"{part.path}: {one.reason}") for one in found.damaged]
+            rows += found.rows
+        return Verification(rows, damaged)
+
+    def close(self) -> None:
+        """Close the files of all."""
+        for part in self._parts:
+            part.source.close()
+
+
+def _merged(found: Sequence[Any], order: npt.NDArray[np.int64]) -> Any:
+    """Return what several reads have of a field, in another order; stacked if all are alike."""
+    alike = {(one.shape[1:], one.dtype) if isinstance(one, np.ndarray) else None for one in found}
+    if len(alike) == 1 and None not in alike:
+        return np.concatenate(found)[order]
+    values = [value for one in found for value in one]
+    return [values[k] for k in order.tolist()]

@@ -1,0 +1,94 @@
+"""A data set as a notebook shows it: its fields, and its first rows with thumbnails."""
+
+import base64
+import io
+from collections.abc import Mapping
+from html import escape
+from importlib import import_module
+from importlib.util import find_spec
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+_ROWS = 5
+_ELEMENTS = 4
+_TEXT = 60
+_HEIGHT = 64
+_STYLE = "text-align:left;vertical-align:top"
+
+
+class Shown(Protocol):
+    """What can be shown: rows of fields."""
+
+    @property
+    def spec(self) -> Mapping[str, str]:
+        """The fields and their types."""
+
+    @property
+    def nbytes(self) -> int:
+        """The size of the files."""
+
+    def __len__(self) -> int: ...
+
+    def __getitem__(self, index: int, /) -> Any: ...
+
+
+def html_of(rows: Shown) -> str:
+    """Return a table of the first rows."""
+    heads = "".join(
+        f'<th style="{_STYLE}">{escape(name)}<br><small>{escape(kind)}</small></th>'
+        for name, kind in rows.spec.items()
+    )
+    shown = (rows[k] for k in range(min(_ROWS, len(rows))))
+    body = "".join(
+        f"<tr><th>{k}</th>"
+        + "".join(f'<td style="{_STYLE}">{_value(value)}</td>' for value in row.values())
+        + "</tr>"
+        for k, row in enumerate(shown)
+    )
+    return (
+        f"<p>ingot.Dataset: {len(rows):,} rows, {rows.nbytes:,} bytes of files</p>"
+        f"<table><thead><tr><th></th>{heads}</tr></thead><tbody>{body}</tbody></table>"
+    )
+
+
+def _value(value: Any) -> str:
+    if isinstance(value, np.ndarray):
+        return _picture(value) if _is_picture(value) else escape(_array(value))
+    if isinstance(value, list):
+        more = f" <small>{len(value):,} in all</small>" if len(value) > _ELEMENTS else ""
+        return " ".join(_value(one) for one in value[:_ELEMENTS]) + more
+    if isinstance(value, bytes):
+        return escape(f"{len(value):,} bytes")
+    text = str(value)
+    return escape(text if len(text) <= _TEXT else text[: _TEXT - 1] + "…")
+
+
+def _array(value: npt.NDArray[Any]) -> str:
+    if value.size <= _ELEMENTS:
+        return f"{value.dtype} {value.tolist()}"
+    return f"{value.dtype} {' x '.join(map(str, value.shape))}"
+
+
+def _is_picture(value: npt.NDArray[Any]) -> bool:
+    colours = value.shape[2:]
+    return (
+        value.dtype == np.uint8
+        and value.ndim in (2, 3)
+        and colours in ((), (1,), (3,), (4,))
+        and min(value.shape[:2]) > 1
+        and find_spec("PIL") is not None
+    )
+
+
+def _picture(value: npt.NDArray[np.uint8]) -> str:
+    height, width = value.shape[:2]
+    step = max(1, max(height, width) // (2 * _HEIGHT))
+    small = np.ascontiguousarray(value[::step, ::step])
+    stream = io.BytesIO()
+    image = import_module("PIL.Image")
+    image.fromarray(small[:, :, 0] if small.shape[2:] == (1,) else small).save(stream, "PNG")
+    data = base64.b64encode(stream.getvalue()).decode()
+    size = f"{height} x {width}"
+    return f'<img src="data:image/png;base64,{data}" height="{_HEIGHT}" title="{size}">'

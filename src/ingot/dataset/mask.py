@@ -1,0 +1,56 @@
+"""Which fields of a row are wanted, and which elements of its sequences."""
+
+from collections.abc import Mapping, Sequence
+from typing import TypeAlias
+
+from ingot.dataset.source import ALL, Elements
+from ingot.dataset.spec import Field, Spec
+
+Mask: TypeAlias = Mapping[str, bool | range | slice] | Sequence[str]
+
+
+def wanted_by(mask: Mask, spec: Spec, path: str) -> dict[str, Elements]:
+    """Return what a mask wants of each field.
+
+    Raises:
+        KeyError: There is no such field.
+        TypeError: It is no mask, or wants elements of what has none.
+        ValueError: It wants elements in another order than theirs.
+    """
+    if isinstance(mask, str):
+        message = f"a mask is a list of fields or a dict, not a str: pass [{mask!r}]"
+        raise TypeError(message)
+    parts = mask if isinstance(mask, Mapping) else dict.fromkeys(mask, True)
+    return {
+        name: ALL if part is True else _elements(field_of(spec, name, path), part)
+        for name, part in parts.items()
+        if field_of(spec, name, path) and part is not False
+    }
+
+
+def field_of(spec: Spec, name: str, path: str) -> Field:
+    """Return a field by its name.
+
+    Raises:
+        KeyError: There is none.
+    """
+    if not isinstance(name, str) or name not in spec.fields:
+        message = f"{path}: there is no field {name!r} in {spec!r}"
+        raise KeyError(message)
+    return spec.fields[name]
+
+
+def _elements(field: Field, part: object) -> Elements:
+    if not isinstance(part, range | slice):
+        message = f"field {field.name!r}: a mask is True, False or a range, not {part!r}"
+        raise TypeError(message)
+    if not field.is_sequence:
+        message = f"field {field.name!r} is {field.type} and has no elements"
+        raise TypeError(message)
+    if part.step not in (None, 1):
+        message = f"field {field.name!r}: a range of elements goes up by one, not {part!r}"
+        raise ValueError(message)
+    if (part.start or 0) < 0 or (part.stop or 0) < 0:
+        message = f"field {field.name!r}: a range of elements counts from 0 on, not {part!r}"
+        raise ValueError(message)
+    return part.start, part.stop

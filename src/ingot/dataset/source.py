@@ -1,0 +1,164 @@
+"""Where the rows of a data set come from."""
+
+import operator
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol, SupportsIndex, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from ingot.dataset.spec import Spec
+from ingot.records import Verification
+
+Row: TypeAlias = dict[str, Any]
+Rows: TypeAlias = range | npt.NDArray[np.int64]
+Indices: TypeAlias = Iterable[SupportsIndex] | npt.NDArray[np.integer[Any]]
+Elements: TypeAlias = tuple[int | None, int | None]
+"""From which to which element of a sequence, as in a slice."""
+
+ALL: Elements = (None, None)
+
+
+class Source(Protocol):
+    """Rows by their numbers, from 0 on. Safe to use from several threads at once."""
+
+    @property
+    def spec(self) -> Spec:
+        """The fields and their types."""
+
+    @property
+    def paths(self) -> Sequence[str]:
+        """The files the rows are in."""
+
+    @property
+    def metadata(self) -> dict[str, Any]:
+        """What was stored with the rows."""
+
+    @property
+    def nbytes(self) -> int:
+        """The size of the files."""
+
+    def __len__(self) -> int: ...
+
+    def read_row(self, number: int, wanted: Mapping[str, Elements]) -> Row:
+        """Return what is wanted of one row; elements apply to sequences alone."""
+
+    def read_rows(self, numbers: npt.NDArray[np.int64], names: Sequence[str]) -> Row:
+        """Return what rows have of each field, stacked to an array where that can be."""
+
+    def available(self, number: int, names: Sequence[str]) -> dict[str, bool | range]:
+        """Return what a row has of each field: of a sequence the range of its elements."""
+
+    def column(self, name: str, numbers: Rows) -> npt.NDArray[Any]:
+        """Return the numbers that rows have of a field.
+
+        Raises:
+            TypeError: The values of the field are no single numbers.
+        """
+
+    def verify(self, progress: Callable[[int, int], object] | None) -> Verification:
+        """Check every checksum."""
+
+    def close(self) -> None:
+        """Close the files. A second call does nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """Some rows and some fields of a source.
+
+    Attributes:
+        source: Where they are.
+        names: Which fields, in order.
+        rows: Which rows, in order.
+    """
+
+    source: Source
+    names: tuple[str, ...]
+    rows: Rows
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    @property
+    def spec(self) -> Spec:
+        """The fields and their types."""
+        return Spec({name: self.source.spec.fields[name] for name in self.names})
+
+    @property
+    def path(self) -> str:
+        """What errors call it: the first file."""
+        return self.source.paths[0]
+
+    def numbers(self, places: Rows) -> npt.NDArray[np.int64]:
+        """Return the numbers that rows have in the source, by their places in the part."""
+        if isinstance(self.rows, range):
+            return self.rows.start + np.asarray(places, np.int64) * self.rows.step
+        return self.rows[np.asarray(places, np.int64)]
+
+    def number(self, index: SupportsIndex) -> int:
+        """Return the number of the row at `index`, negative ones counted from the end.
+
+        Raises:
+            IndexError: It is out of range.
+        """
+        try:
+            return int(self.rows[operator.index(index)])
+        except IndexError:
+            message = f"{self.path}: index {index} is out of range for {len(self)} rows"
+            raise IndexError(message) from None
+
+    def resolve(self, indices: Indices) -> npt.NDArray[np.int64]:
+        """Return the numbers of the rows at many indices.
+
+        Raises:
+            IndexError: One is out of range.
+            TypeError: They are no integers.
+        """
+        array = _array(indices)
+        bad = (array < -len(self)) | (array >= len(self))
+        if bad.any():
+            self.number(int(array[bad.argmax()]))
+        places = array.astype(np.int64, copy=False)
+        return self.numbers(np.where(places < 0, places + len(self), places))
+
+
+def _array(indices: Indices) -> npt.NDArray[np.integer[Any]]:
+    if isinstance(indices, str | bytes | bytearray | set | frozenset | Mapping):
+        raise TypeError(_no_indices(indices))
+    if not isinstance(indices, Sequence) and not hasattr(indices, "__array__"):
+        if not isinstance(indices, Iterable):
+            raise TypeError(_no_indices(indices))
+        indices = list(indices)
+    array = np.asarray(indices)
+    if array.dtype == np.bool_:
+        message = "a boolean mask is not an index array; pass numpy.flatnonzero(mask)"
+        raise TypeError(message)
+    if array.shape == (0,):
+        return np.empty(0, np.int64)
+    if array.dtype.kind not in "iu":
+        array = _integers(array)
+    if array.ndim != 1:
+        message = f"an index array has one dimension, this one has {array.ndim}"
+        raise ValueError(message)
+    return array
+
+
+def _integers(array: npt.NDArray[Any]) -> npt.NDArray[np.integer[Any]]:
+    try:
+        return np.array([operator.index(index) for index in array])
+    except TypeError:
+        raise TypeError(_no_indices(array)) from None
+
+
+def _no_indices(found: object) -> str:
+    if isinstance(found, str):
+        return (
+            f"indices are integers, not the name of a field; "
+            f"select({found!r}) has that field alone, column({found!r}) its numbers"
+        )
+    return (
+        "indices are integers, slices, or sequences or arrays of integers, "
+        f"not {type(found).__name__}"
+    )

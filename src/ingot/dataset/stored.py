@@ -1,0 +1,136 @@
+"""Rows that are in Ingot files."""
+
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from ingot._core import Rows as NativeRows
+from ingot.dataset import row
+from ingot.dataset.batch import Batch
+from ingot.dataset.source import ALL, Elements, Row, Rows
+from ingot.dataset.spec import Field, Spec
+from ingot.errors import FormatError
+from ingot.records import Damage, Verification
+
+
+class Stored:
+    """Rows of Ingot files that have the same fields, one file behind the other."""
+
+    def __init__(self, native: NativeRows, spec: Spec, paths: Sequence[str]) -> None:
+        self.spec = spec
+        self.paths = list(paths)
+        self._native = native
+        self._path = self.paths[0]
+        self._places = {name: k for k, (name, *_) in enumerate(spec.stored())}
+
+    @classmethod
+    def open(cls, paths: Sequence[str], *, partial: bool = False) -> Self:
+        """Open files.
+
+        Raises:
+            FormatError: They are no files of a data set, or their fields differ.
+        """
+        native = NativeRows(paths, partial)
+        try:
+            spec = Spec.of_stored(native.fields())
+        except ValueError as error:
+            message = f"{paths[0]}: {error}"
+            raise FormatError(message, paths[0]) from error
+        return cls(native, spec, paths)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Stored.open, (self.paths,)
+
+    @property
+    def metadata(self) -> dict[str, Any]:
+        """What was stored with the first file."""
+        loaded: dict[str, Any] = json.loads(self._native.metadata_json())
+        return loaded
+
+    @property
+    def nbytes(self) -> int:
+        """The size of the files."""
+        return self._native.file_bytes()
+
+    def __len__(self) -> int:
+        return len(self._native)
+
+    def _fields(self, names: Iterable[str]) -> list[Field]:
+        return [self.spec.fields[name] for name in names]
+
+    def read_row(self, number: int, wanted: Mapping[str, Elements]) -> Row:
+        """Return what is wanted of one row."""
+        fields = self._fields(wanted)
+        present = self._present(number, fields)
+        cells = [one for one in fields if one.kind != "column" and present[one.name]]
+        asked = [(self._places[one.name], *_stored_range(one, wanted[one.name])) for one in cells]
+        stored = self._native.read_row(number, asked)
+        read = dict(zip((one.name for one in cells), stored, strict=True))
+        found: Row = {}
+        for one in fields:
+            if not present[one.name]:
+                found[one.name] = None
+            elif one.kind == "column":
+                value = self._native.column(self._places[one.name], [number])
+                found[one.name] = one.codec.decode(bytes(value))
+            else:
+                value = row.decode(one, read[one.name], self._path, number)
+                cut = one.is_sequence and one.kind == "cell"
+                found[one.name] = value[slice(*wanted[one.name])] if cut else value
+        return found
+
+    def _present(self, number: int, fields: Iterable[Field]) -> dict[str, bool]:
+        return {
+            one.name: not one.is_optional
+            or self._native.column(self._places[f"{one.name}?"], [number]) != b"\0"
+            for one in fields
+        }
+
+    def read_rows(self, numbers: npt.NDArray[np.int64], names: Sequence[str]) -> Row:
+        """Return what rows have of each field, in one native read."""
+        batch = Batch(self._native, self._path, self._places, numbers)
+        return batch.read(self._fields(names))
+
+    def available(self, number: int, names: Sequence[str]) -> dict[str, bool | range]:
+        """Return what a row has of each field."""
+        fields = self._fields(names)
+        present = self._present(number, fields)
+        found: dict[str, bool | range] = {}
+        for one in fields:
+            found[one.name] = present[one.name]
+            if one.is_sequence and present[one.name]:
+                found[one.name] = range(self._count(number, one))
+        return found
+
+    def _count(self, number: int, field: Field) -> int:
+        place = self._places[field.name]
+        if field.kind == "sequence":
+            return int(np.frombuffer(self._native.count([number], place), np.uint64)[0])
+        stored = self._native.read_row(number, [(place, None, None)])[0]
+        return len(row.decode(field, stored, self._path, number))
+
+    def column(self, name: str, numbers: Rows) -> npt.NDArray[Any]:
+        """Return the numbers that rows have of a field, from the index alone."""
+        field = self.spec.fields[name]
+        if field.kind != "column":
+            message = f"{self._path}: field {name!r} is {field.type}, and not a number in each row"
+            raise TypeError(message)
+        is_all = isinstance(numbers, range) and numbers == range(len(self))
+        values = self._native.column(self._places[name], None if is_all else numbers)
+        return np.frombuffer(values, field.codec.dtype)
+
+    def verify(self, progress: Callable[[int, int], object] | None) -> Verification:
+        """Check every checksum of the files."""
+        rows, damaged = self._native.check(progress)
+        return Verification(rows, [Damage(*damage) for damage in damaged])
+
+    def close(self) -> None:
+        """Close the files."""
+        self._native.close()
+
+
+def _stored_range(field: Field, wanted: Elements) -> Elements:
+    return wanted if field.kind == "sequence" else ALL

@@ -1,0 +1,103 @@
+"""Rows whose fields come from several sources."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ingot.dataset.source import Elements, Part, Row, Rows
+from ingot.dataset.spec import Spec
+from ingot.records import Verification
+
+
+class Zipped:
+    """The fields of parts with as many rows, side by side.
+
+    Raises:
+        ValueError: They have not as many rows, or a field in common.
+    """
+
+    def __init__(self, parts: Sequence[Part]) -> None:
+        first = parts[0]
+        self._owners: dict[str, Part] = {}
+        for part in parts:
+            if len(part) != len(first):
+                message = (
+                    f"{part.path}: there are {len(part)} rows, in {first.path} are {len(first)}"
+                )
+                raise ValueError(message)
+            for name in part.spec:
+                if name in self._owners:
+                    message = f"{part.path}: {self._owners[name].path} has a field {name!r}, too"
+                    raise ValueError(message)
+                self._owners[name] = part
+        self._parts = list(parts)
+        self.spec = Spec({name: part.spec.fields[name] for name, part in self._owners.items()})
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Zipped, (self._parts,)
+
+    @property
+    def paths(self) -> Sequence[str]:
+        """The files of all."""
+        return [path for part in self._parts for path in part.source.paths]
+
+    @property
+    def metadata(self) -> dict[str, Any]:
+        """What was stored with the first."""
+        return self._parts[0].source.metadata
+
+    @property
+    def nbytes(self) -> int:
+        """The sizes of all."""
+        return sum(part.source.nbytes for part in self._parts)
+
+    def __len__(self) -> int:
+        return len(self._parts[0])
+
+    def _shares(self, names: Sequence[str]) -> list[tuple[Part, list[str]]]:
+        shares = ((part, [name for name in names if name in part.spec]) for part in self._parts)
+        return [(part, own) for part, own in shares if own]
+
+    def read_row(self, number: int, wanted: Mapping[str, Elements]) -> Row:
+        """Return what is wanted of one row."""
+        found: Row = {}
+        for part, own in self._shares(list(wanted)):
+            asked = {name: wanted[name] for name in own}
+            found |= part.source.read_row(int(part.rows[number]), asked)
+        return {name: found[name] for name in wanted}
+
+    def read_rows(self, numbers: npt.NDArray[np.int64], names: Sequence[str]) -> Row:
+        """Return what rows have of each field, in one read for each part."""
+        found: Row = {}
+        for part, own in self._shares(names):
+            found |= part.source.read_rows(part.numbers(numbers), own)
+        return {name: found[name] for name in names}
+
+    def available(self, number: int, names: Sequence[str]) -> dict[str, bool | range]:
+        """Return what a row has of each field."""
+        found: dict[str, bool | range] = {}
+        for part, own in self._shares(names):
+            found |= part.source.available(int(part.rows[number]), own)
+        return {name: found[name] for name in names}
+
+    def column(self, name: str, numbers: Rows) -> npt.NDArray[Any]:
+        """Return the numbers that rows have of a field."""
+        part = self._owners[name]
+        is_all = isinstance(numbers, range) and numbers == range(len(self))
+        return part.source.column(name, part.rows if is_all else part.numbers(numbers))
+
+    def verify(self, progress: Callable[[int, int], object] | None) -> Verification:
+        """Check every checksum of all files."""
+        damaged = []
+        for part in self._parts:
+            found = part.source.verify(progress).damaged
+            damaged += [replace(one, reason=f"{part.path}: {one.reason}") for one in found]
+        return Verification(len(self), damaged)
+
+    def close(self) -> None:
+        """Close the files of all."""
+        for part in self._parts:
+            part.source.close()

@@ -1,0 +1,268 @@
+"""Parts of data sets, and data sets made of several."""
+
+import pickle
+import re
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import ingot
+
+SPEC = {"label": "int", "vector": "array(float32,3)", "text": "utf8", "tags": "utf8[]"}
+
+
+def row(k):
+    return {
+        "label": k,
+        "vector": np.arange(k, k + 3, dtype=np.float32),
+        "text": f"row {k}",
+        "tags": [f"t{j}" for j in range(k % 4)],
+    }
+
+
+def write(path, numbers, **options):
+    with ingot.DatasetWriter(path, SPEC, **options) as w:
+        w.extend(map(row, numbers))
+    return ingot.open(path)
+
+
+@pytest.fixture
+def ds(tmp_path):
+    return write(tmp_path / "first", range(60), shard_rows=25)
+
+
+@pytest.fixture
+def more(tmp_path):
+    return write(tmp_path / "more.ingot", range(60, 90))
+
+
+@pytest.fixture
+def extra(tmp_path):
+    """A field for each of 60 rows, in a file of its own."""
+    path = tmp_path / "extra.ingot"
+    with ingot.DatasetWriter(path, {"score": "float", "frames": "bytes[]"}) as w:
+        w.extend({"score": k / 2, "frames": [b"%d" % k] * 3} for k in range(60))
+    return ingot.open(path)
+
+
+def labels(part):
+    return part.column("label").tolist()
+
+
+@pytest.mark.parametrize("seed", [0, 7, None])
+def test_the_parts_of_a_split_have_every_row_once(ds, seed):
+    parts = ds.split(0.5, 0.2, seed=seed)
+    assert [len(part) for part in parts] == [30, 12, 18]
+    assert sorted(label for part in parts for label in labels(part)) == list(range(60))
+    for part in parts:
+        assert labels(part) == sorted(labels(part))
+        assert part[3]["text"] == f"row {labels(part)[3]}"
+    assert (labels(parts[0]) == list(range(30))) == (seed is None)
+
+
+def test_a_split_is_the_same_for_the_same_seed(ds):
+    assert labels(ds.split(10, seed=3)[0]) == labels(ds.split(10, seed=3)[0])
+    assert labels(ds.split(10, seed=3)[0]) != labels(ds.split(10, seed=4)[0])
+
+
+@pytest.mark.parametrize(
+    ("sizes", "lens"),
+    [
+        ((0.9,), [54, 6]),
+        ((0.9, 0.1), [54, 6]),
+        ((0.7, 0.2, 0.1), [42, 12, 6]),
+        ((1 / 3, 1 / 3, 1 / 3), [20, 20, 20]),
+        ((10, 20), [10, 20, 30]),
+        ((60,), [60]),
+        ((1.0,), [60]),
+        ((0.0,), [0, 60]),
+    ],
+)
+def test_sizes_of_a_split_are_fractions_or_rows(ds, sizes, lens):
+    assert [len(part) for part in ds.split(*sizes)] == lens
+
+
+@pytest.mark.parametrize("sizes", [(), (61,), (0.8, 0.3), (-1,), (True,)])
+def test_a_split_of_more_than_there_is_is_refused(ds, sizes):
+    with pytest.raises(ValueError, match="part"):
+        ds.split(*sizes)
+
+
+def test_concatenated_data_sets_are_one(ds, more):
+    both = ds.concat(more)
+    assert len(both) == 90
+    assert both.spec == ds.spec
+    assert both.nbytes == ds.nbytes + more.nbytes
+    assert [one["label"] for one in both] == list(range(90))
+    assert both[-1]["text"] == "row 89"
+    assert both[70, {"tags": range(1, 2)}] == {"tags": ["t1"]}
+    assert both.available(63)["tags"] == range(3)
+    assert labels(both) == list(range(90))
+    assert labels(both[5:85:10]) == list(range(5, 85, 10))
+    batch = both[[80, 1, 61, 2, 80]]
+    assert batch["label"].tolist() == [80, 1, 61, 2, 80]
+    assert batch["vector"].tolist() == [row(k)["vector"].tolist() for k in (80, 1, 61, 2, 80)]
+    assert batch["text"] == ["row 80", "row 1", "row 61", "row 2", "row 80"]
+    assert both[[]]["vector"].shape == (0, 3)
+
+
+def test_parts_of_data_sets_are_concatenated(ds, more):
+    both = ds.where(lambda label: label % 2 == 1, "label").concat(more[::-1], ds[:2])
+    expected = [*range(1, 60, 2), *range(89, 59, -1), 0, 1]
+    assert labels(both) == expected
+    assert both[[3, 40]]["label"].tolist() == [expected[3], expected[40]]
+    assert [both[k]["label"] for k in range(len(both))] == expected
+
+
+def test_arrays_that_differ_between_data_sets_make_a_list(tmp_path):
+    sets = []
+    for k, shape in enumerate([(2,), (3,)]):
+        path = tmp_path / f"{k}.ingot"
+        with ingot.DatasetWriter(path, {"x": "array"}) as w:
+            w.extend({"x": np.ones(shape)} for _ in range(3))
+        sets.append(ingot.open(path))
+    found = sets[0].concat(sets[1])[[4, 0]]["x"]
+    assert [one.shape for one in found] == [(3,), (2,)]
+
+
+def test_only_equal_fields_are_concatenated(ds, more, extra):
+    with pytest.raises(ValueError, match=r"the fields are .*score"):
+        ds.concat(extra)
+    with pytest.raises(ValueError, match="the fields are"):
+        ds.concat(more.select("label"))
+    with pytest.raises(TypeError, match=re.escape("instances of ingot.Dataset")):
+        ds.concat([more])
+    with pytest.raises(TypeError, match=re.escape("instances of ingot.Dataset")):
+        ds.concat()
+
+
+def test_a_zipped_data_set_has_the_fields_of_all(ds, extra):
+    wide = ds.zip(extra)
+    assert list(wide.spec) == [*SPEC, "score", "frames"]
+    assert len(wide) == 60
+    assert wide[7]["score"] == 3.5
+    assert wide[7]["text"] == "row 7"
+    assert wide[7, {"frames": range(2), "label": True}] == {"frames": [b"7"] * 2, "label": 7}
+    assert wide.available(5)["frames"] == range(3)
+    assert wide.column("score")[:3].tolist() == [0, 0.5, 1]
+    batch = wide[[9, 4]]
+    assert list(batch) == list(wide.spec)
+    assert batch["score"].tolist() == [4.5, 2]
+    assert batch["text"] == ["row 9", "row 4"]
+    high = wide.where(lambda score, label: (score > 20) & (label % 2 == 0), "score", "label")
+    assert labels(high) == list(range(42, 60, 2))
+    assert high[[1]]["frames"] == [[b"44"] * 3]
+
+
+def test_only_as_many_rows_and_other_fields_are_zipped(ds, extra, more):
+    with pytest.raises(ValueError, match=r"there are 10 rows, in .* are 60"):
+        ds.zip(extra[:10])
+    with pytest.raises(ValueError, match="has a field 'label', too"):
+        ds.zip(ds)
+    assert ds.select("label")[:30].zip(more.select("text"))[1] == {"label": 1, "text": "row 61"}
+
+
+def test_made_data_sets_survive_pickling_and_threads(ds, more, extra):
+    made = (
+        ds.zip(extra)
+        .select("label", "score")
+        .concat(more.select("label").zip(extra[:30].select("score")))[5:80]
+    )
+    again = pickle.loads(pickle.dumps(made))  # noqa: S301
+    assert again[[0, 70]]["label"].tolist() == [5, 75]
+    with ThreadPoolExecutor(4) as pool:
+        found = list(pool.map(lambda k: again[k]["label"], range(75)))
+    assert found == list(range(5, 80))
+
+
+@settings(max_examples=60, deadline=None)
+@given(data=st.data())
+def test_any_composition_equals_the_same_of_lists(tmp_path_factory, data):
+    folder = tmp_path_factory.getbasetemp() / "composition"
+    if not folder.exists():
+        write(folder, range(20), shard_rows=7)
+    ds, numbers = ingot.open(folder), list(range(20))
+    for _ in range(data.draw(st.integers(1, 4))):
+        match data.draw(st.sampled_from(["slice", "take", "concat", "split"])):
+            case "slice":
+                part = data.draw(st.slices(len(numbers)))
+                ds, numbers = ds[part], numbers[part]
+            case "take" if numbers:
+                chosen = data.draw(st.lists(st.integers(-len(numbers), len(numbers) - 1)))
+                ds, numbers = ds.take(chosen), [numbers[k] for k in chosen]
+            case "concat":
+                ds, numbers = ds.concat(ds[::2]), numbers + numbers[::2]
+            case "split":
+                cut = data.draw(st.integers(0, len(numbers)))
+                ds, numbers = ds.split(cut, seed=None)[0], numbers[:cut]
+    assert labels(ds) == numbers
+    assert [one["text"] for one in ds] == [f"row {k}" for k in numbers]
+    if numbers:
+        assert ds[[-1, 0]]["label"].tolist() == [numbers[-1], numbers[0]]
+
+
+@pytest.mark.usefixtures("more")
+def test_verify_names_the_damaged_row(tmp_path, ds):
+    assert ds.verify().ok
+    calls = []
+    assert ds.verify(lambda done, total: calls.append((done, total))).rows == 60
+    assert calls[-1] == (60, 60)
+    path = tmp_path / "more.ingot"
+    data = bytearray(path.read_bytes())
+    data[data.index(b"row 71")] ^= 1
+    path.write_bytes(data)
+    found = ingot.open(path).verify()
+    assert not found.ok
+    assert found.damaged[0].record == 11
+    both = ds.concat(ingot.open(path)).verify()
+    assert both.rows == 90
+    assert "more.ingot" in both.damaged[0].reason
+    with pytest.raises(ingot.CorruptFileError, match="11"):
+        ingot.open(path)[11]
+
+
+def test_a_notebook_shows_fields_rows_and_thumbnails(tmp_path):
+    path = tmp_path / "shown.ingot"
+    spec = {"image": "array(uint8,40,30,3)", "<b>": "utf8", "n": "int[]", "frames": "bytes[]"}
+    with ingot.DatasetWriter(path, spec) as w:
+        for k in range(8):
+            image = np.full((40, 30, 3), k, np.uint8)
+            w.append({"image": image, "<b>": "<i>" * 50, "n": [k] * 9, "frames": [b"abc"] * 6})
+    html = ingot.open(path)._repr_html_()
+    assert html.count("<img ") == 5
+    assert 'title="40 x 30"' in html
+    assert "<i>" not in html
+    assert "<b>" not in html
+    assert "&lt;b&gt;" in html
+    assert "int64 9" in html
+    assert "6 in all" in html
+    assert "8 rows" in html
+
+
+def test_an_empty_data_set_is_shown(ds):
+    assert "0 rows" in ds[:0]._repr_html_()
+
+
+def test_what_is_no_index_is_explained(ds):
+    with pytest.raises(TypeError, match=re.escape("select('label')")):
+        ds["label"]
+    with pytest.raises(TypeError, match=re.escape("pass ['label']")):
+        ds[3, "label"]
+    with pytest.raises(TypeError, match=r"opened by ingot\.open"):
+        ingot.Dataset("x.ingot")
+    with pytest.raises(TypeError, match="indices are integers"):
+        ds[1.5]
+    with pytest.raises(TypeError, match="indices are integers"):
+        ds[[1.5]]
+    with pytest.raises(ValueError, match="one dimension"):
+        ds[np.zeros((2, 2), int)]
+    with pytest.raises(IndexError, match="index 60 is out of range for 60 rows"):
+        ds[[3, 60]]
+    with pytest.raises(ValueError, match="counts from 0 on"):
+        ds[3, {"tags": range(-3, 2)}]
+    assert ds.where(ds.column("label") == 5)[0]["label"] == 5
+    with pytest.raises(TypeError, match="go with a condition"):
+        ds.where(ds.column("label") == 5, "label")
