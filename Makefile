@@ -87,6 +87,7 @@ $(VENV)/built: $(VENV)/installed $(SOURCES)
 $(BENCH_VENV)/installed: pyproject.toml
 	$(call new_venv,$(BENCH_VENV))
 	$(BENCH_BIN)/python -m pip install --quiet --group bench
+	$(BENCH_BIN)/python -m pip install --quiet --no-deps --target .bench/granular-0.21 granular==0.21.2
 	touch $@
 
 $(BENCH_VENV)/built: $(BENCH_VENV)/installed $(VENV)/built $(wildcard src/ingot/*.py)

@@ -103,7 +103,7 @@ class WarmReader:
 _warm: list[tuple[Reader, int]] = []
 
 
-def _settle_allocator() -> None:
+def settle_allocator() -> None:
     """Free one large block, after which glibc keeps freed memory instead of returning it.
 
     A process that has worked for a while is in this state; a fresh one would pay a page fault
@@ -114,7 +114,7 @@ def _settle_allocator() -> None:
 
 
 def _open_warm(store: Store, source: Source) -> None:
-    _settle_allocator()
+    settle_allocator()
     for file in store.system.files(store.path):
         file.read_bytes()
     reader = store.system.open(store.path)
@@ -125,7 +125,7 @@ def _open_warm(store: Store, source: Source) -> None:
 def _warm_rate(kind: str, seconds: float, seed: int) -> float:
     reader, size = _warm[0]
     indices = np.random.default_rng(seed).permutation(size).tolist()
-    return _rate(
+    return rate(
         itertools.chain.from_iterable(itertools.repeat(_Steps(reader, kind, indices))), seconds
     )
 
@@ -136,15 +136,15 @@ def cold_rate(store: Store, source: Source, kind: str, seconds: float, seed: int
     The file is dropped from the page cache before each of several passes, and the records of a
     pass lie so far apart that none is in memory because the kernel read around another.
     """
-    _settle_allocator()
+    settle_allocator()
     rng = np.random.default_rng(seed)
     num_records, elapsed = 0, 0.0
     for _ in range(_COLD_PASSES):
         apart = np.arange(rng.integers(_COLD_STRIDE), store.size, _COLD_STRIDE)
         indices = rng.permutation(apart).tolist()
-        rate = _cold_pass(store, kind, indices)
+        found = _cold_pass(store, kind, indices)
         num_records += len(indices)
-        elapsed += len(indices) / rate
+        elapsed += len(indices) / found
         if elapsed >= seconds:
             break
     _check(store.system.open(store.path), source)
@@ -158,9 +158,9 @@ def _cold_pass(store: Store, kind: str, indices: list[int]) -> float:
         message = f"{store.path}: {resident:.0%} of the file cannot be dropped from the page cache"
         raise RuntimeError(message)
     reader = store.system.open(store.path)
-    rate = _rate(iter(_Steps(reader, kind, indices)), math.inf)
+    found = rate(iter(_Steps(reader, kind, indices)), math.inf)
     reader.close()
-    return rate
+    return found
 
 
 class _Steps:
@@ -206,7 +206,8 @@ class _Steps:
             yield min(step, len(self._indices) - start)
 
 
-def _rate(steps: Iterator[int], seconds: float) -> float:
+def rate(steps: Iterator[int], seconds: float) -> float:
+    """Return how many units a second the steps do, each of which tells its own."""
     num_records = 0
     start = time.perf_counter()
     for count in steps:

@@ -1,0 +1,117 @@
+"""How fast are typed data sets, Ingot's and others'?"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import report
+import workloads
+from measure import rate, settle_allocator, worker
+from peers import installed
+from report import Goal, Question, Row
+
+_HOME = Path(__file__).resolve().parent.parent / ".bench"
+_SIZES = {"samples": 20_000, "ranges": 40, "column": 1_000_000, "pictures": 1_000}
+_QUICK_SIZES = {"samples": 4_000, "ranges": 10, "column": 100_000, "pictures": 256}
+QUESTIONS = {
+    "samples": Question(
+        "samples",
+        "64 x 64 x 3 images and labels, random batches of 64 into arrays",
+        unit="samples/s",
+        goals=(Goal(5, "granular"),),
+    ),
+    "ranges": Question(
+        "ranges",
+        "random ranges of 10 frames of 8 KB out of sequences of 500",
+        unit="ranges/s",
+        goals=(Goal(5, "granular 0.21"),),
+    ),
+    "column": Question(
+        "column",
+        "the label of every row, rows in 50 files",
+        unit="rows/s",
+        goals=(Goal(100, "every row"),),
+    ),
+    "pictures": Question(
+        "pictures",
+        "JPEG of 500 x 375, decoded into a batch of 64, two threads",
+        unit="pictures/s",
+        goals=(Goal(1.5, "pillow"),),
+    ),
+}
+
+_steps: list[Any] = []
+
+
+def _write(key: str, place: int, path: Path, size: int) -> None:
+    workloads.remove(path)
+    workloads.WAYS[key][place].write(path, size)
+
+
+def _open(key: str, place: int, path: Path) -> None:
+    settle_allocator()
+    workloads.prepared(path)
+    _steps.append(workloads.WAYS[key][place].open(path))
+
+
+def _window(seconds: float, seed: int) -> float:
+    return rate(workloads.steps(_steps[0], seed), seconds)
+
+
+def ask(key: str, directory: Path, size: int, rounds: int, seconds: float) -> Iterator[Row]:
+    """Write the data of one question, and yield how fast each system does the job."""
+    ways = workloads.WAYS[key]
+    processes: list[ProcessPoolExecutor] = [worker() for _ in ways]
+    paths: list[Path] = []
+    for place, way in enumerate(ways):
+        paths.append(directory / f"{key}-{way.system.replace(' ', '-')}")
+        processes[place].submit(_write, key, place, paths[place], size).result()
+        if way.system == "every row":
+            paths[place] = paths[0]
+        processes[place].submit(_open, key, place, paths[place]).result()
+    windows: dict[str, list[float]] = {way.system: [] for way in ways}
+    for seed in range(rounds):
+        for way, process in zip(ways, processes, strict=True):
+            windows[way.system].append(process.submit(_window, seconds, seed).result())
+    for process in processes:
+        process.shutdown()
+    for path in paths:
+        workloads.remove(path)
+    return (Row(QUESTIONS[key], system, tuple(found)) for system, found in windows.items())
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--quick", action="store_true", help="smaller data, fewer windows")
+    parser.add_argument("--only", nargs="+", metavar="QUESTION", choices=list(QUESTIONS))
+    parser.add_argument("--json", type=Path, default=_HOME / "dataset.json")
+    parser.add_argument("--chart", type=Path, default=_HOME / "dataset.png")
+    parser.add_argument("--dir", type=Path, default=_HOME / "data", help="where the data goes")
+    return parser
+
+
+def main() -> None:
+    """Measure, print, and write the JSON file and the chart."""
+    arguments = _parser().parse_args()
+    arguments.dir.mkdir(parents=True, exist_ok=True)
+    sizes = _QUICK_SIZES if arguments.quick else _SIZES
+    rounds, seconds = (2, 0.2) if arguments.quick else (7, 0.5)
+    described = {"rounds": rounds, "window_s": seconds, "datapoints": sizes}
+    result = report.Report(
+        report.machine(arguments.dir), described, installed(["ingot", "granular"])
+    )
+    result.print_head()
+    for key in arguments.only or QUESTIONS:
+        result.add(ask(key, arguments.dir, sizes[key], rounds, seconds))
+    result.print_goals()
+    result.write_json(arguments.json)
+    result.write_chart(arguments.chart)
+    print(f"\nwritten: {arguments.json} {arguments.chart}")
+
+
+if __name__ == "__main__":
+    main()
