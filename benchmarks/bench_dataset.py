@@ -15,8 +15,20 @@ from peers import installed
 from report import Goal, Question, Row
 
 _HOME = Path(__file__).resolve().parent.parent / ".bench"
-_SIZES = {"samples": 20_000, "ranges": 40, "column": 1_000_000, "pictures": 1_000}
-_QUICK_SIZES = {"samples": 4_000, "ranges": 10, "column": 100_000, "pictures": 256}
+_SIZES = {
+    "samples": 20_000,
+    "ranges": 40,
+    "ranges-decoded": 40,
+    "column": 1_000_000,
+    "pictures": 1_000,
+}
+_QUICK_SIZES = {
+    "samples": 4_000,
+    "ranges": 10,
+    "ranges-decoded": 10,
+    "column": 100_000,
+    "pictures": 256,
+}
 QUESTIONS = {
     "samples": Question(
         "samples",
@@ -27,6 +39,12 @@ QUESTIONS = {
     "ranges": Question(
         "ranges",
         "random ranges of 10 frames of 8 KB out of sequences of 500",
+        unit="ranges/s",
+        goals=(Goal(5, "granular 0.21"),),
+    ),
+    "ranges-decoded": Question(
+        "ranges-decoded",
+        "the same, frames decoded to pixels of 144 x 192",
         unit="ranges/s",
         goals=(Goal(5, "granular 0.21"),),
     ),

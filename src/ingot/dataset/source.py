@@ -2,7 +2,7 @@
 
 import operator
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Protocol, SupportsIndex, TypeAlias
 
 import numpy as np
@@ -72,24 +72,23 @@ class Part:
         source: Where they are.
         names: Which fields, in order.
         rows: Which rows, in order.
+        spec: The fields and their types.
+        path: What errors call it: the first file.
     """
 
     source: Source
     names: tuple[str, ...]
     rows: Rows
+    spec: Spec = field(init=False)
+    path: str = field(init=False)
+
+    def __post_init__(self) -> None:
+        fields = self.source.spec.fields
+        object.__setattr__(self, "spec", Spec({name: fields[name] for name in self.names}))
+        object.__setattr__(self, "path", self.source.paths[0])
 
     def __len__(self) -> int:
         return len(self.rows)
-
-    @property
-    def spec(self) -> Spec:
-        """The fields and their types."""
-        return Spec({name: self.source.spec.fields[name] for name in self.names})
-
-    @property
-    def path(self) -> str:
-        """What errors call it: the first file."""
-        return self.source.paths[0]
 
     def numbers(self, places: Rows) -> npt.NDArray[np.int64]:
         """Return the numbers that rows have in the source, by their places in the part."""
