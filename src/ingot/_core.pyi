@@ -8,6 +8,7 @@ from typing_extensions import disjoint_base
 
 __all__ = [
     "ArrayRecordWriter",
+    "BagWriter",
     "Buffer",
     "FFRecordWriter",
     "Reader",
@@ -25,6 +26,7 @@ __version__: str
 _Field: TypeAlias = tuple[str, str, int | None, str | None]
 _Packed: TypeAlias = tuple[memoryview, bytearray, int]
 _Damage: TypeAlias = tuple[int | None, int, int, str]
+_Bag: TypeAlias = tuple[str | None, str, bytes | None, bool]
 _Indices: TypeAlias = Iterable[SupportsIndex] | npt.NDArray[np.integer[Any]]
 
 @disjoint_base
@@ -49,6 +51,29 @@ class ArrayRecordWriter:
     def close(self) -> None: ...
     def abandon(self) -> None: ...
 
+@disjoint_base
+class BagWriter:
+    def __new__(
+        cls,
+        path: str,
+        limits_path: str | None,
+        *,
+        mode: str,
+        level: int | None,
+        dictionary: bytes | None,
+        sync: bool,
+    ) -> Self: ...
+    @property
+    def closed(self) -> bool: ...
+    @property
+    def size(self) -> int: ...
+    def __len__(self) -> int: ...
+    def append(self, record: BytesLike) -> int: ...
+    def extend(self, records: Iterable[BytesLike]) -> None: ...
+    def flush(self) -> None: ...
+    def close(self) -> None: ...
+    def abandon(self) -> None: ...
+
 @final
 class Buffer:
     def __len__(self) -> int: ...
@@ -66,6 +91,7 @@ class Reader:
         partial: bool,
         check: bool,
         parts: Sequence[Reader] | None = None,
+        bags: Sequence[_Bag] | None = None,
     ) -> Self: ...
     @property
     def closed(self) -> bool: ...

@@ -1,6 +1,7 @@
 //! The Python binding of the Ingot engine: converts arguments, releases the GIL, calls.
 
 mod arrayrecord;
+mod bag;
 mod batch;
 mod bytes;
 mod damage;
@@ -20,6 +21,7 @@ use pyo3::prelude::*;
 fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
     module.add_class::<arrayrecord::PyArWriter>()?;
+    module.add_class::<bag::PyBagWriter>()?;
     module.add_class::<batch::PyBuffer>()?;
     module.add_class::<reader::PyReader>()?;
     module.add_class::<dataset::PyRows>()?;

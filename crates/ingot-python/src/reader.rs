@@ -4,11 +4,12 @@ use std::path::PathBuf;
 use std::sync::{Arc, RwLock};
 
 use ingot::Error;
-use ingot::records::{ArrayRecord, Cell, FfRecord, Files, Mode, Reader, Sequence};
+use ingot::records::{ArrayRecord, Cell, Container, FfRecord, Files, Mode, Reader, Sequence};
 use pyo3::exceptions::{PyIndexError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyByteArray, PyBytes, PyInt, PyList, PyMemoryView, PySlice};
 
+use crate::bag::{BagTuple, Reading};
 use crate::batch::{PyBuffer, Spares};
 use crate::bytes;
 use crate::damage::{self, DamageTuple};
@@ -22,6 +23,8 @@ pub struct PyReader {
     paths: Vec<PathBuf>,
     mode: Mode,
     check: bool,
+    /// How each file is read, if all of them are bags.
+    bags: Option<Vec<Reading>>,
     reader: RwLock<Option<Arc<Sequence>>>,
     spares: Arc<Spares>,
 }
@@ -42,6 +45,14 @@ impl PyReader {
     }
 
     fn open(&self, py: Python<'_>) -> PyResult<Sequence> {
+        if let Some(bags) = &self.bags {
+            let open = |(path, bag): (&PathBuf, &Reading)| -> ingot::Result<Arc<dyn Container>> {
+                Ok(Arc::new(bag.open(path)?))
+            };
+            let opened =
+                || self.paths.iter().zip(bags).map(open).collect::<ingot::Result<Sequence>>();
+            return py.detach(opened).map_err(raised);
+        }
         let files = watched(py, |watch| Sequence::open(&self.paths, self.mode, self.check, watch))?;
         for file in files.files() {
             let reader = file.as_any().downcast_ref::<Reader>();
@@ -105,22 +116,28 @@ fn locate(py: Python<'_>, reader: &Sequence, row: u64) -> PyResult<Cell> {
 
 #[pymethods]
 impl PyReader {
-    /// Opens the files at `paths`, or takes those of `parts`, which are open at these paths.
+    /// Opens the files at `paths`, as `bags` says that they are read, or takes those of
+    /// `parts`, which are open at these paths.
     #[new]
-    #[pyo3(signature = (paths, partial, check, parts=None))]
+    #[pyo3(signature = (paths, partial, check, parts=None, bags=None))]
     fn new(
         py: Python<'_>,
         paths: Vec<PathBuf>,
         partial: bool,
         check: bool,
         parts: Option<Vec<PyRef<'_, PyReader>>>,
+        bags: Option<Vec<BagTuple>>,
     ) -> PyResult<Self> {
         if paths.is_empty() {
             return Err(PyValueError::new_err("there are no files to open"));
         }
         let mode = if partial { Mode::Partial } else { Mode::Whole };
-        let reader = RwLock::default();
-        let this = PyReader { paths, mode, check, reader, spares: Arc::default() };
+        let bags = bags.map(|bags| {
+            let each = paths.iter().zip(bags);
+            each.map(|(path, bag)| Reading::new(path, bag)).collect::<PyResult<Vec<_>>>()
+        });
+        let (bags, reader) = (bags.transpose()?, RwLock::default());
+        let this = PyReader { paths, mode, check, bags, reader, spares: Arc::default() };
         let reader = match parts {
             None => this.open(py)?,
             Some(parts) => joined(&parts)?,

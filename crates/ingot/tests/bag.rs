@@ -9,7 +9,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use ingot::compression::{Dictionary, frame};
-use ingot::records::{Bag, BagOptions, BagWriter, Container, Files as _, Mode, Packing, path};
+use ingot::records::path::Existing;
+use ingot::records::{
+    Bag, BagOptions, BagWriter, Container, Files as _, Mode, Packing, Placement, Spool, path,
+};
 use ingot::storage::Memory;
 use ingot::{Error, Result};
 use serde_json::Value;
@@ -119,8 +122,16 @@ fn what_is_written_is_read_back() {
         let memory = Memory::new();
         let compressor = zstd.then(|| frame::Compressor::new(3, b"").unwrap());
         let finish = Box::new(|_| Ok(()));
-        let mut writer =
-            BagWriter::new(Box::new(memory.clone()), None, "x", compressor, false, finish);
+        let spooled = Memory::new();
+        let spool = Spool { append: Box::new(spooled.clone()), read: Arc::new(spooled) };
+        let mut writer = BagWriter::new(
+            Box::new(memory.clone()),
+            Placement::Tail(spool),
+            "x",
+            compressor,
+            false,
+            finish,
+        );
         for (k, record) in records.iter().enumerate() {
             assert_eq!(writer.push(record).unwrap(), k as u64);
         }
@@ -207,4 +218,113 @@ fn bags_of_granular_are_read() {
         }
     }
     assert!(bags > 80, "{bags}");
+}
+
+/// Returns a folder of its own for a test.
+fn folder(name: &str) -> PathBuf {
+    let folder = std::env::temp_dir().join(format!("ingot-bag-{name}-{}", std::process::id()));
+    let _ = std::fs::remove_dir_all(&folder);
+    std::fs::create_dir_all(&folder).unwrap();
+    folder
+}
+
+fn write(path: &Path, limits: Option<&Path>, existing: Existing) -> Result<BagWriter> {
+    path::write_bag(path, limits, existing, None, false)
+}
+
+fn texts(path: &Path, limits: Option<&Path>) -> Vec<String> {
+    let bag = path::open_bag(path, limits, BagOptions::default()).unwrap();
+    let records = read(&bag).into_iter().map(|record| String::from_utf8(record.unwrap()).unwrap());
+    records.collect()
+}
+
+#[test]
+fn a_tail_bag_appears_when_it_is_closed() {
+    let folder = folder("tail");
+    let path = folder.join("x.bag");
+    let mut writer = write(&path, None, Existing::Replace).unwrap();
+    for k in 0..100_000 {
+        writer.push(format!("{k}").as_bytes()).unwrap();
+    }
+    writer.flush().unwrap();
+    assert!(!path.exists());
+    assert!(matches!(write(&path, None, Existing::Replace).err(), Some(Error::Locked { .. })));
+    writer.close().unwrap();
+    let found = texts(&path, None);
+    assert!(found.iter().enumerate().all(|(k, text)| *text == format!("{k}")));
+    assert_eq!((found.len(), writer.size()), (100_000, std::fs::metadata(&path).unwrap().len()));
+
+    let mut writer = write(&path, None, Existing::Replace).unwrap();
+    writer.push(b"other").unwrap();
+    writer.abandon().unwrap();
+    assert_eq!(texts(&path, None), found);
+    assert_eq!(std::fs::read_dir(&folder).unwrap().count(), 1);
+    let error = write(&path, None, Existing::Refuse).err().unwrap();
+    assert!(matches!(error, Error::Storage { .. }), "{error}");
+    assert!(matches!(write(&path, None, Existing::Continue).err(), Some(Error::Invalid(_))));
+    std::fs::remove_dir_all(&folder).unwrap();
+}
+
+#[test]
+fn what_is_flushed_to_a_separate_bag_is_seen() {
+    let folder = folder("separate");
+    let (path, limits) = (folder.join("x.bag"), folder.join("x.idx"));
+    let mut writer = write(&path, Some(&limits), Existing::Refuse).unwrap();
+    assert_eq!(texts(&path, Some(&limits)), [""; 0]);
+    writer.push(b"one").unwrap();
+    writer.push(b"").unwrap();
+    writer.flush().unwrap();
+    writer.push(b"lost").unwrap();
+    assert_eq!(texts(&path, Some(&limits)), ["one", ""]);
+    let second = write(&path, Some(&limits), Existing::Continue);
+    assert!(matches!(second.err(), Some(Error::Locked { .. })));
+    drop(writer);
+    assert_eq!(texts(&path, Some(&limits)), ["one", ""]);
+    assert!(write(&path, Some(&limits), Existing::Refuse).is_err());
+
+    let mut writer = write(&path, Some(&limits), Existing::Continue).unwrap();
+    assert_eq!(writer.push(b"two").unwrap(), 2);
+    writer.close().unwrap();
+    assert_eq!(texts(&path, Some(&limits)), ["one", "", "two"]);
+    let mut writer = write(&path, Some(&limits), Existing::Replace).unwrap();
+    writer.push(b"anew").unwrap();
+    writer.close().unwrap();
+    assert_eq!(texts(&path, Some(&limits)), ["anew"]);
+    std::fs::remove_dir_all(&folder).unwrap();
+}
+
+#[test]
+fn a_pair_that_was_torn_goes_on_behind_its_last_limit() {
+    let folder = folder("torn");
+    let (path, limits) = (folder.join("x.bag"), folder.join("x.idx"));
+    let mut table: Vec<u8> = [3_u64, 6].iter().flat_map(|limit| limit.to_le_bytes()).collect();
+    table.extend([9, 0, 0]);
+    std::fs::write(&path, b"onetwothr").unwrap();
+    std::fs::write(&limits, &table).unwrap();
+    let mut writer = write(&path, Some(&limits), Existing::Continue).unwrap();
+    assert_eq!(writer.push(b"3").unwrap(), 2);
+    writer.close().unwrap();
+    assert_eq!(texts(&path, Some(&limits)), ["one", "two", "3"]);
+    assert_eq!(std::fs::read(&path).unwrap(), b"onetwo3");
+    std::fs::remove_dir_all(&folder).unwrap();
+}
+
+#[test]
+fn a_pair_that_cannot_be_whole_is_left_alone() {
+    let folder = folder("short");
+    let (path, limits) = (folder.join("x.bag"), folder.join("x.idx"));
+    std::fs::write(&path, b"onetw").unwrap();
+    let table: Vec<u8> = [3_u64, 6].iter().flat_map(|limit| limit.to_le_bytes()).collect();
+    std::fs::write(&limits, &table).unwrap();
+    let error = write(&path, Some(&limits), Existing::Continue).err().unwrap();
+    assert!(matches!(error, Error::Corrupt { record: Some(1), .. }), "{error}");
+    assert_eq!(std::fs::read(&path).unwrap(), b"onetw");
+    assert_eq!(std::fs::read(&limits).unwrap(), table);
+
+    std::fs::remove_file(&limits).unwrap();
+    let error = write(&path, Some(&limits), Existing::Continue).err().unwrap();
+    assert!(matches!(error, Error::Format { .. }), "{error}");
+    assert_eq!(std::fs::read(&path).unwrap(), b"onetw");
+    assert!(!limits.exists());
+    std::fs::remove_dir_all(&folder).unwrap();
 }

@@ -179,10 +179,13 @@ class Reader(NativeReader, Sequence[bytes]):
         identity: bytes,
     ) -> Self:
         reader = cls(source, partial=partial, verify=verify)
-        if reader._identity() != identity:
-            message = f"{reader.path}: the file was replaced since the reader was pickled"
-            raise FormatError(message, reader.path)
+        reader._check_identity(identity)
         return reader
+
+    def _check_identity(self, identity: bytes) -> None:
+        if self._identity() != identity:
+            message = f"{self.path}: the file was replaced since the reader was pickled"
+            raise FormatError(message, self.path)
 
     def _identity(self) -> bytes:
         return hashlib.blake2b(self._fingerprint(), digest_size=16).digest()

@@ -113,8 +113,9 @@ impl Compressor {
 
     /// Appends the frame of `value` to `out`.
     pub fn compress(&mut self, value: &[u8], out: &mut Vec<u8>) -> Result<(), String> {
-        let start = out.len();
-        out.resize(start + compress_bound(value.len()), 0);
+        let (start, bound) = (out.len(), compress_bound(value.len()));
+        out.try_reserve(bound).map_err(|_| no_memory(bound as u64))?;
+        out.resize(start + bound, 0);
         let len = self.0.compress2(&mut out[start..], value).map_err(failed)?;
         out.truncate(start + len);
         Ok(())

@@ -1,17 +1,19 @@
 //! Record files by their path on the local file system.
 
+mod bag;
+
 use std::fs;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::arrayrecord::{ArOptions, ArWriter, ArrayRecord};
-use super::bag::{Bag, BagOptions, Packing};
 use super::container::Container;
 use super::contents::{Front, Source, Watch, read_header};
-use super::ffrecord::{FfRecord, FfWriter, Spool};
+use super::ffrecord::{FfRecord, FfWriter};
 use super::reader::{Mode, Reader};
 use super::recovery::{self, Recovery};
+use super::spool::Spool;
 use super::writer::{Options, Writer};
 use crate::error::{Error, Result};
 use crate::format::arrayrecord::SIGNATURE_LEN;
@@ -19,14 +21,16 @@ use crate::format::ingot::{HEADER_LEN, Header, Schema};
 use crate::process;
 use crate::storage::{self, Append as _, AppendFile, LocalFile, ReadAt};
 
+pub use bag::{Existing, open_bag, open_named_bag, packing_of, write_bag};
+
 /// Opens the file at `path` for reading.
 pub fn open(path: &Path, mode: Mode) -> Result<Reader> {
     Reader::open(reading(path)?, &name(path), mode, &mut || Ok(()))
 }
 
 /// Opens a file of any container for reading, which is known by how it begins. FFRecord
-/// files have no signature, so they go by their name. Without `check` the records of containers that leave it open are not
-/// verified; Ingot files always are.
+/// files and bags have no signature, so they go by their name. Without `check` the records of
+/// containers that leave it open are not verified; Ingot files always are.
 pub fn open_any(
     path: &Path,
     mode: Mode,
@@ -44,35 +48,13 @@ pub fn open_any(
             return Ok(Arc::new(ArrayRecord::open(storage, &name(path))?));
         }
         if named(&["bag", "bagz"]) {
-            let packing = if named(&["bagz"]) { Packing::Zstd(None) } else { Packing::Plain };
-            let options = BagOptions { packing, ..BagOptions::default() };
-            return Ok(Arc::new(open_bag(path, limits_of(path).as_deref(), options)?));
+            return Ok(Arc::new(open_named_bag(path)?));
         }
         if named(&["ffr"]) {
             return Ok(Arc::new(FfRecord::open(storage, &name(path), check)?));
         }
     }
     Ok(Arc::new(Reader::open(storage, &name(path), mode, watch)?))
-}
-
-/// Returns the file with the limits of a bag, if it has one: `x.idx` beside `x.bag` as
-/// Granular writes it, or `limits.x.bag` as Bagz does.
-fn limits_of(path: &Path) -> Option<PathBuf> {
-    let mut bagz = std::ffi::OsString::from("limits.");
-    bagz.push(path.file_name()?);
-    [path.with_extension("idx"), path.with_file_name(bagz)]
-        .into_iter()
-        .find(|limits| limits.is_file())
-}
-
-/// Opens a bag, whose limits are at its end or in a file of their own.
-pub fn open_bag(path: &Path, limits: Option<&Path>, options: BagOptions) -> Result<Bag> {
-    let storage = reading(path)?;
-    let limits = match limits {
-        Some(limits) => Some((reading(limits)?, name(limits))),
-        None => None,
-    };
-    Bag::open(storage, limits, &name(path), options)
 }
 
 /// Returns whether a file whose front is damaged goes by the name of an ArrayRecord file,

@@ -5,4 +5,4 @@ mod reader;
 mod writer;
 
 pub use reader::{Bag, BagOptions, Packing};
-pub use writer::BagWriter;
+pub use writer::{BagWriter, Placement};

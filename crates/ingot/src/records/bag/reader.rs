@@ -91,6 +91,12 @@ impl Bag {
         Ok(bag)
     }
 
+    /// Returns where the last record ends.
+    pub fn end(&self) -> Result<u64> {
+        let last = self.num_rows().checked_sub(1);
+        last.map_or(Ok(0), |row| Ok(self.limits.range(row)?.end))
+    }
+
     /// Returns the cell of a record in `range`, if that can be told from what is in memory.
     fn cell_loaded(&self, row: u64, range: &Range<u64>) -> Option<Result<Cell>> {
         let stored = range.end - range.start;

@@ -5,4 +5,3 @@ mod writer;
 
 pub use reader::FfRecord;
 pub use writer::FfWriter;
-pub(super) use writer::Spool;

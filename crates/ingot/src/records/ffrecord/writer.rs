@@ -1,22 +1,15 @@
 //! Writing an FFRecord file.
 
-use std::sync::Arc;
-
+use super::super::spool::Spool;
 use crate::error::{Error, Result};
 use crate::format::ffrecord::{ENTRY_LEN, Entries, HEAD_LEN, RECORDS_MAX};
-use crate::storage::{Append, Read, ReadAt};
+use crate::storage::Append;
 
 /// Records are gathered into writes of this size.
 const RUN: usize = 256 << 10;
 
 /// Called once at the end, with whether the file is whole: publishes or removes it.
 pub type Finish = Box<dyn FnOnce(bool) -> Result<()> + Send>;
-
-/// Where records wait while their number, and with it their place, is not known.
-pub struct Spool {
-    pub append: Box<dyn Append>,
-    pub read: Arc<dyn ReadAt>,
-}
 
 /// Writes records, and the index in front of them when it is closed. Nothing is visible
 /// under the name of the file before.
@@ -160,7 +153,7 @@ impl FfWriter {
         let index = self.entries.encode();
         let outcome = match &self.spool {
             None => self.target.rewrite(0, &index),
-            Some(spool) => pour(&index, &*spool.read, &mut *self.target),
+            Some(spool) => self.target.append(&index).and_then(|()| spool.pour(&mut *self.target)),
         };
         self.note(outcome)?;
         if self.sync {
@@ -220,20 +213,6 @@ impl Drop for FfWriter {
         // There is nobody left to tell.
         let _ = self.abandon();
     }
-}
-
-/// Writes the index and, behind it, what was spooled.
-fn pour(index: &[u8], spool: &dyn ReadAt, target: &mut dyn Append) -> std::io::Result<()> {
-    target.append(index)?;
-    let (size, mut bytes) = (spool.size()?, vec![0; 4 * RUN]);
-    for offset in (0..size).step_by(4 * RUN) {
-        let part = &mut bytes[..(size - offset).min(4 * RUN as u64) as usize];
-        spool
-            .read_many(&mut [Read::new(offset, part)], &mut |_, _| {})
-            .map_err(|error| error.source)?;
-        target.append(part)?;
-    }
-    Ok(())
 }
 
 fn failed(name: &str, offset: u64, source: std::io::Error) -> Error {

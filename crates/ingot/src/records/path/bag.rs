@@ -1,0 +1,176 @@
+//! Bags by their paths.
+
+use std::ffi::OsString;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use super::super::bag::{Bag, BagOptions, BagWriter, Packing, Placement};
+use super::super::container::Container as _;
+use super::super::spool::Spool;
+use super::{beside, failed, in_this_process, name, publish, reading, remove};
+use super::{start_over, target_of};
+use crate::compression::frame::Compressor;
+use crate::error::{Error, Result};
+use crate::format::bag::LIMIT_LEN;
+use crate::storage::{Append as _, AppendFile};
+
+/// What becomes of a bag that is at the path of a new one.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Existing {
+    /// The new one takes its place.
+    Replace,
+    /// It stays, and there is no new one.
+    Refuse,
+    /// The new one goes on at its end; only with separate limits.
+    Continue,
+}
+
+/// Opens a bag, whose limits are at its end or in a file of their own.
+pub fn open_bag(path: &Path, limits: Option<&Path>, options: BagOptions) -> Result<Bag> {
+    let storage = reading(path)?;
+    let limits = match limits {
+        Some(limits) => Some((reading(limits)?, name(limits))),
+        None => None,
+    };
+    Bag::open(storage, limits, &name(path), options)
+}
+
+/// Opens a bag as its name and the files beside it say that it is.
+pub fn open_named_bag(path: &Path) -> Result<Bag> {
+    let options = BagOptions { packing: packing_of(path), ..BagOptions::default() };
+    open_bag(path, limits_of(path).as_deref(), options)
+}
+
+/// Returns how the records of a bag of this name are stored.
+pub fn packing_of(path: &Path) -> Packing {
+    let suffix = path.extension().unwrap_or_default();
+    if suffix.eq_ignore_ascii_case("bagz") { Packing::Zstd(None) } else { Packing::Plain }
+}
+
+/// Returns the file with the limits of a bag, if it has one: `x.idx` beside `x.bag` as
+/// Granular writes it, or `limits.x.bag` as Bagz does.
+fn limits_of(path: &Path) -> Option<PathBuf> {
+    let mut bagz = OsString::from("limits.");
+    bagz.push(path.file_name()?);
+    [path.with_extension("idx"), path.with_file_name(bagz)]
+        .into_iter()
+        .find(|limits| limits.is_file())
+}
+
+/// Starts a bag. With its limits at its end it appears at `path` when it is closed; with
+/// limits of their own both files are there from the start, and those who read them see what
+/// was flushed.
+pub fn write_bag(
+    path: &Path,
+    limits: Option<&Path>,
+    existing: Existing,
+    compressor: Option<Compressor>,
+    sync: bool,
+) -> Result<BagWriter> {
+    match limits {
+        Some(limits) => write_pair(path, limits, existing, compressor, sync),
+        None => write_tail(path, existing, compressor, sync),
+    }
+}
+
+fn write_tail(
+    path: &Path,
+    existing: Existing,
+    compressor: Option<Compressor>,
+    sync: bool,
+) -> Result<BagWriter> {
+    if existing == Existing::Continue {
+        let message = format!(
+            "{}: a bag with its limits at its end cannot go on; give it limits of their own",
+            name(path)
+        );
+        return Err(Error::Invalid(message));
+    }
+    let target = target_of(path)?;
+    let check = move |target: &Path| match existing {
+        Existing::Refuse => refuse_existing(target),
+        _ => Ok(()),
+    };
+    check(&target)?;
+    let (hidden, spool) = (beside(&target, ".part"), beside(&target, ".spool"));
+    let file = Box::new(start_over(&hidden)?);
+    let append = Box::new(start_over(&spool)?);
+    let placement = Placement::Tail(Spool { append, read: reading(&spool)? });
+    let finish = in_this_process(move |whole: bool| {
+        remove(&spool)?;
+        if whole && let Err(error) = check(&target) {
+            remove(&hidden)?;
+            return Err(error);
+        }
+        if whole { publish(&hidden, &target, sync) } else { remove(&hidden) }
+    });
+    Ok(BagWriter::new(file, placement, &name(path), compressor, sync, finish))
+}
+
+fn write_pair(
+    path: &Path,
+    limits: &Path,
+    existing: Existing,
+    compressor: Option<Compressor>,
+    sync: bool,
+) -> Result<BagWriter> {
+    let (path, limits) = (target_of(path)?, target_of(limits)?);
+    if path == limits {
+        let message = format!("{}: a bag and its limits cannot be one file", name(&path));
+        return Err(Error::Invalid(message));
+    }
+    if existing == Existing::Refuse {
+        refuse_existing(&limits)?;
+        refuse_existing(&path)?;
+    }
+    let has_limits = limits.exists();
+    let mut records = open_or_create(&path)?;
+    if existing == Existing::Continue && !has_limits && !records.is_empty() {
+        let reason = format!(
+            "there is no file {} that tells where its records end; if they are in one file, \
+             the bag is whole and cannot go on",
+            name(&limits)
+        );
+        return Err(Error::Format { path: name(&path), reason });
+    }
+    let mut table = open_or_create(&limits)?;
+    let (len, end) = match existing {
+        Existing::Continue => {
+            let bag = open_bag(&path, Some(&limits), BagOptions::default())?;
+            (bag.num_rows(), bag.end()?)
+        }
+        _ => (0, 0),
+    };
+    cut(&mut table, len * LIMIT_LEN)?;
+    cut(&mut records, end)?;
+    let placement = Placement::Separate(Box::new(table), name(&limits));
+    let finish = Box::new(|_| Ok(()));
+    let writer =
+        BagWriter::new(Box::new(records), placement, &name(&path), compressor, sync, finish);
+    Ok(writer.behind(len, end))
+}
+
+fn refuse_existing(path: &Path) -> Result<()> {
+    match path.symlink_metadata() {
+        Ok(_) => Err(failed(path, "create", io::ErrorKind::AlreadyExists.into())),
+        Err(_) => Ok(()),
+    }
+}
+
+fn open_or_create(path: &Path) -> Result<AppendFile> {
+    match AppendFile::create(path) {
+        Err(source) if source.kind() == io::ErrorKind::AlreadyExists => {
+            AppendFile::open(path).map_err(|source| failed(path, "open", source))
+        }
+        created => created.map_err(|source| failed(path, "create", source)),
+    }
+}
+
+/// Cuts a file that is longer than `len`.
+fn cut(file: &mut AppendFile, len: u64) -> Result<()> {
+    if file.len() <= len {
+        return Ok(());
+    }
+    let outcome = file.truncate(len);
+    outcome.map_err(|source| failed(file.path(), "truncate", source))
+}
