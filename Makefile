@@ -30,8 +30,9 @@ help:  ## show this list
 
 build: $(VENV)/built  ## set up .venv and build the extension into it
 
-demo: build  ## write, read, verify and damage a data set, and print the rates
+demo: build  ## write, read, verify and damage a record file, then build a data set of pictures
 	$(BIN)/python examples/demo.py
+	$(BIN)/python examples/pictures.py
 
 test: build  ## run every test
 	cargo test --workspace --exclude ingot-python
