@@ -241,6 +241,14 @@ impl PyReader {
         Ok(PyByteArray::new(py, &sizes))
     }
 
+    /// Returns how many records each file has as int64 bytes.
+    #[pyo3(name = "_file_rows")]
+    fn file_rows<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyByteArray>> {
+        let reader = self.reader()?;
+        let rows = reader.files().iter().flat_map(|file| file.num_rows().to_ne_bytes());
+        Ok(PyByteArray::new(py, &rows.collect::<Vec<u8>>()))
+    }
+
     /// Returns the metadata as JSON.
     #[pyo3(name = "_metadata_json")]
     fn metadata_json(&self) -> PyResult<String> {

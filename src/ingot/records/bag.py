@@ -6,12 +6,16 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Literal, Self, TypeAlias
 
+import numpy as np
+import numpy.typing as npt
+
 from ingot._core import BagWriter as NativeWriter
 from ingot._core import Reader as NativeReader
+from ingot._core import Stream
 from ingot.records.paths import StrPath, text_of
 from ingot.records.reader import Reader
 
-__all__ = ["BagFile", "BagReader", "BagWriter"]
+__all__ = ["BagFile", "BagReader", "BagWriter", "Stream"]
 
 Compression: TypeAlias = Literal["auto", "zstd", "none"]
 
@@ -59,6 +63,10 @@ class BagReader(Reader):
         return reader
 
     _files: list[BagFile]
+
+    def num_records(self) -> npt.NDArray[np.int64]:
+        """Return how many records each file has."""
+        return np.frombuffer(self._file_rows(), np.int64)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return self._restore_bags, (self._files, self._identity())

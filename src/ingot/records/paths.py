@@ -2,6 +2,7 @@
 
 import glob
 import os
+import re
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TypeAlias
@@ -31,6 +32,9 @@ _FOREIGN = {
 }
 """What files of other containers are, by their suffixes."""
 
+_SHARDS = re.compile(r"(.*)@([0-9]{1,9}|\*)(\.[^@/]+)", re.DOTALL)
+_SHARDS_MAX = 100_000
+
 
 def check_target(path: StrPath) -> None:
     """Refuse the path of a new file if its name says that it is of another container.
@@ -51,7 +55,7 @@ def expand(source: StrPath | Sequence[StrPath]) -> list[str]:
 
     Args:
         source: A file, a directory (its record files, by name), a pattern such as
-            `train-*.ingot`, or several of these.
+            `train-*.ingot`, shards such as `train@8.bagz`, or several of these.
 
     Raises:
         FormatError: A directory holds no record files, or files of several containers.
@@ -92,13 +96,43 @@ def _expand_one(path: str) -> list[str]:
     absolute = str(Path(path).absolute())
     if Path(absolute).is_dir():
         return _record_files(absolute)
+    if found := shards(absolute):
+        return found
     if glob.has_magic(path) and not Path(absolute).exists():
         found = sorted(glob.glob(absolute, recursive=True))  # noqa: PTH207 -- the pattern is a whole path
         if not found:
             message = f"{path}: no file matches this pattern"
             raise FileNotFoundError(message)
-        return found
+        return [path for path in found if not _is_limits(path)]
     return [absolute]
+
+
+def shards(path: str) -> list[str]:
+    """Return the files that `x@8.bagz` or `x@*.bagz` stands for; none if it is another path.
+
+    They are `x-00000-of-00008.bagz` and so on. A file that has the name itself is meant
+    where there is no first one of these.
+    """
+    found = _SHARDS.fullmatch(path)
+    if found is None:
+        return []
+    stem, count, suffix = found.groups()
+    if count == "*":
+        first = glob.escape(f"{stem}-00000-of-") + "[0-9]" * 5 + glob.escape(suffix)
+        firsts = sorted(glob.glob(first))  # noqa: PTH207 -- the pattern is a whole path
+        count = firsts[-1].removesuffix(suffix)[-5:] if firsts else "0"
+    total = int(count)
+    if not 0 < total < _SHARDS_MAX:
+        return []
+    files = [f"{stem}-{k:05}-of-{total:05}{suffix}" for k in range(total)]
+    return [] if Path(path).exists() and not Path(files[0]).exists() else files
+
+
+def _is_limits(path: str) -> bool:
+    """Return whether a file has the limits of the bag beside it: `limits.x.bag` of `x.bag`."""
+    one = Path(path)
+    bag = one.name.removeprefix("limits.")
+    return bag.endswith((".bag", ".bagz")) and bag != one.name and one.with_name(bag).exists()
 
 
 def _record_files(folder: str) -> list[str]:
@@ -108,9 +142,7 @@ def _record_files(folder: str) -> list[str]:
     found = [
         entry.path
         for entry in sorted(os.scandir(folder), key=lambda entry: entry.name)
-        if entry.name.endswith(SUFFIXES)
-        and not entry.name.startswith("limits.")
-        and entry.is_file()
+        if entry.name.endswith(SUFFIXES) and not _is_limits(entry.path) and entry.is_file()
     ]
     suffixes = {Path(path).suffix for path in found}
     if len(suffixes) == 1:

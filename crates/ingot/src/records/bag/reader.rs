@@ -138,8 +138,20 @@ impl Bag {
             return Ok(Group { bytes: stored.to_vec(), ends: vec![stored.len()] });
         };
         let bytes = frame::decompress(dictionary.as_deref(), stored)
-            .map_err(|why| Source::of(self).corrupt(range.start, Violation(why)))?;
+            .map_err(|why| self.undecodable(range.start, why))?;
         Ok(Group { ends: vec![bytes.len()], bytes })
+    }
+
+    /// Returns the error for a record that cannot be decompressed.
+    fn undecodable(&self, offset: u64, why: String) -> Error {
+        let advice = match self.options.packing {
+            Packing::Zstd(None) => {
+                "; it is damaged, or was written with a dictionary: open the bag as Bagz's \
+                 Reader does, with CompressionZstd(dictionary=...)"
+            }
+            _ => "; it is damaged, or was written with another dictionary",
+        };
+        Source::of(self).corrupt(offset, Violation(format!("{why}{advice}")))
     }
 
     fn load(&self, range: &Range<u64>) -> Result<Arc<Group>> {
@@ -198,7 +210,7 @@ impl Container for Bag {
             return Err(Error::Invalid(format!("{}: it is not compressed", self.name)));
         };
         frame::decompress_into(dictionary.as_deref(), stored, value)
-            .map_err(|why| Source::of(self).corrupt(cell.offset, Violation(why)))
+            .map_err(|why| self.undecodable(cell.offset, why))
     }
 
     fn group(&self, cell: &Cell) -> Result<Arc<Group>> {

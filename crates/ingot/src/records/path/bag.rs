@@ -52,9 +52,9 @@ pub fn packing_of(path: &Path) -> Packing {
 fn limits_of(path: &Path) -> Option<PathBuf> {
     let mut bagz = OsString::from("limits.");
     bagz.push(path.file_name()?);
-    [path.with_extension("idx"), path.with_file_name(bagz)]
-        .into_iter()
-        .find(|limits| limits.is_file())
+    let granular = matches!(packing_of(path), Packing::Plain).then(|| path.with_extension("idx"));
+    let mut known = granular.into_iter().chain([path.with_file_name(bagz)]);
+    known.find(|limits| limits.is_file())
 }
 
 /// Starts a bag. With its limits at its end it appears at `path` when it is closed; with

@@ -1,0 +1,137 @@
+"""How bags are read and written, as Bagz's users say it."""
+
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Any, TypeAlias
+
+
+class _Choice(Enum):
+    def __repr__(self) -> str:
+        return str(self)
+
+
+class ShardingLayout(_Choice):
+    """How the records of several files are numbered."""
+
+    CONCATENATED = 0
+    """One file behind the other."""
+    INTERLEAVED = 1
+    """Taking turns: the first record of each file, then the second of each."""
+
+
+class LimitsPlacement(_Choice):
+    """Where the limits of a bag are."""
+
+    TAIL = 0
+    """At its end."""
+    SEPARATE = 1
+    """In a file of their own, `limits.x.bag` beside `x.bag`."""
+
+
+class LimitsStorage(_Choice):
+    """Where limits are kept while a bag is read. Ingot keeps those it has needed in memory."""
+
+    ON_DISK = 0
+    IN_MEMORY = 1
+
+
+@dataclass(eq=False)
+class CompressionAutoDetect:
+    """Compression by name: the records of a `.bagz` are compressed, those of others are not."""
+
+
+@dataclass(eq=False)
+class CompressionNone:
+    """No compression, whatever the name is."""
+
+
+@dataclass(eq=False)
+class CompressionZstd:
+    """Each record by itself is compressed with zstd, whatever the name is.
+
+    Attributes:
+        level: The level of zstd; 0 stands for the usual one.
+        dictionary: What records are compressed with; empty for nothing.
+    """
+
+    level: int = 0
+    dictionary: str | bytes = ""
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.level, int):
+            message = f"level is an integer, not {type(self.level).__name__}"  # type: ignore[unreachable]
+            raise TypeError(message)
+        if not isinstance(self.dictionary, str | bytes):
+            message = f"dictionary is str or bytes, not {type(self.dictionary).__name__}"  # type: ignore[unreachable]
+            raise TypeError(message)
+
+    @property
+    def dictionary_bytes(self) -> bytes:
+        """The dictionary as it is used."""
+        return self.dictionary.encode() if isinstance(self.dictionary, str) else self.dictionary
+
+
+Compression: TypeAlias = CompressionAutoDetect | CompressionNone | CompressionZstd
+
+
+def _check_compression(compression: object) -> None:
+    if not isinstance(compression, Compression):
+        message = (
+            "compression is CompressionAutoDetect(), CompressionNone() or CompressionZstd(), "
+            f"not {compression!r}"
+        )
+        raise TypeError(message)
+
+
+@dataclass(eq=False)
+class ReaderOptions:
+    """`Reader.Options`.
+
+    Attributes:
+        sharding_layout: How the records of several files are numbered.
+        limits_placement: Where the limits of the files are.
+        compression: How the records are stored.
+        limits_storage: Left alone: limits are loaded once, as they are needed.
+        max_parallelism: Left alone: batches are read by the threads of the engine.
+    """
+
+    sharding_layout: ShardingLayout = ShardingLayout.CONCATENATED
+    limits_placement: LimitsPlacement = LimitsPlacement.TAIL
+    compression: Compression = field(default_factory=CompressionAutoDetect)
+    limits_storage: LimitsStorage = LimitsStorage.ON_DISK
+    max_parallelism: int = 100
+
+    def __post_init__(self) -> None:
+        self.sharding_layout = ShardingLayout(self.sharding_layout)
+        self.limits_placement = LimitsPlacement(self.limits_placement)
+        self.limits_storage = LimitsStorage(self.limits_storage)
+        _check_compression(self.compression)
+
+    def __getstate__(self) -> tuple[Any, ...]:
+        return (
+            self.sharding_layout,
+            self.limits_placement,
+            self.compression,
+            self.limits_storage,
+            self.max_parallelism,
+        )
+
+    def __setstate__(self, state: tuple[Any, ...]) -> None:
+        self.__init__(*state)  # type: ignore[misc]
+
+
+@dataclass(eq=False)
+class WriterOptions:
+    """`Writer.Options`.
+
+    Attributes:
+        limits_placement: Where the limits go.
+        compression: How records are stored.
+    """
+
+    limits_placement: LimitsPlacement = LimitsPlacement.TAIL
+    compression: Compression = field(default_factory=CompressionAutoDetect)
+
+    def __post_init__(self) -> None:
+        self.limits_placement = LimitsPlacement(self.limits_placement)
+        _check_compression(self.compression)

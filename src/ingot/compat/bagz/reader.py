@@ -1,0 +1,311 @@
+"""`bagz.Reader`: bags as one sequence."""
+
+import operator
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, Self, SupportsIndex, TypeAlias, overload
+
+import numpy as np
+import numpy.typing as npt
+
+from ingot.compat.bagz.errors import translated
+from ingot.compat.bagz.options import LimitsPlacement, ReaderOptions, ShardingLayout
+from ingot.compat.bagz.spec import bag_file, paths_of
+from ingot.errors import FormatError
+from ingot.records.bag import BagReader, Stream
+from ingot.records.paths import text_of
+
+Rows: TypeAlias = npt.NDArray[np.int64]
+Indices: TypeAlias = Sequence[SupportsIndex] | npt.NDArray[np.integer[Any]]
+
+ReaderIterator = Stream
+"""What iterators over records are."""
+
+_CHUNK = 1 << 14
+"""Records that are looked through at a time."""
+
+
+class Reader(Sequence[bytes]):
+    """Bags, open for reading: a sequence of bytes.
+
+    `r[i]` is one record, `r[a:b:c]` a reader of some of them that shares the files. Negative
+    indices count from the end. A reader may be used from several threads at once and in
+    forked processes, and pickles to what it was opened by.
+
+    Args:
+        file_spec: A path such as `x.bagz`, one of several files such as `x@8.bagz` or
+            `x@*.bagz`, or a list of these, separated by commas.
+        options: How to read; see `Reader.Options`.
+
+    Raises:
+        FileNotFoundError: A file does not exist.
+        ValueError: A file is no bag, or cannot be read.
+    """
+
+    Options = ReaderOptions
+
+    _files: BagReader
+    _rows: range
+    _turns: Rows | None
+
+    def __init__(
+        self, file_spec: str | os.PathLike[str], options: ReaderOptions | None = None
+    ) -> None:
+        self._file_spec = text_of(file_spec)
+        self._options = ReaderOptions() if options is None else options
+        self._open()
+
+    def _open(self) -> None:
+        options = self._options
+        if options.max_parallelism < 0:
+            message = "max_parallelism must be non-negative"
+            raise ValueError(message)
+        files = [
+            bag_file(path, options.limits_placement, options.compression)
+            for path in paths_of(self._file_spec)
+        ]
+        try:
+            self._files = BagReader(files)
+        except FileNotFoundError:
+            raise
+        except OSError as error:
+            raise translated(error, self._file_spec) from error
+        self._rows = range(len(self._files))
+        self._turns = None
+        if options.sharding_layout is ShardingLayout.INTERLEAVED and len(files) > 1:
+            self._turns = _turns(self._files.num_records())
+        self._is_plain = self._turns is None
+
+    @property
+    def options(self) -> ReaderOptions:
+        """How the bags are read."""
+        return self._options
+
+    @property
+    def file_spec(self) -> str:
+        """What the reader was opened by."""
+        return self._file_spec
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    @overload
+    def __getitem__(self, index: SupportsIndex) -> bytes: ...
+    @overload
+    def __getitem__(self, index: slice) -> "Reader": ...
+    def __getitem__(self, index: SupportsIndex | slice) -> "bytes | Reader":
+        if isinstance(index, slice):
+            return self._view(self._rows[index])
+        return self._files[self._place(index)]
+
+    def _view(self, rows: range) -> Self:
+        view = object.__new__(type(self))
+        view.__dict__.update(self.__dict__)
+        view._rows = rows
+        view._is_plain = self._turns is None and rows == range(len(self._files))
+        return view
+
+    def _place(self, index: SupportsIndex) -> int:
+        """Return where a record is among those of all files, one behind the other."""
+        try:
+            row = self._rows[index]
+        except IndexError:
+            message = f"{self._file_spec}: index {index} out of range [0, {len(self)})"
+            raise IndexError(message) from None
+        if self._turns is None:
+            return row
+        turn, file = divmod(row, len(self._turns))
+        return int(self._turns[file]) + turn
+
+    def _places(self, rows: range | Rows) -> Rows:
+        """Return where some rows, which must exist, are."""
+        wanted = np.arange(rows.start, rows.stop, rows.step) if isinstance(rows, range) else rows
+        if self._turns is None:
+            return wanted
+        turns, files = np.divmod(wanted, len(self._turns))
+        return self._turns[files] + turns
+
+    def __iter__(self) -> Iterator[bytes]:
+        return self._stream(self._rows)
+
+    def _stream(self, rows: range) -> Iterator[bytes]:
+        if self._turns is None:
+            return self._files.iter(rows)
+        return self._files.iter(row for part in _parts(rows) for row in self._places(part).tolist())
+
+    def __reversed__(self) -> "Reader":  # type: ignore[override]
+        return self[::-1]
+
+    def read(self) -> list[bytes]:
+        """Return all records."""
+        return self._files.__getitems__(self._places(self._rows))
+
+    def read_range(self, start: int, num_records: int) -> list[bytes]:
+        """Return `num_records` records from `start` on.
+
+        Raises:
+            IndexError: There are not so many.
+        """
+        return self._files.__getitems__(self._places(self._range(start, num_records)))
+
+    def read_range_iter(
+        self, start: int, num_records: int, *, read_ahead: int | None = None
+    ) -> Iterator[bytes]:
+        """Iterate over `num_records` records from `start` on, reading ahead.
+
+        Args:
+            start: The first of them.
+            num_records: How many.
+            read_ahead: Left alone: the engine reads ahead as far as it pays.
+
+        Raises:
+            IndexError: There are not so many.
+        """
+        _check_read_ahead(read_ahead)
+        return self._stream(self._range(start, num_records))
+
+    def _range(self, start: int, num_records: int) -> range:
+        first, last = operator.index(start), operator.index(start) + operator.index(num_records)
+        if not 0 <= first <= last <= len(self):
+            message = f"{self._file_spec}: range {first}, {last} out of range [0, {len(self)}]"
+            raise IndexError(message)
+        return self._rows[first:last]
+
+    def read_indices(self, indices: Indices | slice) -> list[bytes]:
+        """Return the records at some indices, in one native read.
+
+        Args:
+            indices: A slice, or a sequence or an array of integers.
+
+        Raises:
+            IndexError: One of them is out of range.
+        """
+        if isinstance(indices, slice):
+            return self[indices].read()
+        if isinstance(indices, np.ndarray) and indices.ndim != 1:
+            message = f"indices must be a 1D array, this one has {indices.ndim} dimensions"
+            raise ValueError(message)
+        if self._is_plain:
+            return self._files.__getitems__(indices)
+        return self._files.__getitems__(self._places(self._wanted(indices)))
+
+    def _wanted(self, indices: Indices) -> Rows:
+        wanted = np.asarray(indices)
+        if wanted.ndim != 1:
+            message = f"indices are a sequence of integers, not {type(indices).__name__}"
+            raise TypeError(message)
+        if wanted.dtype.kind not in "iu" and wanted.size:
+            message = f"indices are integers, not {wanted.dtype}"
+            raise TypeError(message)
+        bad = (wanted < -len(self)) | (wanted >= len(self))
+        if bad.any():
+            self._place(int(wanted[bad.argmax()]))
+        signed = wanted.astype(np.int64)
+        rows = np.where(signed < 0, signed + len(self), signed)
+        return self._rows.start + rows * self._rows.step
+
+    def read_indices_iter(
+        self, indices: Iterable[SupportsIndex], *, read_ahead: int | None = None
+    ) -> Iterator[bytes]:
+        """Iterate over the records at some indices, reading ahead.
+
+        Args:
+            indices: Integers, maybe without end. What they raise is raised behind the
+                records before.
+            read_ahead: Left alone: the engine reads ahead as far as it pays.
+
+        Raises:
+            IndexError: An index is out of range; raised behind the records before it.
+        """
+        _check_read_ahead(read_ahead)
+        return self._files.iter(iter(indices) if self._is_plain else map(self._place, indices))
+
+    def index(self, value: bytes, start: int = 0, stop: int | None = None) -> int:
+        """Return the first index of a record, from `start` on and before `stop`.
+
+        Raises:
+            ValueError: There is none.
+        """
+        rows = range(len(self))[start:stop]
+        found = next(self._matches(value, rows), None)
+        if found is None:
+            message = f"{self._file_spec}: value is not in the bagz.Reader"
+            raise ValueError(message)
+        return found
+
+    def count(self, value: bytes) -> int:
+        """Return how many records have a value."""
+        return sum(1 for _ in self._matches(value, range(len(self))))
+
+    def __contains__(self, value: object) -> bool:
+        return next(self._matches(value, range(len(self))), None) is not None
+
+    def _matches(self, value: object, indices: range) -> Iterator[int]:
+        """Yield the indices of a record. Only those of the same length are read."""
+        if not isinstance(value, bytes):
+            message = f"a record is bytes, not {type(value).__name__}"
+            raise TypeError(message)
+        for part in _parts(indices):
+            places = self._places(self._rows[part.start : part.stop])
+            likely = np.flatnonzero(self._files.lengths(places) == len(value))
+            records = self._files.iter(places[likely].tolist())
+            for k, record in zip(likely.tolist(), records, strict=True):
+                if record == value:
+                    yield part[k]
+
+    def approximate_bytes_per_record(self) -> float:
+        """Return how many bytes a record has as it is stored, on average over all files."""
+        stats = self._files.stats()
+        is_tail = self._options.limits_placement is LimitsPlacement.TAIL
+        stored = stats.file_bytes - (stats.index_bytes if is_tail else 0)
+        return stored / stats.rows if stats.rows else 0.0
+
+    def __getstate__(self) -> tuple[Any, ...]:
+        rows = self._rows
+        return self._file_spec, self._options, rows.start, rows.step, len(rows)
+
+    def __setstate__(self, state: tuple[Any, ...]) -> None:
+        self._file_spec, self._options, start, step, length = state
+        self._open()
+        rows = range(start, start + step * length, step)
+        if length and (max(rows[0], rows[-1]) >= len(self) or min(rows[0], rows[-1]) < 0):
+            message = f"{self._file_spec}: the files were replaced since the reader was pickled"
+            raise FormatError(message, self._file_spec)
+        self._rows = rows
+        self._is_plain = self._turns is None and rows == range(len(self._files))
+
+    def __repr__(self) -> str:
+        return f"<ingot.compat.bagz.Reader {self._file_spec!r}, {len(self)} records>"
+
+
+def _turns(counts: Rows) -> Rows:
+    """Return where the records of each of some files begin, which take turns.
+
+    Raises:
+        ValueError: Not every file has its turn before the next one comes.
+    """
+    for k in range(1, len(counts)):
+        if counts[k] > counts[k - 1]:
+            message = (
+                "interleaved shard sizes must be non-increasing: "
+                f"file {k} has {counts[k]}, the one before it {counts[k - 1]}"
+            )
+            raise ValueError(message)
+        if counts[k] + 1 < counts[0]:
+            message = (
+                "interleaved shard sizes must be within 1 of each other: "
+                f"file {k} has {counts[k]}, the first one {counts[0]}"
+            )
+            raise ValueError(message)
+    starts: Rows = np.cumsum(counts) - counts
+    return starts
+
+
+def _parts(rows: range) -> Iterator[range]:
+    return (rows[first : first + _CHUNK] for first in range(0, len(rows), _CHUNK))
+
+
+def _check_read_ahead(read_ahead: int | None) -> None:
+    if read_ahead is not None and operator.index(read_ahead) < 0:
+        message = f"read_ahead is from 0 on, not {read_ahead}"
+        raise ValueError(message)
