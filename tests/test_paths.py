@@ -9,6 +9,7 @@ import pytest
 
 import ingot
 from ingot.compat import ffrecord
+from ingot.records.bag import BagWriter
 
 PARTS = [[b"%d.%d" % (part, k) * (k % 50) for k in range(300)] for part in range(5)]
 RECORDS = list(chain.from_iterable(PARTS))
@@ -160,3 +161,40 @@ def test_a_pattern_reaches_into_folders(folder):
     deep.mkdir(parents=True)
     (folder / "part-4.ingot").rename(deep / "part-4.ingot")
     assert len(ingot.open(folder / "**" / "*.ingot")) == len(RECORDS)
+
+
+def write_bag(path, records, limits=None):
+    with BagWriter(path, limits) as writer:
+        writer.extend(records)
+
+
+def test_shards_are_named_by_their_number_or_a_star(tmp_path):
+    for k in range(3):
+        write_bag(tmp_path / f"x-{k:05}-of-00003.bag", PARTS[k])
+    joined = PARTS[0] + PARTS[1] + PARTS[2]
+    for name in ("x@3.bag", "x@*.bag"):
+        assert list(ingot.open(tmp_path / name)) == joined
+    with pytest.raises(FileNotFoundError, match=r"x-00000-of-00002\.bag"):
+        ingot.open(tmp_path / "x@2.bag")
+    with pytest.raises(FileNotFoundError, match="no file matches"):
+        ingot.open(tmp_path / "y@*.bag")
+    write_bag(tmp_path / "y@2.bag", [b"one file"])
+    assert list(ingot.open(tmp_path / "y@2.bag")) == [b"one file"]
+
+
+def test_limits_are_not_taken_for_bags(tmp_path):
+    for name in ("a.bag", "b.bag"):
+        write_bag(tmp_path / name, [name.encode()], tmp_path / f"limits.{name}")
+    for source in (tmp_path, tmp_path / "*.bag"):
+        assert list(ingot.open(source)) == [b"a.bag", b"b.bag"]
+    write_bag(tmp_path / "limits.c.bag", [b"a bag of this name"])
+    for source in (tmp_path, tmp_path / "*.bag"):
+        assert list(ingot.open(source)) == [b"a.bag", b"b.bag", b"a bag of this name"]
+
+
+def test_the_limits_of_a_bag_are_not_those_of_its_compressed_neighbour(tmp_path):
+    write_bag(tmp_path / "x.bag", [b"plain"], tmp_path / "x.idx")
+    with BagWriter(tmp_path / "x.bagz", level=3) as writer:
+        writer.append(b"compressed")
+    assert list(ingot.open(tmp_path / "x.bag")) == [b"plain"]
+    assert list(ingot.open(tmp_path / "x.bagz")) == [b"compressed"]

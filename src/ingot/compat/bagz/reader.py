@@ -185,7 +185,7 @@ class Reader(Sequence[bytes]):
         if isinstance(indices, np.ndarray) and indices.ndim != 1:
             message = f"indices must be a 1D array, this one has {indices.ndim} dimensions"
             raise ValueError(message)
-        if self._is_plain:
+        if self._is_plain and isinstance(indices, list | np.ndarray):
             return self._files.__getitems__(indices)
         return self._files.__getitems__(self._places(self._wanted(indices)))
 
