@@ -1,11 +1,12 @@
 """What the rows of a data set are made of."""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TypeAlias
 
 from ingot.codecs import Codec, codec_of
+from ingot.dataset.hint import hint_of
 
 SpecLike: TypeAlias = Mapping[str, str | Codec]
 
@@ -61,20 +62,28 @@ class Spec(Mapping[str, str]):
         self.fields = dict(fields)
 
     @classmethod
-    def of(cls, spec: object) -> "Spec":
+    def of(cls, spec: object, codecs: object = None) -> "Spec":
         """Return the specification of a dict of types or codecs.
+
+        Args:
+            spec: The fields.
+            codecs: Codecs that are known by their names here, besides the registered ones.
 
         Raises:
             ValueError: A name or a type cannot be.
             TypeError: It is no such dict.
         """
         if not isinstance(spec, Mapping):
-            message = f"a specification is a dict of names and types, not {type(spec).__name__}"
+            message = (
+                'a specification is a dict of names and types, such as {"label": "int"}, '
+                f"not {type(spec).__name__}"
+            )
             raise TypeError(message)
         if not spec:
             message = "a specification has at least one field"
             raise ValueError(message)
-        fields = [_field(name, kind) for name, kind in spec.items()]
+        known = _known(codecs)
+        fields = [_field(name, kind, known) for name, kind in spec.items()]
         return cls({field.name: field for field in fields})
 
     def stored(self) -> list[tuple[str, str, int | None, str | None]]:
@@ -113,22 +122,45 @@ class Spec(Mapping[str, str]):
         return repr(dict(self))
 
 
-def _field(name: object, kind: object) -> Field:
+def _known(codecs: object) -> dict[str, Codec]:
+    """Return codecs by their names."""
+    if codecs is None:
+        return {}
+    listed = codecs.values() if isinstance(codecs, Mapping) else codecs
+    if not isinstance(listed, Iterable) or isinstance(listed, str | bytes):
+        message = f"codecs is a list of codecs or a dict of them, not {type(codecs).__name__}"
+        raise TypeError(message)
+    known: dict[str, Codec] = {}
+    for codec in listed:
+        if not isinstance(codec, Codec):
+            message = f"a codec derives from ingot.codecs.Codec, {codec!r} does not"
+            raise TypeError(message)
+        if known.setdefault(codec.name, codec) is not codec:
+            message = f"there are two codecs {codec.name!r}"
+            raise ValueError(message)
+    if isinstance(codecs, Mapping) and list(codecs) != [one.name for one in codecs.values()]:
+        message = f"codecs are known by their own names, {list(known)}, not as {list(codecs)}"
+        raise ValueError(message)
+    return known
+
+
+def _field(name: object, kind: object, known: Mapping[str, Codec]) -> Field:
     if not isinstance(name, str) or not name or not name.isprintable() or name.endswith("?"):
         message = f"{name!r} cannot be the name of a field: text that does not end in a ?"
         raise ValueError(message)
     if isinstance(kind, Codec):
         return Field(name, kind)
     if not isinstance(kind, str):
-        message = f"field {name!r}: a type is a str or a codec, not {type(kind).__name__}"
+        what = f"not {type(kind).__name__}{hint_of(kind)}"
+        message = f"field {name!r}: a type is a str or a codec, {what}"
         raise TypeError(message)
     found = _TYPE.fullmatch(kind)
     if found is None:
         message = f"field {name!r}: {kind!r} is no type"
         raise ValueError(message)
     try:
-        codec = codec_of(found[1])
+        codec = known[found[1]] if found[1] in known else codec_of(found[1])
     except ValueError as error:
-        message = f"field {name!r}: {error}"
+        message = f"field {name!r}: {error}{hint_of(kind)}"
         raise ValueError(message) from None
     return Field(name, codec, found[2] is not None, found[3] is not None)
