@@ -1,22 +1,18 @@
 """Which files make a data set: a small file that is replaced as a whole."""
 
+import dataclasses
 import json
-import os
-import secrets
-import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+from ingot.dataset import folder as folders
 from ingot.errors import FormatError
 
-if sys.platform != "win32":
-    import fcntl
-
 NAME = "dataset.json"
-_VERSION = 1
+VERSION = 1
+_LIMIT = 2**63
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,11 +32,21 @@ class Shard:
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """All files of a data set, in order."""
+    """All files of a data set, in order.
+
+    Attributes:
+        spec: The fields and their types.
+        shards: The files.
+        metadata: What the user gave.
+        runs: Which groups of writers have committed.
+        build: What `ingot.build` has made the data set of, if it did and nobody changed it.
+    """
 
     spec: dict[str, str]
     shards: tuple[Shard, ...] = ()
     metadata: dict[str, Any] = field(default_factory=dict)
+    runs: tuple[str, ...] = ()
+    build: dict[str, Any] | None = None
 
     @classmethod
     def read(cls, folder: Path) -> "Manifest":
@@ -51,98 +57,115 @@ class Manifest:
             FormatError: It is damaged, or names files outside of the directory.
         """
         path = folder / NAME
+        data = path.read_bytes()
+        return folders.parse(path, "the manifest of a data set", data, lambda it: cls._of(path, it))
+
+    @classmethod
+    def find(cls, folder: Path) -> "Manifest | None":
+        """Read the manifest of a directory, if there is one."""
         try:
-            content = json.loads(path.read_bytes())
-            if content["version"] != _VERSION:
-                message = f"{path}: version {content['version']} is not known, {_VERSION} is"
-                raise FormatError(message, str(path))
-            shards = tuple(Shard(**one) for one in content["shards"])
-            if len({shard.name for shard in shards}) < len(shards):
-                message = "it lists a file twice"
-                raise ValueError(message)  # noqa: TRY301 -- all that is wrong is told below
-            return cls(_texts(content["spec"]), tuple(map(_checked, shards)), content["metadata"])
-        except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
-            message = f"{path}: this is not the manifest of a data set: {error}"
-            raise FormatError(message, str(path)) from error
+            return cls.read(folder)
+        except FileNotFoundError:
+            return None
 
-    def commit(self, folder: Path, known: int, *, sync: bool) -> "Manifest":
-        """Take the place of the manifest of a directory, at once or not at all.
+    @classmethod
+    def _of(cls, path: Path, content: dict[str, Any]) -> "Manifest":
+        check_version(path, content)
+        return cls(
+            texts(content["spec"]),
+            shards_of(content["shards"]),
+            mapping(content["metadata"]),
+            tuple(texts(dict(enumerate(content.get("runs", [])))).values()),
+            None if content.get("build") is None else mapping(content["build"]),
+        )
 
-        Shards behind the first `known` ones are new; what others have committed since those
-        were read stays, in front of the new ones. Returns what is committed now.
+    def commit(self, folder: Path, *, overwrite: bool, sync: bool) -> "Manifest":
+        """Put these files behind those that are committed, or in their place.
+
+        The directory must be locked. Happens at once or not at all, and twice is as good as
+        once. Returns what is committed now.
 
         Raises:
             FormatError: Others have committed other fields.
         """
-        with _locked(folder):
-            merged = self
-            if (folder / NAME).exists():
-                found = Manifest.read(folder)
-                if found.spec != self.spec:
-                    message = f"{folder}: another writer has committed the fields {found.spec}"
-                    raise FormatError(message, str(folder))
-                merged = Manifest(self.spec, (*found.shards, *self.shards[known:]), found.metadata)
-            merged._replace(folder, sync=sync)
+        found = Manifest.find(folder)
+        merged = self
+        if found is not None and overwrite:
+            merged = dataclasses.replace(self, runs=_joined(found.runs, self.runs))
+        elif found is not None:
+            if found.spec != self.spec:
+                message = f"{folder}: another writer has committed the fields {found.spec}"
+                raise FormatError(message, str(folder))
+            shards, runs = _joined(found.shards, self.shards), _joined(found.runs, self.runs)
+            merged = Manifest(found.spec, shards, found.metadata, runs)
+        folders.replace(folder / NAME, merged._text(), sync=sync)
         return merged
 
-    def _replace(self, folder: Path, *, sync: bool) -> None:
+    def _text(self) -> str:
         content = {
-            "version": _VERSION,
+            "version": VERSION,
             "spec": self.spec,
             "shards": [asdict(shard) for shard in self.shards],
             "metadata": self.metadata,
         }
-        hidden = folder / f".{NAME}.{secrets.token_hex(4)}"
-        try:
-            with hidden.open("x") as file:
-                json.dump(content, file, indent=1)
-                file.write("\n")
-                file.flush()
-                if sync:
-                    os.fsync(file.fileno())
-            hidden.replace(folder / NAME)
-        finally:
-            hidden.unlink(missing_ok=True)
-        if sync:
-            _sync(folder)
+        content |= {"runs": self.runs} if self.runs else {}
+        content |= {"build": self.build} if self.build else {}
+        return json.dumps(content, indent=1) + "\n"
 
 
-@contextmanager
-def _locked(folder: Path) -> Iterator[None]:
-    """Let one process at a time change the manifest of a directory."""
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        if sys.platform != "win32":
-            fcntl.flock(handle, fcntl.LOCK_EX)
-        yield
-    finally:
-        os.close(handle)
+def _joined(old: tuple[Any, ...], new: tuple[Any, ...]) -> tuple[Any, ...]:
+    there = set(old)
+    return (*old, *(one for one in new if one not in there))
 
 
-def _sync(folder: Path) -> None:
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
+def check_version(path: Path, content: dict[str, Any]) -> None:
+    """Refuse a file that a later version has written.
+
+    Raises:
+        FormatError: It is one.
+    """
+    if content["version"] != VERSION:
+        message = f"{path}: version {content['version']} is not known, {VERSION} is"
+        raise FormatError(message, str(path))
 
 
-def _texts(spec: dict[str, Any]) -> dict[str, str]:
-    if not all(isinstance(kind, str) for kind in spec.values()):
-        message = "types are text"
+def texts(found: Any) -> dict[Any, str]:
+    """Return a dict whose values are text, or raise TypeError."""
+    if not all(isinstance(one, str) for one in mapping(found).values()):
+        message = "names, types and runs are text"
         raise TypeError(message)
-    return dict(spec)
+    return dict(found)
+
+
+def mapping(found: Any) -> dict[Any, Any]:
+    """Return a dict, or raise TypeError."""
+    if not isinstance(found, dict):
+        message = f"an object, not {type(found).__name__}"
+        raise TypeError(message)
+    return found
+
+
+def shards_of(found: Iterable[dict[str, Any]]) -> tuple[Shard, ...]:
+    """Return the files of a list, or raise TypeError or ValueError."""
+    shards = tuple(_checked(Shard(**one)) for one in found)
+    if len({shard.name for shard in shards}) < len(shards):
+        message = "it lists a file twice"
+        raise ValueError(message)
+    return shards
+
+
+def check_name(name: Any) -> None:
+    """Refuse what is not the name of a file in the same directory, by a ValueError."""
+    is_name = isinstance(name, str) and Path(name).name == name and name not in ("", "..")
+    if not is_name or not name.isprintable():
+        message = f"{name!r} is not the name of a file in this directory"
+        raise ValueError(message)
 
 
 def _checked(shard: Shard) -> Shard:
-    name = shard.name
-    if not isinstance(name, str) or Path(name).name != name or name in ("", ".", ".."):
-        message = f"{name!r} is not the name of a file in this directory"
-        raise ValueError(message)
-    if not name.isprintable():
-        message = f"{name!r} is not the name of a file"
-        raise ValueError(message)
-    if type(shard.rows) is not int or type(shard.nbytes) is not int or shard.rows < 0:
-        message = f"{name}: rows and bytes are numbers"
-        raise TypeError(message)
+    check_name(shard.name)
+    for number in (shard.rows, shard.nbytes):
+        if type(number) is not int or not 0 <= number < _LIMIT:
+            message = f"{shard.name}: rows and bytes are numbers below 2^63, not {number!r:.40}"
+            raise TypeError(message)
     return shard

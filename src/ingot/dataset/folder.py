@@ -1,0 +1,101 @@
+"""A directory that several processes change: its lock, and small files that appear as a whole."""
+
+import fcntl
+import json
+import os
+import re
+import secrets
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, TypeVar
+
+from ingot.errors import FormatError, StorageError
+
+T = TypeVar("T")
+
+_HIDDEN = re.compile(r"\.[a-z].*\.json\.[0-9a-f]{8}")
+_WRONG = (ValueError, TypeError, KeyError, AttributeError, RecursionError)
+
+
+@contextmanager
+def locked(folder: Path) -> Iterator[None]:
+    """Let one process at a time change what a directory lists."""
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(handle)
+
+
+def try_lock(handle: int) -> bool:
+    """Take the lock of an open file; return whether nobody else has it."""
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
+def replace(path: Path, text: str, *, sync: bool) -> None:
+    """Put a text in the place of a file, at once or not at all; the directory must be locked.
+
+    Raises:
+        StorageError: The system refuses; the file is as it was.
+    """
+    hidden = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
+    try:
+        try:
+            with hidden.open("x", encoding="utf-8") as file:
+                file.write(text)
+                file.flush()
+                if sync:
+                    os.fsync(file.fileno())
+            hidden.replace(path)
+        finally:
+            hidden.unlink(missing_ok=True)
+        if sync:
+            sync_folder(path.parent)
+    except OSError as error:
+        message = f"{path}: write failed: {error.strerror}"
+        raise StorageError(message, str(path), errno=error.errno) from error
+
+
+def remove_hidden(folder: Path) -> None:
+    """Remove what processes that were killed inside of `replace` have left; needs the lock."""
+    for entry in folder.iterdir():
+        if _HIDDEN.fullmatch(entry.name):
+            entry.unlink()
+
+
+def sync_folder(folder: Path) -> None:
+    """Wait until the device has the names of a directory."""
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def parse(path: Path, what: str, data: bytes, make: Callable[[Any], T]) -> T:
+    """Return what `make` finds in the JSON of a file.
+
+    Raises:
+        FormatError: It is no JSON, or `make` has an objection to it.
+    """
+    try:
+        return make(json.loads(data, object_pairs_hook=_unique))
+    except FormatError:
+        raise
+    except _WRONG as error:
+        message = f"{path}: this is not {what}: {type(error).__name__}: {error}"
+        raise FormatError(message, str(path)) from error
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        message = "a name stands twice in an object"
+        raise ValueError(message)
+    return found

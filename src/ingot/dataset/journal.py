@@ -1,0 +1,151 @@
+"""How far `ingot.build` has come: a file that grows by a line for each chunk of inputs."""
+
+import json
+import os
+import zlib
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Self
+
+from ingot.dataset import folder as folders
+from ingot.dataset.manifest import Shard, mapping, shards_of
+from ingot.errors import FormatError, StorageError
+
+NAME = "build.journal"
+
+
+@dataclass(frozen=True, slots=True)
+class Chunk:
+    """A run of inputs that is done.
+
+    Attributes:
+        number: Which one it is.
+        inputs: How many inputs it has.
+        digest: What tells them from others.
+        shards: The files with their rows, in order.
+    """
+
+    number: int
+    inputs: int
+    digest: str
+    shards: tuple[Shard, ...]
+
+
+class Journal:
+    """The journal of a directory, locked for one process.
+
+    A line is the CRC-32 of a JSON text in eight hexadecimal digits, a space, and the text. The
+    first line is what is being built, each other one a chunk. What follows the last good line
+    was cut off by a crash and does not count.
+
+    Raises:
+        BlockingIOError: Another process builds this data set.
+        FormatError: The journal is damaged.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._path = folder / NAME
+        with folders.locked(folder):
+            self._handle = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o666)
+            if not folders.try_lock(self._handle):
+                os.close(self._handle)
+                message = f"{folder}: another process builds this data set"
+                raise BlockingIOError(message)
+        try:
+            data = self._path.read_bytes()
+            self.begun, self.chunks, self._nbytes = _parsed(self._path, data)
+        except BaseException:
+            self.close()
+            raise
+
+    def begin(self, what: dict[str, Any], *, sync: bool) -> None:
+        """Forget everything, and say what is being built."""
+        os.ftruncate(self._handle, 0)
+        self._nbytes, self.chunks, self.begun = 0, {}, what
+        self._add(what, sync=sync)
+        if sync:
+            folders.sync_folder(self._path.parent)
+
+    def add(self, chunk: Chunk, *, sync: bool) -> None:
+        """Say that a chunk is done."""
+        self._add(asdict(chunk), sync=sync)
+        self.chunks[chunk.number] = chunk
+
+    def _add(self, content: dict[str, Any], *, sync: bool) -> None:
+        text = json.dumps(content, separators=(",", ":")).encode()
+        line = b"%08x %b\n" % (zlib.crc32(text), text)
+        try:
+            os.ftruncate(self._handle, self._nbytes)
+            written = os.pwrite(self._handle, line, self._nbytes)
+            if sync:
+                os.fsync(self._handle)
+        except OSError as error:
+            message = f"{self._path}: write failed: {error.strerror}"
+            raise StorageError(message, str(self._path), errno=error.errno) from error
+        if written < len(line):
+            message = f"{self._path}: write failed: {written} of {len(line)} bytes were written"
+            raise StorageError(message, str(self._path))
+        self._nbytes += len(line)
+
+    def remove(self) -> None:
+        """Remove the file: what it tells of is committed, or is not wanted any more."""
+        with folders.locked(self._path.parent):
+            self._path.unlink(missing_ok=True)
+        self.close()
+
+    def close(self) -> None:
+        """Let others have it. A second call does nothing."""
+        if self._handle >= 0:
+            os.close(self._handle)
+            self._handle = -1
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+def shards_in(folder: Path) -> list[Shard]:
+    """Return the files that the journal of a directory tells of, if there is one.
+
+    Raises:
+        FormatError: It is damaged.
+    """
+    try:
+        data = (folder / NAME).read_bytes()
+    except FileNotFoundError:
+        return []
+    _, chunks, _ = _parsed(folder / NAME, data)
+    return [shard for chunk in chunks.values() for shard in chunk.shards]
+
+
+def _parsed(path: Path, data: bytes) -> tuple[dict[str, Any] | None, dict[int, Chunk], int]:
+    """Return what is being built, the chunks that are done, and where the good lines end."""
+    begun: dict[str, Any] | None = None
+    chunks: dict[int, Chunk] = {}
+    end = 0
+    for line in data.splitlines(keepends=True):
+        text = line[9:-1]
+        if not line.endswith(b"\n") or line[:9] != b"%08x " % zlib.crc32(text):
+            break
+        if begun is None:
+            begun = folders.parse(path, "the journal of a build", text, mapping)
+        else:
+            chunk = folders.parse(path, "the journal of a build", text, _chunk)
+            chunks[chunk.number] = chunk
+        end += len(line)
+    names = [shard.name for chunk in chunks.values() for shard in chunk.shards]
+    if len(set(names)) < len(names):
+        message = f"{path}: this is not the journal of a build: it lists a file twice"
+        raise FormatError(message, str(path))
+    return begun, chunks, end
+
+
+def _chunk(content: dict[str, Any]) -> Chunk:
+    chunk = Chunk(**content | {"shards": shards_of(content["shards"])})
+    for number in (chunk.number, chunk.inputs):
+        if type(number) is not int or number < 0:
+            message = f"a chunk and its inputs are numbers, not {number!r:.40}"
+            raise TypeError(message)
+    return chunk

@@ -1,0 +1,156 @@
+"""The files that one writer of a directory makes, one after the other."""
+
+import itertools
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from pathlib import Path
+from typing import Any, Literal, TypeAlias
+
+from ingot._core import Writer as NativeWriter
+from ingot.dataset.manifest import Shard
+from ingot.dataset.row import Stored
+from ingot.dataset.spec import Spec
+
+Compression: TypeAlias = Literal["auto", "zstd", "lz4"] | None
+
+DEFAULT_BYTES = 10**9
+_LIMIT = 2**63
+_PREFIXES = ["", "K", "M", "G", "T"]
+_SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([kKMGT]?)(i?)B?")
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """How files are written.
+
+    Attributes:
+        compression: As for `ingot.Writer`.
+        level: Level of zstd.
+        sync: Whether to wait until the device has the bytes.
+        shard_bytes: How many bytes a file of a directory gets, before compression.
+        shard_rows: How many rows.
+    """
+
+    compression: Compression = "auto"
+    level: int = 3
+    sync: bool = True
+    shard_bytes: int | None = None
+    shard_rows: int | None = None
+
+    def open(self, path: Path, mode: str, metadata: str, spec: Spec) -> NativeWriter:
+        """Open a file for rows of these fields; modes are those of the native writer."""
+        native = (self.compression, self.level, self.sync)
+        return NativeWriter(str(path), mode, metadata, *native, spec.stored())
+
+
+def limits(shard_bytes: int | str | None, shard_rows: int | None) -> tuple[int | None, int | None]:
+    """Return how many bytes and rows a file gets.
+
+    Raises:
+        TypeError: They are no numbers, and no text such as "1GB".
+        ValueError: They are too small or too large.
+    """
+    if shard_bytes is None and shard_rows is None:
+        return DEFAULT_BYTES, None
+    return _limit("shard_bytes", _bytes_of(shard_bytes)), _limit("shard_rows", shard_rows)
+
+
+def _limit(name: str, limit: Any) -> int | None:
+    if limit is None:
+        return None
+    if type(limit) is not int:
+        message = f"{name} is a number, not {limit!r}"
+        raise TypeError(message)
+    if not 1 <= limit < _LIMIT:
+        message = f"{name} is at least 1 and below 2^63, not {limit:.3g}"
+        raise ValueError(message)
+    return limit
+
+
+def _bytes_of(size: Any) -> Any:
+    if not isinstance(size, str):
+        return size
+    found = _SIZE.fullmatch(size.strip()[:100])
+    if found is None:
+        message = f"{size!r:.50} is no size; say 1GB, 256MB or a number of bytes"
+        raise ValueError(message)
+    return round(
+        Decimal(found[1]) * (1024 if found[3] else 1000) ** _PREFIXES.index(found[2].upper())
+    )
+
+
+def names_of(token: str, *numbers: int) -> Iterator[str]:
+    """Yield names of shards: numbers, of which the last one counts, and the token of a writer."""
+    *first, last = numbers
+    front = "".join(f"{number:05}-" for number in first)
+    return (f"{front}{number:06}-{token}.ingot" for number in itertools.count(last))
+
+
+class ShardWriter:
+    """Writes rows to files of a directory, each of which is closed once it is full.
+
+    The files are listed by nobody until their writer sees to that.
+
+    Attributes:
+        finished: The files that are closed.
+    """
+
+    def __init__(
+        self, folder: Path, names: Iterator[str], spec: Spec, metadata: str, options: Options
+    ) -> None:
+        """Say where the files go, and what they are called."""
+        self._folder = folder
+        self._names = names
+        self._spec = spec
+        self._metadata = metadata
+        self._options = options
+        self._writer: NativeWriter | None = None
+        self._name = ""
+        self._nbytes = 0
+        self.finished: list[Shard] = []
+
+    def append(self, stored: Sequence[Stored], nbytes: int) -> None:
+        """Add a row that is encoded, and so many bytes."""
+        writer = self._start() if self._writer is None else self._writer
+        writer.append_row(stored)
+        self._nbytes += nbytes
+        options = self._options
+        if (options.shard_rows is not None and len(writer) >= options.shard_rows) or (
+            options.shard_bytes is not None and self._nbytes >= options.shard_bytes
+        ):
+            self.finish()
+
+    def _start(self) -> NativeWriter:
+        self._name = next(self._names)
+        path = self._folder / self._name
+        self._writer = self._options.open(path, "create", self._metadata, self._spec)
+        self._nbytes = 0
+        return self._writer
+
+    def finish(self, *, at_least_one: bool = False) -> None:
+        """Close the file that is open; make one without rows if there is none and has to be."""
+        if self._writer is None and at_least_one and not self.finished:
+            self._start()
+        if self._writer is None:
+            return
+        rows = len(self._writer)
+        self._writer.close()
+        self._writer = None
+        size = (self._folder / self._name).stat().st_size
+        self.finished.append(Shard(self._name, rows, size))
+
+    def abandon(self) -> list[str]:
+        """Give up the file that is open; return the names of all files."""
+        names = [shard.name for shard in self.finished]
+        if self._writer is not None:
+            self._writer.abandon()
+            names.append(self._name)
+        self._writer, self.finished = None, []
+        return names
+
+
+def size_of(stored: Sequence[Stored]) -> int:
+    """Return how many bytes the values of a row have."""
+    return sum(len(one) if isinstance(one, bytes) else sum(map(len, one)) for one in stored)
