@@ -2,6 +2,7 @@
 
 from ingot._core import __version__ as __version__
 from ingot.dataset import Dataset, DatasetWriter
+from ingot.dataset.build import build
 from ingot.dataset.open import open  # noqa: A004
 from ingot.errors import (
     ClosedError,
@@ -11,6 +12,7 @@ from ingot.errors import (
     StorageError,
     UnfinishedFileError,
     UnsupportedVersionError,
+    WorkerError,
 )
 from ingot.packed import PackedFolder, PackedPath, pack
 from ingot.records import (
@@ -44,7 +46,9 @@ __all__ = [
     "UnsupportedVersionError",
     "Verification",
     "View",
+    "WorkerError",
     "Writer",
+    "build",
     "open",
     "pack",
     "recover",

@@ -8,6 +8,7 @@ IngotError
 |   +-- UnsupportedVersionError      written by a later version of the format
 +-- StorageError(OSError)            the system or the device refused a read or a write
 +-- ClosedError(ValueError)          use after close
++-- WorkerError(RuntimeError)        a process that was to do a part of the work died
 ```
 
 A missing file is the builtin `FileNotFoundError`, an index out of range the builtin
@@ -117,3 +118,7 @@ class StorageError(IngotError, OSError):
 
 class ClosedError(IngotError, ValueError):
     """The reader or writer was closed."""
+
+
+class WorkerError(IngotError, RuntimeError):
+    """A process that was to do a part of the work died."""

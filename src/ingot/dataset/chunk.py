@@ -1,0 +1,99 @@
+"""A run of inputs on its way into shards."""
+
+from collections.abc import Callable, Iterable, Mapping, MutableSequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from ingot.dataset import row
+from ingot.dataset.manifest import Shard
+from ingot.dataset.shards import Options, ShardWriter, names_of, size_of
+from ingot.dataset.spec import Spec
+
+
+class Task(NamedTuple):
+    """Inputs that are worked on together.
+
+    Attributes:
+        number: Which chunk it is.
+        first: The number of the first input.
+        inputs: The inputs.
+        digest: What tells them from others.
+    """
+
+    number: int
+    first: int
+    inputs: list[Any]
+    digest: str
+
+
+@dataclass(frozen=True, slots=True)
+class Maker:
+    """All that is needed to make rows of inputs, in this process or in another.
+
+    Attributes:
+        fn: What makes a row, None, or any number of rows of an input.
+        folder: Where the shards go.
+        token: What their names end in.
+        spec: The fields.
+        metadata: What the user gave, as JSON.
+        options: How the shards are written.
+    """
+
+    fn: Callable[[Any], Any]
+    folder: Path
+    token: str
+    spec: Spec
+    metadata: str
+    options: Options
+
+    def make(
+        self, task: Task, state: MutableSequence[int], tell: Callable[[], object]
+    ) -> tuple[Shard, ...]:
+        """Write the rows of a chunk; return its shards.
+
+        Args:
+            task: The inputs.
+            state: Is kept at the number of the input, the rows and the bytes so far.
+            tell: Called after each row.
+        """
+        shards = self.writer(task.number)
+        state[:] = [task.first, 0, 0]
+        try:
+            for number, one in enumerate(task.inputs, task.first):
+                state[0] = number
+                for k, found in enumerate(_rows(self.fn(one))):
+                    stored = row.encode(self.spec, k, found)
+                    nbytes = size_of(stored)
+                    shards.append(stored, nbytes)
+                    state[1] += 1
+                    state[2] += nbytes
+                    tell()
+            shards.finish()
+        except BaseException as error:
+            for name in shards.abandon():
+                (self.folder / name).unlink(missing_ok=True)
+            error.add_note(place_of(task, state[0]))
+            raise
+        return tuple(shards.finished)
+
+    def writer(self, number: int) -> ShardWriter:
+        """Return a writer of the shards of a chunk."""
+        names = names_of(self.token, number, 0)
+        return ShardWriter(self.folder, names, self.spec, self.metadata, self.options)
+
+
+def place_of(task: Task, number: int) -> str:
+    """Return which input it was, in words."""
+    return f"at input {number}: {task.inputs[number - task.first]!r:.200}"
+
+
+def _rows(found: Any) -> Iterable[Any]:
+    if found is None:
+        return ()
+    if isinstance(found, Mapping):
+        return (found,)
+    if isinstance(found, str | bytes) or not isinstance(found, Iterable):
+        message = f"fn returns a row, None, or a list of rows, not {type(found).__name__}"
+        raise TypeError(message)
+    return found

@@ -1,0 +1,69 @@
+"""Inputs, cut into chunks, and what tells them from others."""
+
+import itertools
+import re
+from collections.abc import Callable, Iterable, Iterator, Sized
+from hashlib import blake2b
+from typing import Any
+
+from ingot.dataset.chunk import Task
+
+ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")
+_CHUNKS = 256
+_CHUNK_OF_ITERABLE = 1000
+_DIGEST_BYTES = 16
+
+
+class Inputs:
+    """The inputs of a build.
+
+    Args:
+        inputs: Any iterable.
+        chunk: How many go together; None chooses by their number.
+        key: Gives a text for each.
+
+    Attributes:
+        total: How many there are, if that is known beforehand.
+        chunk: How many go together.
+        num_inputs: How many have been seen.
+        num_chunks: And in how many chunks.
+    """
+
+    def __init__(self, inputs: Iterable[Any], chunk: int | None, key: Callable[[Any], str]) -> None:
+        self._inputs = inputs
+        self._key = key
+        self.total = len(inputs) if isinstance(inputs, Sized) else None
+        chosen = _CHUNK_OF_ITERABLE if self.total is None else -(-self.total // _CHUNKS)
+        self.chunk = chunk or max(1, chosen)
+        self.num_inputs = self.num_chunks = 0
+        self._digest = blake2b(digest_size=_DIGEST_BYTES)
+
+    def tasks(self) -> Iterator[Task]:
+        """Yield the chunks, from the first."""
+        self.num_inputs = self.num_chunks = 0
+        self._digest = blake2b(digest_size=_DIGEST_BYTES)
+        inputs = iter(self._inputs)
+        while found := list(itertools.islice(inputs, self.chunk)):
+            digest = blake2b(digest_size=_DIGEST_BYTES)
+            for number, one in enumerate(found, self.num_inputs):
+                name = self._name(number, one)
+                digest.update(b"%d:%b" % (len(name), name))
+            task = Task(self.num_chunks, self.num_inputs, found, digest.hexdigest())
+            self._digest.update(digest.digest())
+            self.num_inputs += len(found)
+            self.num_chunks += 1
+            yield task
+
+    def _name(self, number: int, one: Any) -> bytes:
+        text = self._key(one)
+        if self._key is repr and ADDRESS.search(text):
+            message = (
+                f"input {number}, {text:.100}, has another repr in every process; pass key=, a "
+                "function that gives the text an input is known by"
+            )
+            raise ValueError(message)
+        return text.encode("utf-8", "surrogatepass")
+
+    def identity(self) -> dict[str, Any]:
+        """Return what tells the inputs from others, once all were seen."""
+        return {"inputs": self.num_inputs, "digest": self._digest.hexdigest()}
