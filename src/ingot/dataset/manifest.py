@@ -2,7 +2,6 @@
 
 import dataclasses
 import json
-from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -75,7 +74,7 @@ class Manifest:
             texts(content["spec"]),
             shards_of(content["shards"]),
             mapping(content["metadata"]),
-            tuple(texts(dict(enumerate(content.get("runs", [])))).values()),
+            tuple(texts(dict(enumerate(items(content.get("runs", []))))).values()),
             None if content.get("build") is None else mapping(content["build"]),
         )
 
@@ -145,9 +144,17 @@ def mapping(found: Any) -> dict[Any, Any]:
     return found
 
 
-def shards_of(found: Iterable[dict[str, Any]]) -> tuple[Shard, ...]:
+def items(found: Any) -> list[Any]:
+    """Return a list, or raise TypeError."""
+    if not isinstance(found, list):
+        message = f"a list, not {type(found).__name__}"
+        raise TypeError(message)
+    return found
+
+
+def shards_of(found: Any) -> tuple[Shard, ...]:
     """Return the files of a list, or raise TypeError or ValueError."""
-    shards = tuple(_checked(Shard(**one)) for one in found)
+    shards = tuple(_checked(Shard(**one)) for one in items(found))
     if len({shard.name for shard in shards}) < len(shards):
         message = "it lists a file twice"
         raise ValueError(message)

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from ingot.dataset import folder as folders
 from ingot.dataset import journal, part
-from ingot.dataset.manifest import Manifest, check_name
+from ingot.dataset.manifest import Manifest, check_name, items
 from ingot.dataset.part import Part
 
 _NAME = re.compile(r"\.writer-([0-9a-f]{16})")
@@ -143,10 +143,10 @@ def _inherit(path: Path, listed: set[str]) -> list[str]:
     return []
 
 
-def _superseded(content: list[str]) -> set[str]:
-    for name in content:
+def _superseded(content: object) -> set[str]:
+    for name in items(content):
         check_name(name)
-    return set(content)
+    return set(items(content))
 
 
 def _remove(paths: list[Path]) -> bool:

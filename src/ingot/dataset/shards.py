@@ -18,7 +18,7 @@ Compression: TypeAlias = Literal["auto", "zstd", "lz4"] | None
 DEFAULT_BYTES = 10**9
 _LIMIT = 2**63
 _PREFIXES = ["", "K", "M", "G", "T"]
-_SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([kKMGT]?)(i?)B?")
+_SIZE = re.compile(r"(\d{1,30}(?:\.\d{1,30})?)\s*([kKMGT]?)(i?)B?")
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +64,7 @@ def _limit(name: str, limit: Any) -> int | None:
         message = f"{name} is a number, not {limit!r}"
         raise TypeError(message)
     if not 1 <= limit < _LIMIT:
-        message = f"{name} is at least 1 and below 2^63, not {limit:.3g}"
+        message = f"{name} is at least 1 and below 2^63, not {limit!r:.30}"
         raise ValueError(message)
     return limit
 
@@ -72,7 +72,7 @@ def _limit(name: str, limit: Any) -> int | None:
 def _bytes_of(size: Any) -> Any:
     if not isinstance(size, str):
         return size
-    found = _SIZE.fullmatch(size.strip()[:100])
+    found = _SIZE.fullmatch(size.strip())
     if found is None:
         message = f"{size!r:.50} is no size; say 1GB, 256MB or a number of bytes"
         raise ValueError(message)

@@ -211,7 +211,7 @@ class DirectoryTarget:
                 )
                 return
             old = Part.find(self._path, place)
-            superseded = self._owner.take_over([shard.name for shard in old.shards] if old else [])
+            superseded = self._owner.take_over(_own(old, place, found) if old else [])
             shards = tuple(self._shards.finished)
             new = Part(dict(self._spec), shards, self._metadata, self._overwrite)
             new.leave(self._path, place, sync=self._sync)
@@ -226,6 +226,13 @@ class DirectoryTarget:
         if (self._path / NAME).exists():
             return "the data set is as the last flush left it"
         return "nothing is committed; the files of this writer were removed"
+
+
+def _own(part: Part, place: Place, manifest: Manifest | None) -> list[str]:
+    """Return the files of a part that no other part and no manifest lists."""
+    committed = {shard.name for shard in manifest.shards} if manifest else set()
+    names = [shard.name for shard in part.shards if shard.name not in committed]
+    return [name for name in names if name.startswith(f"{place.number:05}-")]
 
 
 def join(folder: Path, owner: Owner, place: Place, *, sync: bool) -> None:
