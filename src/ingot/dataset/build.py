@@ -13,6 +13,7 @@ from ingot.codecs import Codec
 from ingot.dataset import folder as folders
 from ingot.dataset.chunk import Maker, Task
 from ingot.dataset.dataset import Dataset
+from ingot.dataset.journal import NAME as JOURNAL
 from ingot.dataset.journal import Chunk, Journal
 from ingot.dataset.manifest import Manifest, Shard
 from ingot.dataset.owner import SUFFIX, Owner
@@ -101,28 +102,22 @@ def build(
     _check(folder, fn, inputs, workers, chunk)
     source = Inputs(inputs, chunk, key)
     plan = plan_of(checked, text, fn, options, source)
-    if not overwrite and _is_built(folder, plan, source):
+    # Who was killed behind its last commit has left a journal.
+    is_left = (folder / JOURNAL).exists()
+    if not overwrite and not is_left and _is_built(folder, plan, source):
         return _opened(folder, checked)
     folder.mkdir(parents=True, exist_ok=True)
     with Journal(folder) as journal:
-        if not overwrite and _is_built(folder, plan, source):
-            journal.remove()
-            return _opened(folder, checked)
         owner = Owner(folder)
         maker = Maker(fn, folder, owner.token, checked, text, options)
         try:
-            _begin(folder, journal, owner, plan, start_over=overwrite, resume=resume, sync=sync)
-            _make_all(maker, journal, source, progress, workers)
-            _commit(maker, journal, owner, plan | source.identity(), overwrite=overwrite)
+            if overwrite or not _is_built(folder, plan, source):
+                _begin(folder, journal, owner, plan, start_over=overwrite, resume=resume, sync=sync)
+                _make_all(maker, journal, source, progress, workers)
+                _commit(maker, journal, owner, plan | source.identity(), overwrite=overwrite)
             journal.remove()
-        except BaseException as error:
-            owner.remove_unlisted(_names_in(journal))
-            error.add_note(
-                f"{folder}: {len(journal.chunks)} chunks of {source.chunk} inputs are finished; "
-                "the same call goes on from there"
-            )
-            raise
         finally:
+            owner.remove_unlisted(_names_in(journal) | _names_committed(folder))
             owner.release()
     return _opened(folder, checked)
 
@@ -220,11 +215,18 @@ def _make_all(
     tasks = _missing(maker.folder, journal, source)
     count = len(os.sched_getaffinity(0)) if workers is None else workers
     made = _alone(maker, tasks, tally) if count == 0 else _together(maker, tasks, tally, count)
-    with closing(made):
-        for task, shards in made:
-            chunk = Chunk(task.number, len(task.inputs), task.digest, shards)
-            journal.add(chunk, sync=maker.options.sync)
-            tally.add(chunk)
+    try:
+        with closing(made):
+            for task, shards in made:
+                chunk = Chunk(task.number, len(task.inputs), task.digest, shards)
+                journal.add(chunk, sync=maker.options.sync)
+                tally.add(chunk)
+    except BaseException as error:
+        error.add_note(
+            f"{maker.folder}: {len(journal.chunks)} chunks of {source.chunk} inputs are "
+            "finished; the same call goes on from there"
+        )
+        raise
     if any(number >= source.num_chunks for number in journal.chunks):
         message = (
             f"{maker.folder}: this was begun with more than {source.num_inputs} inputs; {_AGAIN}"
@@ -283,9 +285,14 @@ def _commit(
         if found is not None and not overwrite:
             message = f"{maker.folder}: another writer has made a data set here meanwhile"
             raise FileExistsError(message)
-        superseded = owner.take_over([shard.name for shard in found.shards] if found else [])
+        superseded = owner.take_over(_names_committed(maker.folder))
         new.commit(maker.folder, overwrite=True, sync=sync)
     owner.remove(superseded)
+
+
+def _names_committed(folder: Path) -> set[str]:
+    found = Manifest.find(folder)
+    return {shard.name for shard in found.shards} if found else set()
 
 
 def _names_in(journal: Journal) -> set[str]:

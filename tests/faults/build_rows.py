@@ -1,0 +1,21 @@
+"""Build a data set with two workers, and log each call."""
+
+import os
+import sys
+import time
+
+import ingot
+
+SPEC = {"a": "int"}
+
+
+def row(k):
+    handle = os.open(sys.argv[1] + ".log", os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+    os.write(handle, b"%d\n" % k)
+    os.close(handle)
+    time.sleep(0.004)
+    return {"a": k}
+
+
+if __name__ == "__main__":
+    ingot.build(sys.argv[1], row, range(120), spec=SPEC, workers=2, chunk=4, progress=None)

@@ -1,0 +1,132 @@
+"""Data sets whose writers and builders are killed, or run out of room."""
+
+import json
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+import ingot
+from ingot.dataset.journal import Journal
+
+FAULTS = Path(__file__).parent / "faults"
+
+
+def start(script, *arguments, **options):
+    return subprocess.Popen([sys.executable, str(FAULTS / script), *map(str, arguments)], **options)
+
+
+@pytest.mark.parametrize("scenario", ["append", "overwrite", "first", "last", "commit", "build"])
+def test_a_kill_at_any_step_leaves_the_old_data_set_or_the_new(tmp_path, run_fault, scenario):
+    outcome = run_fault("kill_each_step.py", scenario, tmp_path, "call", timeout=120)
+    assert outcome.returncode == 0, outcome.stderr
+    assert int(outcome.stdout) > 10
+
+
+def check_rows(path, told):
+    """Check that all rows of each writer that were told of are there, once and in order."""
+    with ingot.open(path) as ds:
+        writers, numbers = ds.column("writer"), ds.column("k")
+    for writer, count in told.items():
+        mine = numbers[writers == writer].tolist()
+        assert mine == list(range(len(mine)))
+        assert len(mine) >= count
+
+
+def test_writers_that_append_at_the_same_time_and_are_killed_lose_nothing(tmp_path):
+    rng, path, told = random.Random(3), tmp_path / "x", {}
+    writers, numbers = {}, iter(range(1, 100))
+    for _ in range(10):
+        while len(writers) < 3:
+            number = next(numbers)
+            writers[number] = start("append_rows.py", path, number, stdout=subprocess.PIPE)
+        number = rng.choice(list(writers))
+        lines = [writers[number].stdout.readline() for _ in range(rng.randrange(1, 6))]
+        if rng.random() < 0.8:
+            writer = writers.pop(number)
+            writer.kill()
+            lines += writer.stdout.read().splitlines(keepends=True)
+            writer.wait()
+            writer.stdout.close()
+        told[number] = int([line for line in lines if line.endswith(b"\n")][-1])
+        check_rows(path, told)
+    for writer in writers.values():
+        writer.kill()
+        writer.communicate()
+    check_rows(path, told)
+    ingot.DatasetWriter(path, {"writer": "int", "k": "int", "pad": "bytes"}, append=True).abandon()
+    manifest = json.loads((path / "dataset.json").read_text())
+    listed = {shard["name"] for shard in manifest["shards"]} | {"dataset.json"}
+    assert {entry.name for entry in path.iterdir()} == listed
+
+
+def workers_of(process):
+    tasks = Path(f"/proc/{process.pid}/task").glob("*/children")
+    children = [int(child) for task in tasks for child in task.read_text().split()]
+    commands = {child: Path(f"/proc/{child}/cmdline").read_bytes() for child in children}
+    return [child for child, command in commands.items() if b"spawn_main" in command]
+
+
+def is_alive(process):
+    try:
+        state = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0]
+    except FileNotFoundError:
+        return False
+    return state != "Z"
+
+
+def test_a_build_resumes_after_a_kill_of_any_process(tmp_path):
+    rng, path, log = random.Random(5), tmp_path / "x", tmp_path / "x.log"
+    done, kills = set(), 0
+    while kills < 8:
+        log.write_bytes(b"")
+        builder = start("build_rows.py", path, stderr=subprocess.PIPE)
+        wanted = rng.randrange(3, 30)
+        while builder.poll() is None and log.read_bytes().count(b"\n") < wanted:
+            time.sleep(0.002)
+        workers = workers_of(builder) if builder.poll() is None else []
+        if workers:
+            victim = rng.choice([builder.pid, builder.pid, *workers])
+            os.kill(victim, signal.SIGKILL)
+            kills += 1
+        stderr = builder.communicate(timeout=30)[1].decode()
+        called = {int(line) for line in log.read_text().splitlines()}
+        assert not {k // 4 for k in called} & done
+        if builder.returncode == 0:
+            break
+        if builder.returncode == 1:
+            assert "WorkerError" in stderr, stderr
+        deadline = time.monotonic() + 10
+        while any(map(is_alive, workers)):
+            assert time.monotonic() < deadline
+            time.sleep(0.01)
+        assert not (path / "dataset.json").exists()
+        if (path / "build.journal").exists():
+            with Journal(path) as journal:
+                assert done <= set(journal.chunks)
+                done = set(journal.chunks)
+    assert kills > 3
+    assert builder.returncode == 0 or start("build_rows.py", path).wait() == 0
+    assert ingot.open(path).column("a").tolist() == list(range(120))
+    ingot.DatasetWriter(path, {"a": "int"}, append=True).abandon()
+    manifest = json.loads((path / "dataset.json").read_text())
+    assert {entry.name for entry in path.iterdir()} == {
+        shard["name"] for shard in manifest["shards"]
+    } | {"dataset.json"}
+
+
+def test_a_full_disk_leaves_the_data_set_as_it_was(tmp_path, run_fault):
+    if os.geteuid() != 0 or shutil.which("unshare") is None:
+        pytest.skip("mounting a small file system needs root and unshare")
+    script = 'mount -t tmpfs -o size=1m tmpfs "$0" || exit 77\nexec "$@"'
+    under = ["unshare", "--mount", "sh", "-c", script, str(tmp_path)]
+    outcome = run_fault("fill_disk_with_rows.py", tmp_path, under=under)
+    if outcome.returncode == 77 or "unshare" in outcome.stderr:
+        pytest.skip("this system does not let root mount")
+    assert outcome.returncode == 0, outcome.stderr
