@@ -121,6 +121,23 @@ def test_a_build_resumes_after_a_kill_of_any_process(tmp_path):
     } | {"dataset.json"}
 
 
+def test_where_directories_cannot_be_locked_a_file_is(tmp_path, strace):
+    path = tmp_path / "x"
+    path.mkdir()
+    under = [strace, "-f", "-qq", "-o", os.devnull, "-P", str(path), "-e", "trace=flock"]
+    under += ["-e", "inject=flock:error=EBADF"]
+    code = (
+        "import ingot, sys\n"
+        "with ingot.DatasetWriter(sys.argv[1], {'a': 'int'}, append=True) as w:\n"
+        "    w.append({'a': 1})\n"
+    )
+    writers = [subprocess.Popen([*under, sys.executable, "-c", code, str(path)]) for _ in range(3)]
+    assert [writer.wait(timeout=60) for writer in writers] == [0, 0, 0]
+    assert ingot.open(path).column("a").tolist() == [1, 1, 1]
+    assert len(list(path.glob("*.ingot"))) == 3
+    assert (path / ".lock").exists()
+
+
 def test_a_full_disk_leaves_the_data_set_as_it_was(tmp_path, run_fault):
     if os.geteuid() != 0 or shutil.which("unshare") is None:
         pytest.skip("mounting a small file system needs root and unshare")

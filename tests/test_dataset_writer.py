@@ -433,6 +433,17 @@ def test_hostile_parts_are_refused_and_nothing_is_removed(tmp_path, content):
     assert names(path) == before
 
 
+@pytest.mark.parametrize("name", ["dataset.json", "part-0-00001-of-00002.json", "build.journal"])
+def test_pipes_and_directories_are_no_lists_of_files(tmp_path, name):
+    for make in (os.mkfifo, os.mkdir):
+        path = tmp_path / make.__name__
+        write(path, [1], shard=(0, 2))
+        leave_orphans(path)
+        make(path / name)
+        with pytest.raises(ingot.FormatError, match=rf"{name}: this is no regular file"):
+            write(path, [1], shard=(0, 2))
+
+
 def test_parts_that_share_a_file_or_name_absurd_numbers_are_refused(tmp_path):
     path = tmp_path / "x"
     write(path, [1], shard=(1, 2))

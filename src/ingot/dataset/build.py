@@ -3,6 +3,7 @@
 import functools
 import json
 import os
+import sys
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
@@ -213,7 +214,7 @@ def _make_all(
     """Make what the journal does not tell of."""
     tally = _Tally(journal, progress, str(maker.folder), source.total)
     tasks = _missing(maker.folder, journal, source)
-    count = len(os.sched_getaffinity(0)) if workers is None else workers
+    count = _cores() if workers is None else workers
     made = _alone(maker, tasks, tally) if count == 0 else _together(maker, tasks, tally, count)
     try:
         with closing(made):
@@ -233,6 +234,10 @@ def _make_all(
         )
         raise ValueError(message)
     tally.finish()
+
+
+def _cores() -> int:
+    return len(os.sched_getaffinity(0)) if sys.platform == "linux" else os.cpu_count() or 1
 
 
 def _missing(folder: Path, journal: Journal, source: Inputs) -> Iterator[Task]:

@@ -1,10 +1,12 @@
 """A directory that several processes change: its lock, and small files that appear as a whole."""
 
-import fcntl
+import errno
 import json
 import os
 import re
 import secrets
+import stat
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -12,30 +14,75 @@ from typing import Any, TypeVar
 
 from ingot.errors import FormatError, StorageError
 
+if sys.platform != "win32":
+    import fcntl
+
 T = TypeVar("T")
 
+_LOCK = ".lock"
+_NO_LOCK = {errno.EBADF, errno.EINVAL, errno.EISDIR, errno.ENOTSUP}
 _HIDDEN = re.compile(r"\.[a-z].*\.json\.[0-9a-f]{8}")
 _WRONG = (ValueError, TypeError, KeyError, AttributeError, RecursionError)
 
 
 @contextmanager
 def locked(folder: Path) -> Iterator[None]:
-    """Let one process at a time change what a directory lists."""
+    """Let one process at a time change what a directory lists.
+
+    Where a directory cannot be locked, as on NFS, a file in it is.
+    """
     handle = os.open(folder, os.O_RDONLY)
     try:
-        fcntl.flock(handle, fcntl.LOCK_EX)
+        try:
+            _lock(handle)
+        except OSError as error:
+            if error.errno not in _NO_LOCK:
+                raise
+            os.close(handle)
+            handle = os.open(folder / _LOCK, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o666)
+            _lock(handle)
         yield
     finally:
         os.close(handle)
 
 
+def _lock(handle: int) -> None:
+    if sys.platform != "win32":
+        fcntl.flock(handle, fcntl.LOCK_EX)
+
+
 def try_lock(handle: int) -> bool:
-    """Take the lock of an open file; return whether nobody else has it."""
-    try:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
+    """Take the lock of a file that is open for writing; return whether nobody else has it."""
+    if sys.platform != "win32":
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return False
     return True
+
+
+@contextmanager
+def writing(path: Path) -> Iterator[None]:
+    """Have errors of the system name the file that was being written."""
+    try:
+        yield
+    except StorageError:
+        raise
+    except OSError as error:
+        message = f"{path}: write failed: {error.strerror}"
+        raise StorageError(message, str(path), errno=error.errno) from error
+
+
+def append(handle: int, path: Path, data: bytes, offset: int) -> None:
+    """Write at the end of a file, all or nothing.
+
+    Raises:
+        StorageError: The system refuses; the file ends where it did.
+    """
+    with writing(path):
+        if os.pwrite(handle, data, offset) < len(data):
+            os.ftruncate(handle, offset)
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
 
 def replace(path: Path, text: str, *, sync: bool) -> None:
@@ -45,7 +92,7 @@ def replace(path: Path, text: str, *, sync: bool) -> None:
         StorageError: The system refuses; the file is as it was.
     """
     hidden = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
-    try:
+    with writing(path):
         try:
             with hidden.open("x", encoding="utf-8") as file:
                 file.write(text)
@@ -57,9 +104,6 @@ def replace(path: Path, text: str, *, sync: bool) -> None:
             hidden.unlink(missing_ok=True)
         if sync:
             sync_folder(path.parent)
-    except OSError as error:
-        message = f"{path}: write failed: {error.strerror}"
-        raise StorageError(message, str(path), errno=error.errno) from error
 
 
 def remove_hidden(folder: Path) -> None:
@@ -76,6 +120,19 @@ def sync_folder(folder: Path) -> None:
         os.fsync(handle)
     finally:
         os.close(handle)
+
+
+def load(path: Path) -> bytes:
+    """Return the content of a file.
+
+    Raises:
+        FileNotFoundError: There is none.
+        FormatError: It is a pipe, a device or a directory.
+    """
+    if not stat.S_ISREG(path.stat().st_mode):
+        message = f"{path}: this is no regular file"
+        raise FormatError(message, str(path))
+    return path.read_bytes()
 
 
 def parse(path: Path, what: str, data: bytes, make: Callable[[Any], T]) -> T:

@@ -9,7 +9,7 @@ from typing import Any, Self
 
 from ingot.dataset import folder as folders
 from ingot.dataset.manifest import Shard, mapping, shards_of
-from ingot.errors import FormatError, StorageError
+from ingot.errors import FormatError
 
 NAME = "build.journal"
 
@@ -52,7 +52,7 @@ class Journal:
                 message = f"{folder}: another process builds this data set"
                 raise BlockingIOError(message)
         try:
-            data = self._path.read_bytes()
+            data = folders.load(self._path)
             self.begun, self.chunks, self._nbytes = _parsed(self._path, data)
         except BaseException:
             self.close()
@@ -74,17 +74,11 @@ class Journal:
     def _add(self, content: dict[str, Any], *, sync: bool) -> None:
         text = json.dumps(content, separators=(",", ":")).encode()
         line = b"%08x %b\n" % (zlib.crc32(text), text)
-        try:
+        with folders.writing(self._path):
             os.ftruncate(self._handle, self._nbytes)
-            written = os.pwrite(self._handle, line, self._nbytes)
+            folders.append(self._handle, self._path, line, self._nbytes)
             if sync:
                 os.fsync(self._handle)
-        except OSError as error:
-            message = f"{self._path}: write failed: {error.strerror}"
-            raise StorageError(message, str(self._path), errno=error.errno) from error
-        if written < len(line):
-            message = f"{self._path}: write failed: {written} of {len(line)} bytes were written"
-            raise StorageError(message, str(self._path))
         self._nbytes += len(line)
 
     def remove(self) -> None:
@@ -113,7 +107,7 @@ def shards_in(folder: Path) -> list[Shard]:
         FormatError: It is damaged.
     """
     try:
-        data = (folder / NAME).read_bytes()
+        data = folders.load(folder / NAME)
     except FileNotFoundError:
         return []
     _, chunks, _ = _parsed(folder / NAME, data)

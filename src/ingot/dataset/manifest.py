@@ -56,7 +56,7 @@ class Manifest:
             FormatError: It is damaged, or names files outside of the directory.
         """
         path = folder / NAME
-        data = path.read_bytes()
+        data = folders.load(path)
         return folders.parse(path, "the manifest of a data set", data, lambda it: cls._of(path, it))
 
     @classmethod

@@ -36,9 +36,10 @@ class Owner:
         with folders.locked(folder):
             self._left = _sweep(folder)
             self._path = folder / f".writer-{self.token}"
-            self._handle = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
-            folders.try_lock(self._handle)
-            os.write(self._handle, f"{_machine()}\n".encode())
+            with folders.writing(self._path):
+                self._handle = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
+                folders.try_lock(self._handle)
+                self._append(_machine())
 
     def report(self) -> None:
         """Warn of files that nobody lists and that may still have a writer elsewhere."""
@@ -57,8 +58,12 @@ class Owner:
         """
         listed = list(names)
         if listed:
-            os.write(self._handle, f"{json.dumps(listed)}\n".encode())
+            self._append(json.dumps(listed))
         return listed
+
+    def _append(self, line: str) -> None:
+        end = os.fstat(self._handle).st_size
+        folders.append(self._handle, self._path, f"{line}\n".encode(), end)
 
     def remove(self, names: Iterable[str]) -> None:
         """Remove files that are listed nowhere."""
@@ -119,10 +124,10 @@ def _shards_of(folder: Path, token: str) -> set[str]:
 
 
 def _is_held(path: Path) -> bool:
-    """Whether a process has the lock of a file; one that is gone has done its work."""
+    """Whether a process has the lock of a file, or that cannot be known."""
     try:
-        handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
-    except FileNotFoundError:
+        handle = os.open(path, os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK)
+    except (FileNotFoundError, PermissionError):
         return True
     try:
         return not folders.try_lock(handle)
@@ -133,7 +138,10 @@ def _is_held(path: Path) -> bool:
 def _inherit(path: Path, listed: set[str]) -> list[str]:
     """Remove the files of a writer that was killed; return those that may have a writer yet."""
     names = _shards_of(path.parent, path.name[-16:])
-    machine, *lines = path.read_bytes().decode("ascii", "replace").split("\n")
+    try:
+        machine, *lines = folders.load(path).decode("ascii", "replace").split("\n")
+    except FileNotFoundError:  # Its writer has ended just now, and has left nothing.
+        return []
     if machine not in (_machine(), ""):
         return sorted(names - listed)
     for line in lines[:-1]:

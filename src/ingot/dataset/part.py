@@ -97,7 +97,7 @@ class Part:
         """
         path = folder / place.name
         try:
-            data = path.read_bytes()
+            data = folders.load(path)
         except FileNotFoundError:
             return None
         return folders.parse(path, "the part of a data set", data, lambda it: cls._of(path, it))
