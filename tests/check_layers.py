@@ -17,6 +17,7 @@ ALLOWED = {
     "process": set(),
     "pool": {"error", "process"},
     "errand": {"process"},
+    "picture": {"pool"},
     "storage": {"error", "process", "crc", "pool", "errand"},
     "compression": {"error"},
     "format": {"error", "crc", "compression"},

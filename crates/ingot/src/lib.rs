@@ -8,6 +8,7 @@
 //!   this is, threads, checksums;
 //! - [`storage`]: bytes at offsets; knows no format;
 //! - [`format`], [`compression`]: bytes to structs and back; do no I/O;
+//! - [`picture`]: pixels of compressed pictures;
 //! - [`records`]: a file of rows as a sequence: read, write, recover, verify.
 
 pub mod compression;
@@ -15,6 +16,7 @@ pub mod crc;
 pub mod errand;
 pub mod error;
 pub mod format;
+pub mod picture;
 pub mod pool;
 pub mod process;
 pub mod records;

@@ -1,0 +1,103 @@
+//! JPEG: the frame header, and the pixels by zune-jpeg.
+
+use zune_core::bytestream::ZCursor;
+use zune_core::colorspace::ColorSpace;
+use zune_core::options::DecoderOptions;
+use zune_jpeg::JpegDecoder;
+
+use super::{Refusal, Shape};
+
+const START: [u8; 2] = [0xff, 0xd8];
+const END: [u8; 2] = [0xff, 0xd9];
+const APP0: u8 = 0xe0;
+const APP14: u8 = 0xee;
+
+/// What the segments before the frame header say of the colours.
+#[derive(Default)]
+struct Colours {
+    is_jfif: bool,
+    transform: Option<u8>,
+}
+
+/// Returns the size that the frame header tells.
+pub fn measure(file: &[u8]) -> Result<Shape, Refusal> {
+    let mut rest = file.strip_prefix(&START).ok_or("it does not begin as a JPEG does")?;
+    let mut colours = Colours::default();
+    loop {
+        let (marker, segment, behind) = next_segment(rest)?;
+        match marker {
+            APP0 => colours.is_jfif |= segment.starts_with(b"JFIF\0"),
+            APP14 if segment.starts_with(b"Adobe") => colours.transform = segment.get(11).copied(),
+            0xc0..=0xc2 => return frame(segment, &colours),
+            0xc3 | 0xc5..=0xc7 | 0xc9..=0xcb | 0xcd..=0xcf => {
+                return Err("a JPEG that is neither baseline nor progressive".to_owned());
+            }
+            0xda => return Err("its pixels begin before its size is told".to_owned()),
+            _ => {}
+        }
+        rest = behind;
+    }
+}
+
+/// Returns the marker of the next segment, its content, and what is behind it.
+fn next_segment(bytes: &[u8]) -> Result<(u8, &[u8], &[u8]), Refusal> {
+    let cut = || "it ends inside of its header".to_owned();
+    let (&first, mut rest) = bytes.split_first().ok_or_else(cut)?;
+    if first != 0xff {
+        return Err("there is no marker where one should be".to_owned());
+    }
+    let mut marker = 0xff;
+    while marker == 0xff {
+        (marker, rest) = rest.split_first().map(|(byte, rest)| (*byte, rest)).ok_or_else(cut)?;
+    }
+    let (len, rest) = rest.split_first_chunk().ok_or_else(cut)?;
+    let len = usize::from(u16::from_be_bytes(*len)).checked_sub(2).ok_or_else(cut)?;
+    let (segment, rest) = rest.split_at_checked(len).ok_or_else(cut)?;
+    Ok((marker, segment, rest))
+}
+
+fn frame(segment: &[u8], colours: &Colours) -> Result<Shape, Refusal> {
+    let &[precision, h0, h1, w0, w1, count, ref components @ ..] = segment else {
+        return Err("its frame header is cut short".to_owned());
+    };
+    if precision != 8 {
+        return Err(format!("{precision} bits a sample"));
+    }
+    let components: Vec<(u8, u8)> = components.chunks_exact(3).map(|c| (c[0], c[1])).collect();
+    let is_usual = match components[..] {
+        [(_, 0x11)] => true,
+        [(a, 0x11 | 0x12 | 0x21 | 0x22), (b, 0x11), (c, 0x11)] => {
+            colours.transform.unwrap_or(1) == 1 && (colours.is_jfif || [a, b, c] != *b"RGB")
+        }
+        _ => false,
+    };
+    if !is_usual || components.len() != usize::from(count) {
+        return Err("its colours are neither gray nor YCbCr as they usually are".to_owned());
+    }
+    Ok(Shape {
+        height: u16::from_be_bytes([h0, h1]).into(),
+        width: u16::from_be_bytes([w0, w1]).into(),
+        colours: count,
+    })
+}
+
+/// Fills `pixels` with gray or RGB.
+pub fn decode(file: &[u8], shape: Shape, pixels: &mut [u8]) -> Result<(), Refusal> {
+    // The decoder takes bits that are missing at the very end for zeros.
+    let padding = file.iter().rev().take_while(|&&byte| byte == 0).count();
+    if !file[..file.len() - padding].ends_with(&END) {
+        return Err("it does not end as a JPEG does".to_owned());
+    }
+    let colours = if shape.colours == 1 { ColorSpace::Luma } else { ColorSpace::RGB };
+    let options = DecoderOptions::new_fast()
+        .set_strict_mode(true)
+        .set_max_width(shape.width as usize)
+        .set_max_height(shape.height as usize)
+        .jpeg_set_out_colorspace(colours);
+    let mut decoder = JpegDecoder::new_with_options(ZCursor::new(file), options);
+    decoder.decode_headers().map_err(|why| why.to_string())?;
+    if decoder.output_buffer_size() != Some(pixels.len()) {
+        return Err("its size is told twice".to_owned());
+    }
+    decoder.decode_into(pixels).map_err(|why| why.to_string())
+}
