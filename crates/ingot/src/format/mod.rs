@@ -1,5 +1,6 @@
-//! Bytes to structs and back, one module per container. Nothing here does I/O.
+//! Bytes to structs and back, one module per container, and one for arrays. Nothing here does I/O.
 
+pub mod array;
 pub mod arrayrecord;
 pub mod bag;
 pub mod checksum;
