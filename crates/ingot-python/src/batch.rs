@@ -8,18 +8,30 @@ use pyo3::exceptions::PyBufferError;
 use pyo3::ffi;
 use pyo3::prelude::*;
 
-/// Buffers of a reader that wait to be used again: fresh memory costs a page fault
-/// for every 4 KB, more than the copy itself.
-#[derive(Default)]
-pub struct Spares(Mutex<Vec<Vec<u8>>>);
+/// Buffers that wait to be used again: fresh memory costs a page fault for every 4 KB, more
+/// than the copy itself.
+pub struct Spares {
+    waiting: Mutex<Vec<Vec<u8>>>,
+    most: usize,
+    bytes_max: usize,
+}
 
-/// Spares that are kept, and the most that one may hold.
-const KEPT: (usize, usize) = (4, 32 << 20);
+impl Default for Spares {
+    /// Those of a reader.
+    fn default() -> Spares {
+        Spares::keeping(4, 32 << 20)
+    }
+}
 
 impl Spares {
+    /// Keeps at most so many buffers of at most so many bytes.
+    pub const fn keeping(most: usize, bytes_max: usize) -> Spares {
+        Spares { waiting: Mutex::new(Vec::new()), most, bytes_max }
+    }
+
     /// Returns a buffer of `len` bytes with unknown content.
     pub fn take(&self, len: usize) -> PyResult<Vec<u8>> {
-        let spare = self.0.lock().expect("no panics under this lock").pop();
+        let spare = self.waiting.lock().expect("no panics under this lock").pop();
         let mut buffer = spare.unwrap_or_default();
         if buffer.len() < len {
             buffer.clear();
@@ -32,8 +44,8 @@ impl Spares {
     }
 
     fn put_back(&self, buffer: Vec<u8>) {
-        let mut spares = self.0.lock().expect("no panics under this lock");
-        if spares.len() < KEPT.0 && buffer.capacity() <= KEPT.1 {
+        let mut spares = self.waiting.lock().expect("no panics under this lock");
+        if spares.len() < self.most && buffer.capacity() <= self.bytes_max {
             spares.push(buffer);
         }
     }

@@ -4,6 +4,7 @@ mod arrayrecord;
 mod bag;
 mod batch;
 mod bytes;
+mod cells;
 mod damage;
 mod dataset;
 mod error;
@@ -28,6 +29,10 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<stream::PyStream>()?;
     module.add_class::<writer::PyWriter>()?;
     module.add_class::<ffrecord::PyFfWriter>()?;
+    module.add_function(wrap_pyfunction!(cells::decode_pictures, module)?)?;
+    module.add_function(wrap_pyfunction!(cells::split_bytes, module)?)?;
+    module.add_function(wrap_pyfunction!(cells::split_texts, module)?)?;
+    module.add_function(wrap_pyfunction!(cells::stack_arrays, module)?)?;
     module.add_function(wrap_pyfunction!(dataset::has_fields, module)?)?;
     module.add_function(wrap_pyfunction!(ffrecord::decode_tree, module)?)?;
     module.add_function(wrap_pyfunction!(writer::recover, module)?)?;

@@ -1,14 +1,20 @@
 """How values become bytes, by name: the types of a data set's fields."""
 
 from ingot.codecs.array import Array, FixedArray
+from ingot.codecs.audio import Audio
 from ingot.codecs.codec import Codec
 from ingot.codecs.image import Image
+from ingot.codecs.msgpack import Msgpack
+from ingot.codecs.pickled import Pickle
 from ingot.codecs.registry import codec_of, register
 from ingot.codecs.scalar import Bool, Float, Int
 from ingot.codecs.text import Bytes, Json, Utf8
+from ingot.codecs.tree import Tree
+from ingot.codecs.video import Video
 
 __all__ = [
     "Array",
+    "Audio",
     "Bool",
     "Bytes",
     "Codec",
@@ -17,7 +23,11 @@ __all__ = [
     "Image",
     "Int",
     "Json",
+    "Msgpack",
+    "Pickle",
+    "Tree",
     "Utf8",
+    "Video",
     "codec_of",
     "register",
 ]

@@ -7,30 +7,55 @@ for each of them, and its elements in C order.
 
 import math
 import re
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from ingot._core import stack_arrays
 from ingot.codecs.codec import Codec
 
-_KINDS = "biufc"
 _NAME = re.compile(r"\|b1|\|[iu]1|<[iu][248]|<f(?:2|4|8)|<c(?:8|16)")
+_DIMENSIONS_MAX = 64
 
 
-def _checked(dtype: np.dtype[Any]) -> np.dtype[Any]:
-    if dtype.kind not in _KINDS or dtype.names is not None:
+def dtype_of(name: str) -> np.dtype[Any]:
+    """Return the type of elements that a file names.
+
+    Raises:
+        ValueError: It is none that is stored.
+    """
+    if _NAME.fullmatch(name) is None:
+        message = f"an array of the unknown type {name!r}"
+        raise ValueError(message)
+    return np.dtype(name)
+
+
+def stored_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
+    """Return the type that elements are stored as: the same, little-endian.
+
+    Raises:
+        TypeError: They are no numbers that numpy has a name for on every machine.
+    """
+    little = dtype.newbyteorder("<") if dtype.itemsize > 1 else dtype
+    if dtype.names is not None or _NAME.fullmatch(little.str) is None:
         message = f"an array of numbers, not of {dtype}"
         raise TypeError(message)
-    return dtype.newbyteorder("<") if dtype.itemsize > 1 else dtype
+    return little
 
 
-def _array(value: Any) -> npt.NDArray[Any]:
+def array_of(value: Any) -> npt.NDArray[Any]:
+    """Return what numpy makes of a value that is no text.
+
+    Raises:
+        TypeError: It makes no array of numbers.
+    """
     if isinstance(value, str | bytes):
         message = f"an array, not {type(value).__name__}"
         raise TypeError(message)
     array = np.asarray(value)
-    _checked(array.dtype)
+    stored_dtype(array.dtype)
     return array
 
 
@@ -41,31 +66,57 @@ class Array(Codec):
 
     def encode(self, value: Any) -> bytes:
         """Return type, shape and elements."""
-        array = _array(value)
-        dtype = _checked(array.dtype)
+        array = array_of(value)
+        dtype = stored_dtype(array.dtype)
         kind = dtype.str.encode()
         shape = np.array(array.shape, "<u8").tobytes()
         head = bytes([len(kind)]) + kind + bytes([array.ndim]) + shape
         return head + array.astype(dtype, copy=False).tobytes()
 
     def decode(self, data: bytes) -> npt.NDArray[Any]:
-        """Return the array, which cannot be written to."""
+        """Return the array."""
         if not data or len(data) < 2 + data[0]:
             message = "an array is cut short"
             raise ValueError(message)
-        at = 1 + data[0]
-        kind = data[1:at].decode("ascii")
-        if _NAME.fullmatch(kind) is None:
-            message = f"an array of the unknown type {kind!r}"
-            raise ValueError(message)
-        dtype = np.dtype(kind)
-        ndim = data[at]
-        start = at + 1 + 8 * ndim
-        shape = tuple(np.frombuffer(data[at + 1 : start], "<u8").tolist())
-        if len(shape) != ndim or math.prod(shape) * dtype.itemsize != len(data) - start:
-            message = f"an array of shape {shape} has other bytes than these {len(data) - start}"
-            raise ValueError(message)
-        return np.frombuffer(data, dtype, offset=start).reshape(shape)
+        start = 2 + data[0] + 8 * data[1 + data[0]]
+        dtype, shape = _head(data[:start])
+        return elements(dtype, shape, memoryview(data)[start:])
+
+    def decode_many(self, data: memoryview, offsets: bytes) -> Any:
+        """Return one array of arrays that are alike."""
+        stack = stack_arrays(data, offsets)
+        if stack is None or len(stack[1]) >= _DIMENSIONS_MAX:
+            return None
+        name, shape, stacked = stack
+        count = len(offsets) // 8 - 1
+        return np.frombuffer(stacked, dtype_of(name)).reshape(count, *shape)
+
+
+@lru_cache
+def _head(head: bytes) -> tuple[np.dtype[Any], tuple[int, ...]]:
+    """Return the type and the shape that the front of a cell tells."""
+    at = 1 + head[0]
+    lengths = head[at + 1 :]
+    if len(lengths) != 8 * head[at]:
+        message = "an array is cut short"
+        raise ValueError(message)
+    starts = range(0, len(lengths), 8)
+    shape = tuple(int.from_bytes(lengths[k : k + 8], "little") for k in starts)
+    return dtype_of(head[1:at].decode("ascii")), shape
+
+
+def elements(
+    dtype: np.dtype[Any], shape: tuple[int, ...], data: memoryview | bytes
+) -> npt.NDArray[Any]:
+    """Return an array of its own of bytes that were read.
+
+    Raises:
+        ValueError: They are more or fewer than the shape has, or no array has that shape.
+    """
+    if math.prod(shape) * dtype.itemsize != len(data) or max(shape, default=0) >> 63:
+        message = f"an array of shape {shape} has other bytes than these {len(data)}"
+        raise ValueError(message)
+    return np.ndarray(shape, dtype, bytearray(data))
 
 
 class FixedArray(Codec):
@@ -77,13 +128,13 @@ class FixedArray(Codec):
     """
 
     def __init__(self, dtype: npt.DTypeLike, *shape: int) -> None:
-        self.dtype: np.dtype[Any] = _checked(np.dtype(dtype))
+        self.dtype: np.dtype[Any] = stored_dtype(np.dtype(dtype))
         self.shape = shape
         self.name = f"array({','.join([self.dtype.name, *map(str, shape)])})"
 
     def encode(self, value: Any) -> bytes:
         """Return the elements."""
-        array = _array(value)
+        array = array_of(value)
         if array.shape != self.shape:
             message = f"an array of shape {self.shape}, not {array.shape}"
             raise ValueError(message)
@@ -92,7 +143,11 @@ class FixedArray(Codec):
         elif not np.can_cast(array.dtype, self.dtype, "same_kind"):
             message = f"an array of {self.dtype}, not of {array.dtype}"
             raise TypeError(message)
-        return array.astype(self.dtype, copy=False).tobytes()
+        with np.errstate(over="ignore"):
+            stored = array.astype(self.dtype, copy=False)
+        if not np.can_cast(array.dtype, self.dtype):
+            self._check_finite(array, stored)
+        return stored.tobytes()
 
     def _check_range(self, array: npt.NDArray[Any]) -> None:
         if array.size and not np.can_cast(array.dtype, self.dtype):
@@ -101,7 +156,22 @@ class FixedArray(Codec):
                 message = f"numbers from {array.min()} to {array.max()} do not fit {self.dtype}"
                 raise ValueError(message)
 
+    def _check_finite(self, array: npt.NDArray[Any], stored: npt.NDArray[Any]) -> None:
+        if (np.isinf(stored) & ~np.isinf(array)).any():
+            message = f"a number is too large for {self.dtype}"
+            raise ValueError(message)
+
     def decode(self, data: bytes) -> Any:
-        """Return the array, which cannot be written to; a number, if the shape is ()."""
-        array = np.frombuffer(data, self.dtype).reshape(self.shape)
+        """Return the array; a number, if the shape is ()."""
+        array = elements(self.dtype, self.shape, data)
         return array if self.shape else array[()]
+
+    def decode_many(self, data: memoryview, offsets: bytes) -> Any:
+        """Return one array of all."""
+        ends = np.frombuffer(offsets, np.int64)
+        count, length = len(ends) - 1, math.prod(self.shape) * self.dtype.itemsize
+        if not np.array_equal(ends, np.arange(count + 1) * length):
+            return None
+        return np.frombuffer(data, self.dtype, count * math.prod(self.shape)).reshape(
+            count, *self.shape
+        )

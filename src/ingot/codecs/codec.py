@@ -17,11 +17,13 @@ class Codec(ABC):
         dtype: The type of the elements, if every value is an array of the same shape whose
             bytes are the stored ones; else None.
         shape: The shape that goes with `dtype`; () for a single number.
+        takes_none: Whether None is a value like others, and not one that is missing.
     """
 
     name: str
     dtype: np.dtype[Any] | None = None
     shape: tuple[int, ...] = ()
+    takes_none: bool = False
 
     @abstractmethod
     def encode(self, value: Any) -> bytes:
@@ -39,6 +41,23 @@ class Codec(ABC):
         Raises:
             ValueError: They are no such bytes.
         """
+
+    def decode_list(self, cells: list[bytes]) -> list[Any]:
+        """Return the values of the elements of a sequence."""
+        return [self.decode(cell) for cell in cells]
+
+    def decode_many(self, data: memoryview, offsets: bytes) -> Any:  # noqa: ARG002
+        """Return the values of many cells: a list, or one array of all.
+
+        Args:
+            data: The cells, one behind the other.
+            offsets: Where each begins, and where the last one ends, as int64.
+
+        Returns:
+            None, if they have to be decoded one by one: as this method does, unless a codec
+            has a better one.
+        """
+        return None
 
     def __repr__(self) -> str:
         return f"<codec {self.name!r}>"

@@ -1,4 +1,8 @@
-"""Pictures, compressed: arrays of bytes, or bytes that are such a file already."""
+"""Pictures, compressed: arrays of bytes, or bytes that are such a file already.
+
+The usual JPEG and PNG files are decoded natively; what that refuses is left to Pillow, whose
+word is final.
+"""
 
 import io
 from importlib import import_module
@@ -8,21 +12,25 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from ingot._core import decode_pictures
 from ingot.codecs.codec import Codec
 
 _FORMATS = {"jpg": "JPEG", "png": "PNG", "webp": "WEBP"}
+_COLOURS = {"jpg": (1, 3), "png": (1, 2, 3, 4), "webp": (3, 4)}
+_NATIVE = {"jpg", "png"}
+_MODES = {"1": "L", "P": "RGB", "PA": "RGBA", "CMYK": "RGB", "YCbCr": "RGB"}
 
 
 def _pillow() -> ModuleType:
     try:
         return import_module("PIL.Image")
     except ImportError as error:
-        message = "pictures need Pillow: pip install 'ingot[image]'"
+        message = "this needs Pillow: pip install 'ingot[image]'"
         raise ImportError(message) from error
 
 
 class Image(Codec):
-    """Pictures of height, width and 1, 3 or 4 colours.
+    """Pictures of height and width, or height, width and 2 to 4 colours.
 
     Args:
         name: "jpg", "png" or "webp".
@@ -46,15 +54,68 @@ class Image(Codec):
             raise TypeError(message)
         if array.shape[2:] == (1,):
             array = array[:, :, 0]
+        self._check_shape(array.shape)
         stream = io.BytesIO()
-        _pillow().fromarray(array).save(stream, _FORMATS[self.name], quality=self.quality)
+        try:
+            _pillow().fromarray(array).save(stream, _FORMATS[self.name], quality=self.quality)
+        except OSError as error:
+            message = f"a picture of shape {array.shape} cannot be made a {self.name}: {error}"
+            raise ValueError(message) from error
         return stream.getvalue()
 
-    def decode(self, data: bytes) -> npt.NDArray[np.uint8]:
+    def _check_shape(self, shape: tuple[int, ...]) -> None:
+        known = _COLOURS[self.name]
+        colours = shape[2] if len(shape) == 3 else 1  # noqa: PLR2004
+        if 0 in shape:
+            message = f"a picture has pixels, unlike shape {shape}"
+            raise ValueError(message)
+        if colours not in known and len(shape) == 3:  # noqa: PLR2004
+            hint = "; colours come last" if shape[0] in known else ""
+            message = f"{self.name} has {' or '.join(map(str, known))} colours, not {shape}{hint}"
+            raise ValueError(message)
+
+    def decode(self, data: bytes) -> npt.NDArray[Any]:
         """Return the pixels."""
+        decoded = self.decode_many(memoryview(data), np.array([0, len(data)]).tobytes())
+        picture: npt.NDArray[Any] = self._by_pillow(data) if decoded is None else decoded[0]
+        return picture
+
+    def decode_list(self, cells: list[bytes]) -> list[npt.NDArray[Any]]:
+        """Return the pixels of each picture, decoded on all cores."""
+        offsets = np.cumsum([0, *map(len, cells)]).tobytes()
+        decoded = self.decode_many(memoryview(b"".join(cells)), offsets)
+        return super().decode_list(cells) if decoded is None else list(decoded)
+
+    def _by_pillow(self, data: bytes) -> npt.NDArray[Any]:
         pillow = _pillow()
         try:
             with pillow.open(io.BytesIO(data), formats=[_FORMATS[self.name]]) as image:
-                return np.asarray(image)
-        except pillow.DecompressionBombError as error:
+                mode = _MODES.get(image.mode, image.mode)
+                if image.mode == "P" and "transparency" in image.info:
+                    mode = "RGBA"
+                return np.array(image if mode == image.mode else image.convert(mode))
+        except (pillow.DecompressionBombError, SyntaxError) as error:
             raise ValueError(str(error)) from error
+
+    def decode_many(self, data: memoryview, offsets: bytes) -> Any:
+        """Return one array of pictures of the same size; else a list of arrays."""
+        if self.name not in _NATIVE:
+            return None
+        try:
+            pixels, shapes = decode_pictures(self.name, data, offsets)
+        except ValueError:
+            return None
+        return _pictures(pixels, shapes)
+
+
+def _pictures(pixels: memoryview, shapes: list[tuple[int, int, int]]) -> Any:
+    array = np.frombuffer(pixels, np.uint8)
+    if len(set(shapes)) == 1:
+        return array.reshape(len(shapes), *_shape(*shapes[0]))
+    ends = np.cumsum([height * width * colours for height, width, colours in shapes])
+    parts = zip(np.split(array, ends[:-1]), shapes, strict=True) if shapes else ()
+    return [part.reshape(_shape(*shape)) for part, shape in parts]
+
+
+def _shape(height: int, width: int, colours: int) -> tuple[int, ...]:
+    return (height, width, colours) if colours > 1 else (height, width)

@@ -3,10 +3,14 @@
 import re
 
 from ingot.codecs.array import Array, FixedArray
+from ingot.codecs.audio import Audio
 from ingot.codecs.codec import Codec
 from ingot.codecs.image import Image
+from ingot.codecs.msgpack import Msgpack
 from ingot.codecs.scalar import Bool, Float, Int
 from ingot.codecs.text import Bytes, Json, Utf8
+from ingot.codecs.tree import Tree
+from ingot.codecs.video import Video
 
 _NAME = re.compile(r"[a-z_][a-z0-9_.-]*")
 _FIXED = re.compile(r"array\(\s*([a-z]+\d*)\s*((?:,\s*\d+\s*)*)\)")
@@ -24,6 +28,11 @@ _CODECS: dict[str, Codec] = {
         Image("jpg"),
         Image("png"),
         Image("webp"),
+        Msgpack(),
+        Tree(),
+        Audio("wav"),
+        Audio("flac"),
+        Video(),
     )
 }
 

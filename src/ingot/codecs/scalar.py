@@ -47,7 +47,11 @@ class Float(Codec):
         ):
             message = f"a float, not {type(value).__name__}"
             raise TypeError(message)
-        return struct.pack("<d", value)
+        try:
+            return struct.pack("<d", float(value))
+        except OverflowError:
+            message = "a number is too large for 64 bits"
+            raise ValueError(message) from None
 
     def decode(self, data: bytes) -> float:
         """Return the number."""

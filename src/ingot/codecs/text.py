@@ -3,6 +3,7 @@
 import json
 from typing import Any
 
+from ingot._core import split_bytes, split_texts
 from ingot.codecs.codec import Codec
 
 
@@ -24,6 +25,14 @@ class Bytes(Codec):
         """Return them."""
         return data
 
+    def decode_list(self, cells: list[bytes]) -> list[bytes]:
+        """Return them."""
+        return cells
+
+    def decode_many(self, data: memoryview, offsets: bytes) -> list[bytes]:
+        """Return a list of them."""
+        return split_bytes(data, offsets)
+
 
 class Utf8(Codec):
     """Text."""
@@ -41,17 +50,25 @@ class Utf8(Codec):
         """Return the text."""
         return data.decode()
 
+    def decode_many(self, data: memoryview, offsets: bytes) -> list[str] | None:
+        """Return a list of texts."""
+        return split_texts(data, offsets)
+
 
 class Json(Codec):
     """Anything that JSON can say."""
 
     name = "json"
+    takes_none = True
 
     def encode(self, value: Any) -> bytes:
         """Return its JSON form."""
-        return json.dumps(
-            value, allow_nan=False, ensure_ascii=False, separators=(",", ":")
-        ).encode()
+        try:
+            text = json.dumps(value, allow_nan=False, ensure_ascii=False, separators=(",", ":"))
+        except RecursionError as error:
+            message = "a value that is nested too deeply for JSON"
+            raise ValueError(message) from error
+        return text.encode()
 
     def decode(self, data: bytes) -> Any:
         """Return the value; tuples come back as lists."""

@@ -1,0 +1,143 @@
+"""Dicts, lists and tuples inside of each other, with arrays, numbers, text and bytes.
+
+Stored as four bytes little-endian for the length of a text, that text, and the bytes of all
+arrays and bytes objects in the order in which the text has them. The text is JSON: lists,
+text, numbers, truths and None as themselves, all else as an object of one member that says
+what it is.
+"""
+
+import json
+import math
+from typing import Any
+
+import numpy as np
+
+from ingot.codecs.array import array_of, dtype_of, elements, stored_dtype
+from ingot.codecs.codec import Codec
+
+_HEAD = 4
+
+
+class Tree(Codec):
+    """Nested values. They come back as they were; numbers of numpy as such, too."""
+
+    name = "tree"
+    takes_none = True
+
+    def encode(self, value: Any) -> bytes:
+        """Return the text and the bytes."""
+        parts: list[bytes] = []
+        try:
+            tree = _node(value, parts)
+            text = json.dumps(tree, allow_nan=False, ensure_ascii=False, separators=(",", ":"))
+        except RecursionError as error:
+            message = "a tree that is nested too deeply"
+            raise ValueError(message) from error
+        head = text.encode()
+        return b"".join([len(head).to_bytes(_HEAD, "little"), head, *parts])
+
+    def decode(self, data: bytes) -> Any:
+        """Return the value."""
+        start = _HEAD + int.from_bytes(data[:_HEAD], "little")
+        if len(data) < max(start, _HEAD):
+            message = "a tree is cut short"
+            raise ValueError(message)
+        rest = _Bytes(memoryview(data)[start:])
+        try:
+            value = _value(json.loads(data[_HEAD:start], parse_constant=_refused), rest)
+        except RecursionError as error:
+            message = "a tree that is nested too deeply"
+            raise ValueError(message) from error
+        rest.close()
+        return value
+
+
+class _Bytes:
+    """Bytes that are taken from the front."""
+
+    def __init__(self, data: memoryview) -> None:
+        self._data = data
+
+    def take(self, count: int) -> memoryview:
+        if not 0 <= count <= len(self._data):
+            message = f"a tree has {len(self._data)} bytes left where {count} are wanted"
+            raise ValueError(message)
+        taken, self._data = self._data[:count], self._data[count:]
+        return taken
+
+    def close(self) -> None:
+        if self._data:
+            message = f"{len(self._data)} bytes behind a tree belong to nothing in it"
+            raise ValueError(message)
+
+
+def _node(value: Any, parts: list[bytes]) -> Any:  # noqa: PLR0911
+    """Return what stands in the text for a value; bytes go to `parts`."""
+    match value:
+        case np.ndarray() | np.generic():
+            array = array_of(value)
+            dtype = stored_dtype(array.dtype)
+            parts.append(array.astype(dtype, copy=False).tobytes())
+            node: list[Any] = [dtype.str, *array.shape]
+            return {"array" if isinstance(value, np.ndarray) else "number": node}
+        case None | bool() | int() | str():
+            return value
+        case float():
+            return value if math.isfinite(value) else {"float": str(value)}
+        case bytes():
+            parts.append(value)
+            return {"bytes": len(value)}
+        case dict():
+            return {"dict": {_key(key): _node(one, parts) for key, one in value.items()}}
+        case tuple():
+            return {"tuple": [_node(one, parts) for one in value]}
+        case list():
+            return [_node(one, parts) for one in value]
+    message = (
+        "a tree of dict, list, tuple, array, number, str, bytes and None, "
+        f"not of {type(value).__name__}"
+    )
+    raise TypeError(message)
+
+
+def _key(key: object) -> str:
+    if not isinstance(key, str):
+        message = f"the keys of a dict in a tree are str, not {type(key).__name__}"
+        raise TypeError(message)
+    return key
+
+
+def _value(node: Any, rest: _Bytes) -> Any:  # noqa: PLR0911
+    """Return the value that a node of the text stands for."""
+    match node:
+        case list():
+            return [_value(one, rest) for one in node]
+        case {"dict": dict(inner), **others} if not others:
+            return {key: _value(one, rest) for key, one in inner.items()}
+        case {"tuple": list(inner), **others} if not others:
+            return tuple([_value(one, rest) for one in inner])
+        case {"array": [str(kind), *shape], **others} if not others:
+            return _array(kind, shape, rest)
+        case {"number": [str(kind)], **others} if not others:
+            return _array(kind, [], rest)[()]
+        case {"bytes": int(count), **others} if not others and type(count) is int:
+            return bytes(rest.take(count))
+        case {"float": "nan" | "inf" | "-inf" as text, **others} if not others:
+            return float(text)
+        case dict():
+            message = f"a tree has nothing that is called {', '.join(node) or 'nothing'}"
+            raise ValueError(message)
+    return node
+
+
+def _array(kind: str, shape: list[Any], rest: _Bytes) -> Any:
+    if not all(type(length) is int and length >= 0 for length in shape):
+        message = f"an array in a tree has the shape {shape}"
+        raise ValueError(message)
+    dtype = dtype_of(kind)
+    return elements(dtype, tuple(shape), rest.take(math.prod(shape) * dtype.itemsize))
+
+
+def _refused(constant: str) -> Any:
+    message = f"{constant} in the text of a tree"
+    raise ValueError(message)
