@@ -46,7 +46,7 @@ pub struct PyRows {
 
 /// A buffer, the offsets of the values in it as int64 bytes, and the length all of them have,
 /// 0 if they differ or are empty.
-type Packed<'py> = (Bound<'py, PyMemoryView>, Bound<'py, PyByteArray>, u64);
+type Packed<'py> = (Bound<'py, PyMemoryView>, Bound<'py, PyBytes>, u64);
 
 impl PyRows {
     fn rows(&self) -> PyResult<Arc<Rows>> {
@@ -102,35 +102,39 @@ impl PyRows {
         Ok(self.rows()?.files().stats().file_bytes)
     }
 
-    /// Reads what is wanted of a row: for each (field, start, stop) a list of values, which
-    /// of a sequence are its elements, and of other fields is one. Columns are not wanted.
+    /// Reads what is wanted of a row: for each (field, start, stop) its bytes, which of a
+    /// sequence are a list of its elements.
     fn read_row<'py>(
         &self,
         py: Python<'py>,
         index: &Bound<'py, PyAny>,
         wanted: Vec<(usize, Option<u64>, Option<u64>)>,
-    ) -> PyResult<Vec<Bound<'py, PyList>>> {
+    ) -> PyResult<Bound<'py, PyList>> {
         let rows = self.rows()?;
         let row = row_of(rows.files(), index)?;
-        let located: Vec<Vec<Cell>> = py
+        let parts: Vec<Part> = py
             .detach(|| {
-                wanted
-                    .into_iter()
-                    .map(|(field, start, stop)| {
-                        let elements = (start.is_some() || stop.is_some())
-                            .then(|| start.unwrap_or(0)..stop.unwrap_or(u64::MAX));
-                        rows.locate_wanted(row, &Wanted { field, elements })
-                    })
-                    .collect::<ingot::Result<_>>()
+                let parts = wanted.into_iter().map(|one| part_of(&rows, row, one));
+                parts.collect::<ingot::Result<_>>()
             })
             .map_err(raised)?;
-        let cells: Vec<Cell> = located.iter().flatten().copied().collect();
+        let cells: Vec<Cell> = parts.iter().flat_map(Part::cells).copied().collect();
         let (objects, failed) = bytes::read_many(py, &*rows, cells.len(), |k| Ok(cells[k]))?;
         if let Some(error) = failed {
             return Err(raised(error));
         }
         let mut objects = objects.into_iter();
-        located.iter().map(|cells| PyList::new(py, objects.by_ref().take(cells.len()))).collect()
+        let found = PyList::empty(py);
+        for part in parts {
+            match part {
+                Part::Number(value) => found.append(PyBytes::new(py, &value))?,
+                Part::Cell(_) => found.append(objects.next())?,
+                Part::Elements(cells) => {
+                    found.append(PyList::new(py, objects.by_ref().take(cells.len()))?)?;
+                }
+            }
+        }
+        Ok(found)
     }
 
     /// Reads fields of kind cell of many rows in one go, each into one buffer.
@@ -273,10 +277,42 @@ impl PyRows {
             let first = cells.first().map_or(0, |cell| cell.raw);
             let common = if cells.iter().all(|cell| cell.raw == first) { first } else { 0 };
             let buffer = Bound::new(py, PyBuffer::new(buffer, len, &self.spares))?;
-            packed.push((PyMemoryView::from(&buffer)?, PyByteArray::new(py, &offsets), common));
+            packed.push((PyMemoryView::from(&buffer)?, PyBytes::new(py, &offsets), common));
         }
         Ok(packed)
     }
+}
+
+/// What there is of a field in a row.
+enum Part {
+    Number(Vec<u8>),
+    Cell(Cell),
+    Elements(Vec<Cell>),
+}
+
+impl Part {
+    fn cells(&self) -> &[Cell] {
+        match self {
+            Part::Number(_) => &[],
+            Part::Cell(cell) => std::slice::from_ref(cell),
+            Part::Elements(cells) => cells,
+        }
+    }
+}
+
+fn part_of(
+    rows: &Rows,
+    row: u64,
+    (field, start, stop): (usize, Option<u64>, Option<u64>),
+) -> ingot::Result<Part> {
+    let kind = rows.schema().fields().get(field).map(|field| field.kind);
+    if kind == Some(FieldKind::Column) {
+        return rows.values(&[row], field).map(Part::Number);
+    }
+    let elements =
+        (start.is_some() || stop.is_some()).then(|| start.unwrap_or(0)..stop.unwrap_or(u64::MAX));
+    let cells = rows.locate_wanted(row, &Wanted { field, elements })?;
+    Ok(if kind == Some(FieldKind::Sequence) { Part::Elements(cells) } else { Part::Cell(cells[0]) })
 }
 
 /// Returns whether a file is an Ingot file whose rows have fields.

@@ -1,6 +1,6 @@
 """Many rows at once: what they have of each field."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, TypeAlias
@@ -9,11 +9,14 @@ import numpy as np
 import numpy.typing as npt
 
 from ingot._core import Rows as NativeRows
+from ingot._core import split_bytes
 from ingot.dataset import row
 from ingot.dataset.spec import Field
 
-Packed: TypeAlias = tuple[memoryview, bytearray, int]
-Truths: TypeAlias = npt.NDArray[np.bool_] | None
+Packed: TypeAlias = tuple[memoryview, bytes, int]
+Truths: TypeAlias = npt.NDArray[np.bool_]
+
+_DIMENSIONS_MAX = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,68 +36,111 @@ class Batch:
     rows: npt.NDArray[np.int64]
 
     def read(self, fields: Sequence[Field]) -> dict[str, Any]:
-        """Return what the rows have of each field, stacked to an array where that can be."""
+        """Return what the rows have of each field.
+
+        Fields that may be missing and sequences are lists; others are one array where that
+        can be, else a list.
+        """
         cells = [one for one in fields if one.kind == "cell"]
         packed = self.source.read_cells(self.rows, [self.places[one.name] for one in cells])
         read_cells = dict(zip((one.name for one in cells), packed, strict=True))
         found: dict[str, Any] = {}
         for one in fields:
-            present = self._present(one)
-            if one.kind == "cell":
-                values = self._cells(one, read_cells[one.name], present)
+            if one.kind == "column":
+                found[one.name] = self._numbers(one)
+            elif one.kind == "sequence":
+                found[one.name] = self._sequences(one)
             else:
-                values = self._numbers(one) if one.kind == "column" else self._sequences(one)
-            if present is not None and not present.all():
-                pairs = zip(values, present, strict=True)
-                values = [value if there else None for value, there in pairs]
-            found[one.name] = values
+                found[one.name] = self._cells(one, read_cells[one.name])
         return found
 
     def _present(self, field: Field) -> Truths:
         if not field.is_optional:
-            return None
+            return np.ones(len(self.rows), np.bool_)
         return np.frombuffer(self._column(f"{field.name}?"), np.bool_)
 
     def _column(self, name: str) -> bytearray:
         return self.source.column(self.places[name], self.rows)
 
     def _numbers(self, field: Field) -> Any:
-        return np.frombuffer(self._column(field.name), field.codec.dtype)
+        numbers, width = self._column(field.name), field.width
+        if width is None or not field.is_optional:
+            return np.frombuffer(numbers, field.codec.dtype)
+        starts = range(0, len(numbers), width)
+        each = [field.codec.decode(bytes(numbers[k : k + width])) for k in starts]
+        return _with_gaps(iter(each), self._present(field), skip=True)
 
-    def _cells(self, field: Field, packed: Packed, present: Truths) -> Any:
-        dtype, shape, count = field.codec.dtype, field.codec.shape, len(self.rows)
-        if dtype is not None and not field.is_sequence:
-            elements = int(np.prod(shape))
-            if packed[2] == elements * dtype.itemsize or count == 0:
-                return np.frombuffer(packed[0], dtype, count * elements).reshape(count, *shape)
-        there = [True] * count if present is None else present.tolist()
-        stored = zip(self.rows.tolist(), _split(packed), there, strict=True)
-        return _stacked(
-            [
-                row.decode(field, [data], self.path, number) if has else None
-                for number, data, has in stored
-            ]
-        )
+    def _cells(self, field: Field, packed: Packed) -> Any:
+        present = self._present(field)
+        data, offsets = packed[0], _without_gaps(packed[1], present)
+        values = None
+        if offsets is not None and field.is_sequence:
+            values = _runs(field, data, offsets)
+        elif offsets is not None:
+            values = field.codec.decode_many(data, offsets)
+        if values is None:
+            values = self._one_by_one(field, packed, present)
+        if field.is_optional:
+            return _with_gaps(iter(values), present)
+        return values if field.is_sequence else _stacked(values)
 
-    def _sequences(self, field: Field) -> list[Any]:
-        packed, counts = self.source.read_elements(self.rows, self.places[field.name])
-        stored = iter(_split(packed))
-        each = zip(self.rows.tolist(), np.frombuffer(counts, np.uint64).tolist(), strict=True)
+    def _one_by_one(self, field: Field, packed: Packed, present: Truths) -> list[Any]:
+        stored = zip(self.rows.tolist(), split_bytes(packed[0], packed[1]), strict=True)
         return [
-            row.decode(field, [next(stored) for _ in range(count)], self.path, number)
-            for number, count in each
+            row.decode(field, data, self.path, number)
+            for (number, data), there in zip(stored, present, strict=True)
+            if there
         ]
 
+    def _sequences(self, field: Field) -> list[Any]:
+        packed, lengths = self.source.read_elements(self.rows, self.places[field.name])
+        counts = np.frombuffer(lengths, np.uint64).tolist()
+        decoded = field.codec.decode_many(packed[0], packed[1])
+        if decoded is not None:
+            each = iter(decoded)
+            values = [[next(each) for _ in range(count)] for count in counts]
+        else:
+            stored = iter(split_bytes(packed[0], packed[1]))
+            values = [
+                row.decode(field, [next(stored) for _ in range(count)], self.path, number)
+                for number, count in zip(self.rows.tolist(), counts, strict=True)
+            ]
+        return _with_gaps(iter(values), self._present(field), skip=True)
 
-def _split(packed: Packed) -> list[bytes]:
-    ends = np.frombuffer(packed[1], np.int64).tolist()
-    return [bytes(packed[0][a:b]) for a, b in pairwise(ends)]
+
+def _without_gaps(offsets: bytes, present: Truths) -> bytes | None:
+    """Return the offsets of the cells that are present; None if one that is not has bytes."""
+    if present.all():
+        return offsets
+    ends = np.frombuffer(offsets, np.int64)
+    if np.diff(ends)[~present].any():
+        return None
+    return np.append(ends[:-1][present], ends[-1]).tobytes()
 
 
-def _stacked(values: list[Any]) -> Any:
+def _with_gaps(values: Iterator[Any], present: Truths, *, skip: bool = False) -> list[Any]:
+    """Return values with None where none is present, in place of one with `skip`."""
+    found = []
+    for there in present.tolist():
+        value = next(values) if there or skip else None
+        found.append(value if there else None)
+    return found
+
+
+def _runs(field: Field, data: memoryview, offsets: bytes) -> list[Any] | None:
+    """Return the numbers of each cell; None if a cell has other bytes."""
+    dtype = field.codec.dtype
+    ends = np.frombuffer(offsets, np.int64)
+    if dtype is None or (ends % dtype.itemsize).any():
+        return None
+    numbers = np.frombuffer(data, dtype, ends[-1] // dtype.itemsize)
+    return [numbers[a:b] for a, b in pairwise((ends // dtype.itemsize).tolist())]
+
+
+def _stacked(values: Any) -> Any:
     """Return arrays of the same type and shape as one array, and all else as it is."""
-    first = values[0] if values else None
-    if not isinstance(first, np.ndarray):
+    first = values[0] if isinstance(values, list) and values else None
+    if not isinstance(first, np.ndarray) or first.ndim == _DIMENSIONS_MAX:
         return values
     alike = (
         isinstance(one, np.ndarray) and one.shape == first.shape and one.dtype == first.dtype

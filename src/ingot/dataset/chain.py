@@ -93,6 +93,11 @@ class Chain:
         whole = np.concatenate([part.source.column(name, part.rows) for part in self._parts])
         return whole[np.asarray(numbers, np.int64)]
 
+    def present(self, name: str, numbers: Rows) -> npt.NDArray[np.bool_]:
+        """Return whether rows have a value of an optional field."""
+        whole = np.concatenate([part.source.present(name, part.rows) for part in self._parts])
+        return whole[np.asarray(numbers, np.int64)]
+
     def verify(self, progress: Callable[[int, int], object] | None) -> Verification:
         """Check every checksum of all files."""
         rows = 0

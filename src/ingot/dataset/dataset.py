@@ -9,7 +9,8 @@ import numpy.typing as npt
 
 from ingot.dataset.chain import Chain
 from ingot.dataset.html import html_of
-from ingot.dataset.mask import Mask, field_of, wanted_by
+from ingot.dataset.mask import Mask, field_of, fields_under, wanted_by
+from ingot.dataset.nested import deep
 from ingot.dataset.source import ALL, Indices, Part, Row, Rows, Source
 from ingot.dataset.spec import Spec
 from ingot.dataset.zipped import Zipped
@@ -41,6 +42,7 @@ class Dataset(Sequence[Row]):
             raise TypeError(message)
         names = tuple(source.spec if names is None else names)
         self._part = Part(source, names, range(len(source)) if rows is None else rows)
+        self._wanted = dict.fromkeys(names, ALL)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Dataset, (self._part.source, self._part.names, self._part.rows)
@@ -79,19 +81,19 @@ class Dataset(Sequence[Row]):
     def __getitem__(self, index: Any) -> "Row | Dataset":
         """Return a row, a part of the data set, or what many rows have of each field."""
         part = self._part
+        if _is_one(index):
+            return deep(part.source.read_row(part.number(index), self._wanted))
         match index:
             case (which, dict() | list() | tuple() | str() as mask):
                 return self._masked(which, mask)
             case slice():
                 return Dataset(part.source, part.names, part.rows[index])
-        if _is_one(index):
-            return part.source.read_row(part.number(index), dict.fromkeys(part.names, ALL))
-        return part.source.read_rows(part.resolve(index), part.names)
+        return deep(part.source.read_rows(part.resolve(index), part.names))
 
     def _masked(self, index: Any, mask: Mask) -> "Row | Dataset":
         wanted = wanted_by(mask, self.spec, self.path)
         if _is_one(index):
-            return self._part.source.read_row(self._part.number(index), wanted)
+            return deep(self._part.source.read_row(self._part.number(index), wanted))
         if any(elements != ALL for elements in wanted.values()):
             message = "a range of elements can be read of one row at a time"
             raise TypeError(message)
@@ -108,17 +110,19 @@ class Dataset(Sequence[Row]):
     def select(self, *names: str) -> "Dataset":
         """Return the data set with some of its fields, in this order.
 
+        A name that has fields inside stands for all of them.
+
         Raises:
             KeyError: There is no such field.
         """
         spec = self.spec
-        chosen = [field_of(spec, name, self.path).name for name in names]
+        chosen = [one for name in names for one in fields_under(spec, name, self.path)]
         return Dataset(self._part.source, chosen, self._part.rows)
 
     def column(self, name: str) -> npt.NDArray[Any]:
         """Return the numbers that all rows have of a field, from the index alone.
 
-        Values that are missing are 0.
+        Values that are missing are 0; `present` tells which.
 
         Raises:
             KeyError: There is no such field.
@@ -126,6 +130,16 @@ class Dataset(Sequence[Row]):
         """
         field_of(self.spec, name, self.path)
         return self._part.source.column(name, self._part.rows)
+
+    def present(self, name: str) -> Truths:
+        """Return whether each row has a value of a field, from the index alone.
+
+        Raises:
+            KeyError: There is no such field.
+        """
+        if not field_of(self.spec, name, self.path).is_optional:
+            return np.ones(len(self), np.bool_)
+        return self._part.source.present(name, self._part.rows)
 
     def take(self, indices: Indices) -> "Dataset":
         """Return the data set of the rows at `indices`, in that order, without reading them."""

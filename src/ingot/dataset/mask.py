@@ -22,10 +22,24 @@ def wanted_by(mask: Mask, spec: Spec, path: str) -> dict[str, Elements]:
         raise TypeError(message)
     parts = mask if isinstance(mask, Mapping) else dict.fromkeys(mask, True)
     return {
-        name: ALL if part is True else _elements(field_of(spec, name, path), part)
-        for name, part in parts.items()
-        if field_of(spec, name, path) and part is not False
+        name: ALL if part is True else _elements(spec.fields[name], part)
+        for group, part in parts.items()
+        for name in fields_under(spec, group, path)
+        if part is not False
     }
+
+
+def fields_under(spec: Spec, name: str, path: str) -> list[str]:
+    """Return the field of a name, or those inside of it.
+
+    Raises:
+        KeyError: There is none.
+    """
+    found = spec.under(name) if isinstance(name, str) else []
+    if not found:
+        message = f"{path}: there is no field {name!r} in {spec!r}"
+        raise KeyError(message)
+    return found
 
 
 def field_of(spec: Spec, name: str, path: str) -> Field:

@@ -14,7 +14,7 @@ from ingot.records.reader import Reader
 
 
 def open(  # noqa: A001
-    source: StrPath | Sequence[StrPath], *, partial: bool = False
+    source: StrPath | Sequence[StrPath], *, partial: bool = False, allow_pickle: bool = False
 ) -> Reader | Dataset:
     """Open record files or a data set for reading.
 
@@ -28,6 +28,8 @@ def open(  # noqa: A001
             `train-*.ingot`, or a list of these.
         partial: Read the committed records of an Ingot file that is not finished, also
             while its writer goes on; `Reader.refresh` sees more.
+        allow_pickle: Read fields of a data set that are stored as pickle, which can run any
+            code. Without it, such a field raises FormatError when it is read.
 
     Raises:
         FileNotFoundError: There is no such file.
@@ -35,23 +37,24 @@ def open(  # noqa: A001
         FormatError: It is of no known container, or is damaged.
     """
     if isinstance(source, str | os.PathLike) and (Path(source) / NAME).is_file():
-        return _open_directory(Path(source).absolute())
+        return _open_directory(Path(source).absolute(), allow_pickle=allow_pickle)
     if isinstance(source, str | os.PathLike | Sequence):
         paths = expand(source)
         if paths and paths[0].endswith(".ingot") and has_fields(paths[0]):
             if isinstance(source, str | os.PathLike) and Path(source).is_dir():
                 message = f"{source}: nothing is committed in this data set: it has no {NAME}"
                 raise FormatError(message, str(source))
-            return Dataset(Stored.open(paths, partial=partial))
+            return Dataset(Stored.open(paths, partial=partial, allow_pickle=allow_pickle))
     return Reader(source, partial=partial)
 
 
-def _open_directory(folder: Path) -> Dataset:
+def _open_directory(folder: Path, *, allow_pickle: bool) -> Dataset:
     manifest = Manifest.read(folder)
     if not manifest.shards:
         message = f"{folder}: nothing is committed in this data set yet"
         raise FormatError(message, str(folder))
-    ds = Dataset(Stored.open([str(folder / shard.name) for shard in manifest.shards]))
+    paths = [str(folder / shard.name) for shard in manifest.shards]
+    ds = Dataset(Stored.open(paths, allow_pickle=allow_pickle))
     rows = sum(shard.rows for shard in manifest.shards)
     if len(ds) != rows or dict(ds.spec) != manifest.spec:
         message = (

@@ -1,10 +1,12 @@
 """One row on its way to a file and back."""
 
-from collections.abc import Iterable, Mapping
-from typing import Any, TypeAlias
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 
+from ingot.dataset.nested import DOT
+from ingot.dataset.source import ALL, Elements
 from ingot.dataset.spec import Field, Spec
 from ingot.errors import FormatError
 
@@ -21,13 +23,14 @@ def encode(spec: Spec, number: int, row: object) -> list[Stored]:
     if not isinstance(row, Mapping):
         message = f"row {number}: a row is a dict, not {type(row).__name__}"
         raise TypeError(message)
-    if unknown := [name for name in row if name not in spec.fields]:
+    given = dict(_flat(spec, row))
+    if unknown := [name for name in given if name not in spec.fields]:
         message = f"row {number}: there is no field {unknown[0]!r} in {spec!r}"
         raise ValueError(message)
     values, present = [], []
     for field in spec.fields.values():
-        value = row.get(field.name)
-        if value is None and not (field.name in row and field.type == "json"):
+        value = given.get(field.name)
+        if value is None and not (field.name in given and field.takes_none):
             if not field.is_optional:
                 message = f"row {number}: field {field.name!r} is missing"
                 raise ValueError(message)
@@ -37,6 +40,15 @@ def encode(spec: Spec, number: int, row: object) -> list[Stored]:
         values.append(_encoded(field, number, value))
         present += [b"\1"] if field.is_optional else []
     return values + present
+
+
+def _flat(spec: Spec, row: Mapping[Any, Any], above: str = "") -> Iterator[tuple[Any, Any]]:
+    for key, value in row.items():
+        name = f"{above}{DOT}{key}" if above else key
+        if name in spec.groups and isinstance(value, Mapping):
+            yield from _flat(spec, value, name)
+        elif name not in spec.groups or value is not None:
+            yield name, value
 
 
 def _absent(field: Field) -> Stored:
@@ -73,18 +85,82 @@ def _numbers(field: Field, value: Iterable[Any]) -> bytes:
     return b"".join(field.codec.encode(one) for one in value)
 
 
-def decode(field: Field, stored: list[bytes], path: str, number: int) -> Any:
-    """Return the value of a field of a row from the cells that were read of it.
+def decode(field: Field, stored: Stored, path: str, number: int) -> Any:
+    """Return the value of a field of a row from what was read of it.
 
     Raises:
-        FormatError: They are not what the codec of the field has made.
+        FormatError: It is not what the codec of the field has made.
     """
     try:
-        if field.kind == "sequence":
-            return [field.codec.decode(one) for one in stored]
-        if field.is_sequence:
-            return np.frombuffer(stored[0], field.codec.dtype)
-        return field.codec.decode(stored[0])
+        return decoder(field)(stored)
     except (ValueError, OSError) as error:
-        message = f"{path}: row {number}: field {field.name!r} is no {field.type}: {error}"
-        raise FormatError(message, path) from error
+        raise _undecodable(field, path, number, error) from error
+
+
+def decoder(field: Field) -> Callable[[Any], Any]:
+    """Return what makes a value of what was read of a field of one row."""
+    if field.kind == "sequence":
+        return field.codec.decode_list
+    if field.is_sequence:
+        return lambda stored: np.frombuffer(bytearray(stored), field.codec.dtype)
+    return field.codec.decode
+
+
+def _undecodable(field: Field, path: str, number: int, error: Exception) -> FormatError:
+    message = f"{path}: row {number}: field {field.name!r} is no {field.type}: {error}"
+    return FormatError(message, path)
+
+
+class RowSource(Protocol):
+    """What single rows are read from."""
+
+    def read_row(self, index: int, wanted: list[tuple[int, int | None, int | None]], /) -> Any:
+        """Return what a row has of each field: bytes, of a sequence a list of them."""
+
+
+class Plan:
+    """Some fields of a row, which are read together.
+
+    Args:
+        fields: The fields.
+        places: The place of each field in the source.
+    """
+
+    def __init__(self, fields: Iterable[Field], places: Mapping[str, int]) -> None:
+        self._steps = [(field, decoder(field), places[field.name]) for field in fields]
+        optional = [field.name for field, *_ in self._steps if field.is_optional]
+        self._flags = [(places[f"{name}?"], *ALL) for name in optional]
+        self._present = {name: len(self._steps) + k for k, name in enumerate(optional)}
+
+    def read(
+        self, source: RowSource, path: str, number: int, wanted: Sequence[Elements]
+    ) -> dict[str, Any]:
+        """Return the fields of a row, those that are missing as None.
+
+        Args:
+            source: Where the row is.
+            path: What errors call that.
+            number: Which row.
+            wanted: Which elements of each field.
+
+        Raises:
+            FormatError: A value is not what the codec of its field has made.
+        """
+        asked = [
+            (place, *elements) if field.kind == "sequence" else (place, None, None)
+            for (field, _, place), elements in zip(self._steps, wanted, strict=True)
+        ]
+        stored = source.read_row(number, asked + self._flags)
+        found: dict[str, Any] = {}
+        try:
+            for k, (field, decode_one, _) in enumerate(self._steps):
+                name = field.name
+                if name in self._present and stored[self._present[name]] == b"\0":
+                    found[name] = None
+                    continue
+                value = decode_one(stored[k])
+                is_cut = wanted[k] != ALL and field.kind == "cell"
+                found[name] = value[slice(*wanted[k])] if is_cut else value
+        except (ValueError, OSError) as error:
+            raise _undecodable(field, path, number, error) from error
+        return found

@@ -21,7 +21,10 @@ ALL: Elements = (None, None)
 
 
 class Source(Protocol):
-    """Rows by their numbers, from 0 on. Safe to use from several threads at once."""
+    """Rows by their numbers, from 0 on. Safe to use from several threads at once.
+
+    Rows and batches are dicts of the full names of fields, one deep.
+    """
 
     @property
     def spec(self) -> Spec:
@@ -56,6 +59,9 @@ class Source(Protocol):
         Raises:
             TypeError: The values of the field are no single numbers.
         """
+
+    def present(self, name: str, numbers: Rows) -> npt.NDArray[np.bool_]:
+        """Return whether rows have a value of a field, which is optional."""
 
     def verify(self, progress: Callable[[int, int], object] | None) -> Verification:
         """Check every checksum."""

@@ -3,19 +3,22 @@
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import TypeAlias
+from functools import cached_property
+from typing import Any, TypeAlias
 
-from ingot.codecs import Codec, codec_of
+from ingot.codecs import Codec, Pickle, codec_of
 from ingot.dataset.hint import hint_of
+from ingot.dataset.nested import DOT, flat, groups
 
-SpecLike: TypeAlias = Mapping[str, str | Codec]
+SpecLike: TypeAlias = Mapping[str, Any]
+"""Types or codecs by name, or more such mappings."""
 
 _TYPE = re.compile(r"(.*?)(\[\])?(\?)?", re.DOTALL)
 PRESENT = "present"
 """The type of the column that says whether an optional value is there."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Field:
     """One field of a row.
 
@@ -37,11 +40,16 @@ class Field:
         return self.codec.name + "[]" * self.is_sequence + "?" * self.is_optional
 
     @property
+    def takes_none(self) -> bool:
+        """Whether None is a value like others."""
+        return self.codec.takes_none and not self.is_sequence and not self.is_optional
+
+    @property
     def is_number(self) -> bool:
         """Whether one value is a single number."""
         return self.codec.dtype is not None and self.codec.shape == ()
 
-    @property
+    @cached_property
     def kind(self) -> str:
         """Where its values are in a file: numbers in the index, runs of numbers in one cell."""
         if self.is_number:
@@ -56,14 +64,34 @@ class Field:
 
 
 class Spec(Mapping[str, str]):
-    """The fields of a data set: a mapping of names to types."""
+    """The fields of a data set: a mapping of names to types.
+
+    A dot in a name is a step down: {"obs.image": "jpg"} is {"obs": {"image": "jpg"}}.
+
+    Raises:
+        ValueError: A field has others inside.
+    """
 
     def __init__(self, fields: Mapping[str, Field]) -> None:
         self.fields = dict(fields)
+        if not self.groups.isdisjoint(self.fields):
+            message = f"a field has others inside: {self!r}"
+            raise ValueError(message)
+
+    @cached_property
+    def groups(self) -> frozenset[str]:
+        """The names that have fields inside."""
+        return groups(self.fields)
+
+    def under(self, name: str) -> list[str]:
+        """Return the field of a name, or all fields inside of it; none if there are none."""
+        if name in self.fields:
+            return [name]
+        return [one for one in self.fields if one.startswith(f"{name}{DOT}")]
 
     @classmethod
     def of(cls, spec: object, codecs: object = None) -> "Spec":
-        """Return the specification of a dict of types or codecs.
+        """Return the specification of a dict of types, codecs or further such dicts.
 
         Args:
             spec: The fields.
@@ -79,12 +107,13 @@ class Spec(Mapping[str, str]):
                 f"not {type(spec).__name__}"
             )
             raise TypeError(message)
-        if not spec:
-            message = "a specification has at least one field"
-            raise ValueError(message)
         known = _known(codecs)
-        fields = [_field(name, kind, known) for name, kind in spec.items()]
-        return cls({field.name: field for field in fields})
+        fields = [_field(name, kind, known) for name, kind in flat(spec)]
+        found = cls({field.name: field for field in fields})
+        if len(found) < len(fields):
+            message = f"a field is there twice: {found!r}"
+            raise ValueError(message)
+        return found
 
     def stored(self) -> list[tuple[str, str, int | None, str | None]]:
         """Return the fields as they are in a file: with a column for each optional one."""
@@ -97,13 +126,20 @@ class Spec(Mapping[str, str]):
         return [*fields, *present]
 
     @classmethod
-    def of_stored(cls, stored: list[tuple[str, str, int | None, str | None]]) -> "Spec":
+    def of_stored(
+        cls, stored: list[tuple[str, str, int | None, str | None]], *, allow_pickle: bool = False
+    ) -> "Spec":
         """Return the specification of the fields of a file.
+
+        Args:
+            stored: The fields.
+            allow_pickle: Whether what is stored as pickle may be read.
 
         Raises:
             ValueError: They are not those of a data set.
         """
-        spec = cls.of({name: kind or "bytes" for name, _, _, kind in stored if kind != PRESENT})
+        kinds = {name: kind or "bytes" for name, _, _, kind in stored if kind != PRESENT}
+        spec = cls.of(kinds, [Pickle(allowed=allow_pickle)])
         if spec.stored() != stored:
             message = "its fields are not stored as those of a data set are"
             raise ValueError(message)
@@ -145,8 +181,11 @@ def _known(codecs: object) -> dict[str, Codec]:
 
 
 def _field(name: object, kind: object, known: Mapping[str, Codec]) -> Field:
-    if not isinstance(name, str) or not name or not name.isprintable() or name.endswith("?"):
+    if not isinstance(name, str) or not name.isprintable() or name.endswith("?"):
         message = f"{name!r} cannot be the name of a field: text that does not end in a ?"
+        raise ValueError(message)
+    if not all(name.split(DOT)):
+        message = f"{name!r} cannot be the name of a field: there is nothing beside a dot"
         raise ValueError(message)
     if isinstance(kind, Codec):
         return Field(name, kind)

@@ -1,5 +1,6 @@
 """Rows that are in Ingot files."""
 
+import functools
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Self
@@ -10,7 +11,8 @@ import numpy.typing as npt
 from ingot._core import Rows as NativeRows
 from ingot.dataset import row
 from ingot.dataset.batch import Batch
-from ingot.dataset.source import ALL, Elements, Row, Rows
+from ingot.dataset.row import Plan
+from ingot.dataset.source import Elements, Row, Rows
 from ingot.dataset.spec import Field, Spec
 from ingot.errors import FormatError
 from ingot.records import Damage, Verification
@@ -19,30 +21,37 @@ from ingot.records import Damage, Verification
 class Stored:
     """Rows of Ingot files that have the same fields, one file behind the other."""
 
-    def __init__(self, native: NativeRows, spec: Spec, paths: Sequence[str]) -> None:
+    def __init__(
+        self, native: NativeRows, spec: Spec, paths: Sequence[str], *, allow_pickle: bool
+    ) -> None:
         self.spec = spec
+        self._allow_pickle = allow_pickle
         self.paths = list(paths)
         self._native = native
         self._path = self.paths[0]
         self._places = {name: k for k, (name, *_) in enumerate(spec.stored())}
+        self._latest: tuple[tuple[str, ...], Plan] = ((), Plan((), self._places))
 
     @classmethod
-    def open(cls, paths: Sequence[str], *, partial: bool = False) -> Self:
-        """Open files.
+    def open(
+        cls, paths: Sequence[str], *, partial: bool = False, allow_pickle: bool = False
+    ) -> Self:
+        """Open files; see `ingot.open`.
 
         Raises:
             FormatError: They are no files of a data set, or their fields differ.
         """
         native = NativeRows(paths, partial)
         try:
-            spec = Spec.of_stored(native.fields())
+            spec = Spec.of_stored(native.fields(), allow_pickle=allow_pickle)
         except ValueError as error:
             message = f"{paths[0]}: {error}"
             raise FormatError(message, paths[0]) from error
-        return cls(native, spec, paths)
+        return cls(native, spec, paths, allow_pickle=allow_pickle)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return Stored.open, (self.paths,)
+        again = functools.partial(Stored.open, allow_pickle=self._allow_pickle)
+        return again, (self.paths,)
 
     @property
     def metadata(self) -> dict[str, Any]:
@@ -63,24 +72,11 @@ class Stored:
 
     def read_row(self, number: int, wanted: Mapping[str, Elements]) -> Row:
         """Return what is wanted of one row."""
-        fields = self._fields(wanted)
-        present = self._present(number, fields)
-        cells = [one for one in fields if one.kind != "column" and present[one.name]]
-        asked = [(self._places[one.name], *_stored_range(one, wanted[one.name])) for one in cells]
-        stored = self._native.read_row(number, asked)
-        read = dict(zip((one.name for one in cells), stored, strict=True))
-        found: Row = {}
-        for one in fields:
-            if not present[one.name]:
-                found[one.name] = None
-            elif one.kind == "column":
-                value = self._native.column(self._places[one.name], [number])
-                found[one.name] = one.codec.decode(bytes(value))
-            else:
-                value = row.decode(one, read[one.name], self._path, number)
-                cut = one.is_sequence and one.kind == "cell"
-                found[one.name] = value[slice(*wanted[one.name])] if cut else value
-        return found
+        names, plan = self._latest
+        if names != tuple(wanted):
+            names, plan = tuple(wanted), Plan(self._fields(wanted), self._places)
+            self._latest = (names, plan)
+        return plan.read(self._native, self._path, number, list(wanted.values()))
 
     def _present(self, number: int, fields: Iterable[Field]) -> dict[str, bool]:
         return {
@@ -118,9 +114,15 @@ class Stored:
         if field.kind != "column":
             message = f"{self._path}: field {name!r} is {field.type}, and not a number in each row"
             raise TypeError(message)
+        return np.frombuffer(self._column(name, numbers), field.codec.dtype)
+
+    def present(self, name: str, numbers: Rows) -> npt.NDArray[np.bool_]:
+        """Return whether rows have a value of an optional field, from the index alone."""
+        return np.frombuffer(self._column(f"{name}?", numbers), np.bool_)
+
+    def _column(self, name: str, numbers: Rows) -> bytearray:
         is_all = isinstance(numbers, range) and numbers == range(len(self))
-        values = self._native.column(self._places[name], None if is_all else numbers)
-        return np.frombuffer(values, field.codec.dtype)
+        return self._native.column(self._places[name], None if is_all else numbers)
 
     def verify(self, progress: Callable[[int, int], object] | None) -> Verification:
         """Check every checksum of the files."""
@@ -130,7 +132,3 @@ class Stored:
     def close(self) -> None:
         """Close the files."""
         self._native.close()
-
-
-def _stored_range(field: Field, wanted: Elements) -> Elements:
-    return wanted if field.kind == "sequence" else ALL

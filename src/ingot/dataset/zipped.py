@@ -86,8 +86,16 @@ class Zipped:
     def column(self, name: str, numbers: Rows) -> npt.NDArray[Any]:
         """Return the numbers that rows have of a field."""
         part = self._owners[name]
+        return part.source.column(name, self._own(part, numbers))
+
+    def present(self, name: str, numbers: Rows) -> npt.NDArray[np.bool_]:
+        """Return whether rows have a value of an optional field."""
+        part = self._owners[name]
+        return part.source.present(name, self._own(part, numbers))
+
+    def _own(self, part: Part, numbers: Rows) -> Rows:
         is_all = isinstance(numbers, range) and numbers == range(len(self))
-        return part.source.column(name, part.rows if is_all else part.numbers(numbers))
+        return part.rows if is_all else part.numbers(numbers)
 
     def verify(self, progress: Callable[[int, int], object] | None) -> Verification:
         """Check every checksum of all files."""

@@ -1,0 +1,47 @@
+"""Fields inside of fields: a dot in a name is a step down."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+DOT = "."
+
+
+def flat(tree: Mapping[Any, Any], above: str = "") -> Iterator[tuple[Any, Any]]:
+    """Yield the full name and the content of each field of a dict of fields and dicts.
+
+    Raises:
+        ValueError: A dict is empty, or a name inside of another is none.
+    """
+    if not tree:
+        message = f"{above or 'a specification'} has at least one field"
+        raise ValueError(message)
+    for key, content in tree.items():
+        name = f"{above}{DOT}{key}" if above and isinstance(key, str) else key
+        if isinstance(content, Mapping):
+            yield from flat(content, str(name))
+        else:
+            yield name, content
+
+
+def groups(names: Iterable[str]) -> frozenset[str]:
+    """Return the names that have fields inside."""
+    found = set()
+    for name in names:
+        while DOT in name:
+            name = name.rpartition(DOT)[0]  # noqa: PLW2901
+            found.add(name)
+    return frozenset(found)
+
+
+def deep(values: dict[str, Any]) -> dict[str, Any]:
+    """Return the values of fields by their full names as dicts inside of dicts."""
+    if DOT not in "".join(values):
+        return values
+    found: dict[str, Any] = {}
+    for name, value in values.items():
+        *above, last = name.split(DOT)
+        inner = found
+        for part in above:
+            inner = inner.setdefault(part, {})
+        inner[last] = value
+    return found
