@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -13,6 +13,7 @@ from data import DATASETS, Source
 from measure import Store, WarmReader, in_fresh_process
 from peers import LAYOUTS, SYSTEMS, Layout, installed
 from report import Goal, Question, Row
+from rounds import interleaved, label
 
 _HOME = Path(__file__).resolve().parent.parent / ".bench"
 _READS = {"batch": 10, "one": 50, "scan": 2}
@@ -53,22 +54,6 @@ def _question(layout: Layout, kind: str) -> Question:
     )
 
 
-def _labelled(store: Store) -> str:
-    """Return the name of a system without its layout; what writes for Ingot is Ingot."""
-    label = store.system_name.rsplit(" ", 1)[0]
-    return "ingot" if label == "ingot writer" else label
-
-
-def _interleaved(
-    question: Question, stores: list[Store], rounds: int, window: Callable[[Store, int], float]
-) -> list[Row]:
-    windows: dict[str, list[float]] = {_labelled(store): [] for store in stores}
-    for seed in range(rounds):
-        for store in stores:
-            windows[_labelled(store)].append(window(store, seed))
-    return [Row(question, name, tuple(values)) for name, values in windows.items()]
-
-
 def ask(settings: Settings) -> Iterator[list[Row]]:
     """Write files of each layout, read them in every way, and yield the rows of each question."""
     for layout in settings.layouts:
@@ -98,10 +83,10 @@ def _ask_about(
         seconds = in_fresh_process(measure.write_seconds, store, source, synced=False)
         return source.dataset.size / seconds
 
-    yield _interleaved(_question(layout, "write"), writers, settings.rounds, write)
+    yield interleaved(_question(layout, "write"), writers, settings.rounds, write)
     size = _question(layout, "size")
     yield [
-        Row(size, _labelled(store), (store.system.size(store.path) / source.payload_bytes(),))
+        Row(size, label(store), (store.system.size(store.path) / source.payload_bytes(),))
         for store in writers
     ]
     readers = [store for name, store in stores.items() if not name.startswith("ingot writer")]
@@ -111,7 +96,7 @@ def _ask_about(
         def read(store: Store, seed: int, kind: str = kind) -> float:
             return open_readers[store].rate(kind, settings.window_s, seed)
 
-        yield _interleaved(_question(layout, kind), readers, settings.rounds, read)
+        yield interleaved(_question(layout, kind), readers, settings.rounds, read)
     for reader in open_readers.values():
         reader.close()
 
