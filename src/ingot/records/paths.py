@@ -18,7 +18,7 @@ _ARRAYRECORD = (
     "an ArrayRecord file; "
     "ingot.compat.array_record.array_record_module.ArrayRecordWriter writes these"
 )
-_BAG = "a bag of Bagz or Granular"
+_BAG = "a bag of Bagz or Granular; ingot.compat.bagz.Writer writes these"
 _HDF5 = "an HDF5 file"
 _FOREIGN = {
     ".array_record": _ARRAYRECORD,

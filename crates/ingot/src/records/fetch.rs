@@ -55,7 +55,8 @@ pub trait Files: Sync {
     /// Fills `buf`, which has `cell.raw` bytes, with the value of `cell`.
     fn fetch_one(&self, cell: &Cell, buf: &mut [u8]) -> Result<()> {
         if cell.is_encoded() {
-            return self.fetch(std::slice::from_ref(cell), &mut [buf]);
+            let failure = fetch_share(self, vec![(0, *cell, buf)]).pop();
+            return failure.map_or(Ok(()), |(_, error)| Err(error));
         }
         let mut found = !cell.crc;
         let file = self.file(cell.file);
