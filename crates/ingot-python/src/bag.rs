@@ -3,8 +3,8 @@
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
-use ingot::compression::{Dictionary, frame};
-use ingot::records::{Bag, BagOptions, BagWriter, Packing, path};
+use ingot::compression::Dictionary;
+use ingot::records::{Bag, BagOptions, BagWriter, Packer, Packing, path};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::sync::MutexExt;
@@ -104,10 +104,10 @@ impl PyBagWriter {
             }
         };
         let dictionary = dictionary.unwrap_or_default();
-        let compressor = level.map(|level| frame::Compressor::new(level, dictionary));
-        let compressor = compressor.transpose().map_err(PyValueError::new_err)?;
+        let packer = level.map(|level| Packer::new(level, dictionary));
+        let packer = packer.transpose().map_err(PyValueError::new_err)?;
         let writer = py
-            .detach(|| path::write_bag(&path, limits_path.as_deref(), existing, compressor, sync))
+            .detach(|| path::write_bag(&path, limits_path.as_deref(), existing, packer, sync))
             .map_err(raised)?;
         Ok(PyBagWriter { writer: Mutex::new(writer) })
     }
@@ -172,8 +172,8 @@ impl PyBagWriter {
 
     /// Bytes of the records so far, as they are stored, and of their limits.
     #[getter]
-    fn size(&self, py: Python<'_>) -> u64 {
-        self.with(py, |writer| writer.size())
+    fn size(&self, py: Python<'_>) -> PyResult<u64> {
+        self.with(py, |writer| py.detach(|| writer.size())).map_err(raised)
     }
 
     fn __len__(&self, py: Python<'_>) -> usize {

@@ -8,10 +8,11 @@ mod support;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use ingot::compression::{Dictionary, frame};
+use ingot::compression::Dictionary;
 use ingot::records::path::Existing;
 use ingot::records::{
-    Bag, BagOptions, BagWriter, Container, Files as _, Mode, Packing, Placement, Spool, path,
+    Bag, BagOptions, BagWriter, Container, Files as _, Mode, Packer, Packing, Placement, Spool,
+    path,
 };
 use ingot::storage::Memory;
 use ingot::{Error, Result};
@@ -120,7 +121,7 @@ fn what_is_written_is_read_back() {
         .collect();
     for zstd in [false, true] {
         let memory = Memory::new();
-        let compressor = zstd.then(|| frame::Compressor::new(3, b"").unwrap());
+        let packer = zstd.then(|| Packer::new(3, b"").unwrap());
         let finish = Box::new(|_| Ok(()));
         let spooled = Memory::new();
         let spool = Spool { append: Box::new(spooled.clone()), read: Arc::new(spooled) };
@@ -128,7 +129,7 @@ fn what_is_written_is_read_back() {
             Box::new(memory.clone()),
             Placement::Tail(spool),
             "x",
-            compressor,
+            packer,
             false,
             finish,
         );
@@ -252,7 +253,10 @@ fn a_tail_bag_appears_when_it_is_closed() {
     writer.close().unwrap();
     let found = texts(&path, None);
     assert!(found.iter().enumerate().all(|(k, text)| *text == format!("{k}")));
-    assert_eq!((found.len(), writer.size()), (100_000, std::fs::metadata(&path).unwrap().len()));
+    assert_eq!(
+        (found.len(), writer.size().unwrap()),
+        (100_000, std::fs::metadata(&path).unwrap().len())
+    );
 
     let mut writer = write(&path, None, Existing::Replace).unwrap();
     writer.push(b"other").unwrap();

@@ -3,8 +3,9 @@
 use std::io;
 
 use super::super::spool::Spool;
-use crate::compression::frame::Compressor;
+use super::packer::Packer;
 use crate::error::{Error, Result};
+use crate::format::Group;
 use crate::format::bag::LIMIT_LEN;
 use crate::process;
 use crate::storage::Append;
@@ -14,6 +15,9 @@ const BUFFER: usize = 1 << 20;
 
 /// Bytes of limits that are gathered before they are appended.
 const TABLE: usize = 64 << 10;
+
+/// Records that are gathered before they are compressed, unless they have many bytes before.
+const BATCH: usize = 8192;
 
 /// What happens when writing ends: whether the bag is whole.
 type Finish = Box<dyn FnOnce(bool) -> Result<()> + Send>;
@@ -40,11 +44,14 @@ struct Files {
 pub struct BagWriter {
     files: Option<Files>,
     name: String,
-    compressor: Option<Compressor>,
+    packer: Option<Packer>,
+    /// Records that are not compressed yet.
+    pending: Group,
     sync: bool,
-    /// Bytes of records so far.
+    /// Bytes of the records so far but for those that are not compressed yet.
     end: u64,
     len: u64,
+    /// Records that are not appended yet.
     out: Vec<u8>,
     /// Limits that are not appended yet.
     table: Vec<u8>,
@@ -58,14 +65,15 @@ impl BagWriter {
         records: Box<dyn Append>,
         placement: Placement,
         name: &str,
-        compressor: Option<Compressor>,
+        packer: Option<Packer>,
         sync: bool,
         finish: Finish,
     ) -> BagWriter {
         BagWriter {
             files: Some(Files { records, placement, finish }),
             name: name.to_owned(),
-            compressor,
+            packer,
+            pending: Group::default(),
             sync,
             end: 0,
             len: 0,
@@ -94,8 +102,10 @@ impl BagWriter {
     }
 
     /// Bytes of the records so far, as they are stored, and of their limits.
-    pub fn size(&self) -> u64 {
-        self.end + self.len * LIMIT_LEN
+    pub fn size(&mut self) -> Result<u64> {
+        let outcome = self.pack();
+        self.remember(outcome)?;
+        Ok(self.end + self.len * LIMIT_LEN)
     }
 
     /// Whether the writer was closed or abandoned.
@@ -105,7 +115,12 @@ impl BagWriter {
 
     /// Returns whether a record of `len` bytes would only be copied.
     pub fn is_cheap(&self, len: usize) -> bool {
-        self.compressor.is_none() && self.out.len() + len < BUFFER && self.table.len() < TABLE
+        match &self.packer {
+            Some(_) => self.pending.bytes.len() + len < BUFFER && self.pending.len() + 1 < BATCH,
+            None => {
+                self.out.len() + len < BUFFER && self.table.len() + (LIMIT_LEN as usize) < TABLE
+            }
+        }
     }
 
     fn check_open(&self) -> Result<()> {
@@ -130,31 +145,61 @@ impl BagWriter {
     /// Adds a record; returns its number.
     pub fn push(&mut self, record: &[u8]) -> Result<u64> {
         self.check_open()?;
-        let start = self.out.len();
-        match &mut self.compressor {
-            Some(compressor) if !record.is_empty() => compressor
-                .compress(record, &mut self.out)
-                .map_err(|why| Error::Invalid(format!("{}: {why}", self.name)))?,
-            _ => {
-                self.out.try_reserve(record.len()).map_err(|_| Error::Memory {
-                    path: self.name.clone(),
-                    record: Some(self.len),
-                    bytes: record.len() as u64,
-                })?;
-                self.out.extend_from_slice(record);
+        let room = match &self.packer {
+            Some(_) => &mut self.pending.bytes,
+            None => &mut self.out,
+        };
+        room.try_reserve(record.len()).map_err(|_| Error::Memory {
+            path: self.name.clone(),
+            record: Some(self.len),
+            bytes: record.len() as u64,
+        })?;
+        if self.packer.is_some() {
+            self.pending.push(record);
+            if self.pending.bytes.len() >= BUFFER || self.pending.len() >= BATCH {
+                let outcome = self.pack();
+                self.remember(outcome)?;
             }
+        } else {
+            self.out.extend_from_slice(record);
+            self.limit(record.len());
+            let outcome = self.spill();
+            self.remember(outcome)?;
         }
-        self.end += (self.out.len() - start) as u64;
-        self.table.extend_from_slice(&self.end.to_le_bytes());
         self.len += 1;
-        if self.table.len() >= TABLE {
-            let outcome = self.append_all();
-            self.remember(outcome)?;
-        } else if self.out.len() >= BUFFER {
-            let outcome = self.append_records();
-            self.remember(outcome)?;
-        }
         Ok(self.len - 1)
+    }
+
+    /// Notes where a record of `len` bytes ends.
+    fn limit(&mut self, len: usize) {
+        self.end += len as u64;
+        self.table.extend_from_slice(&self.end.to_le_bytes());
+    }
+
+    /// Compresses the records that are not.
+    fn pack(&mut self) -> Result<()> {
+        let Some(packer) = self.packer.as_ref().filter(|_| !self.pending.is_empty()) else {
+            return Ok(());
+        };
+        let packed = packer.pack(&self.pending);
+        let packed = packed.map_err(|why| Error::Invalid(format!("{}: {why}", self.name)))?;
+        self.pending.clear();
+        self.pending.bytes.shrink_to(2 * BUFFER);
+        for group in packed {
+            (0..group.len()).for_each(|k| self.limit(group.range(k).len()));
+            self.out.extend_from_slice(&group.bytes);
+            self.spill()?;
+        }
+        Ok(())
+    }
+
+    /// Appends what was gathered, if it is much.
+    fn spill(&mut self) -> Result<()> {
+        match self {
+            BagWriter { table, .. } if table.len() >= TABLE => self.append_all(),
+            BagWriter { out, .. } if out.len() >= BUFFER => self.append_records(),
+            _ => Ok(()),
+        }
     }
 
     /// Adds records.
@@ -174,7 +219,7 @@ impl BagWriter {
     /// by separate limits see them.
     pub fn flush(&mut self) -> Result<()> {
         self.check_open()?;
-        let outcome = self.append_all();
+        let outcome = self.pack().and_then(|()| self.append_all());
         self.remember(outcome)
     }
 
@@ -193,9 +238,8 @@ impl BagWriter {
                 (outcome.and_then(|()| if sync { limits.sync() } else { Ok(()) }), &*name)
             }
         };
-        let offset = self.len * LIMIT_LEN - self.table.len() as u64;
         self.table.clear();
-        outcome.map_err(|source| failed(name, offset, "write", source))
+        outcome.map_err(|source| failed(name, self.len * LIMIT_LEN, "write", source))
     }
 
     /// Completes the bag. A second call does nothing.
@@ -221,8 +265,7 @@ impl BagWriter {
     }
 
     fn finish(&mut self, whole: bool) -> Result<()> {
-        self.out = Vec::new();
-        self.table = Vec::new();
+        (self.out, self.table, self.pending) = (Vec::new(), Vec::new(), Group::default());
         self.files.take().map_or(Ok(()), |files| (files.finish)(whole))
     }
 }

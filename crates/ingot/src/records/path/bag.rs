@@ -4,12 +4,11 @@ use std::ffi::OsString;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use super::super::bag::{Bag, BagOptions, BagWriter, Packing, Placement};
+use super::super::bag::{Bag, BagOptions, BagWriter, Packer, Packing, Placement};
 use super::super::container::Container as _;
 use super::super::spool::Spool;
 use super::{beside, failed, in_this_process, name, publish, reading, remove};
 use super::{start_over, target_of};
-use crate::compression::frame::Compressor;
 use crate::error::{Error, Result};
 use crate::format::bag::LIMIT_LEN;
 use crate::storage::{Append as _, AppendFile};
@@ -64,19 +63,19 @@ pub fn write_bag(
     path: &Path,
     limits: Option<&Path>,
     existing: Existing,
-    compressor: Option<Compressor>,
+    packer: Option<Packer>,
     sync: bool,
 ) -> Result<BagWriter> {
     match limits {
-        Some(limits) => write_pair(path, limits, existing, compressor, sync),
-        None => write_tail(path, existing, compressor, sync),
+        Some(limits) => write_pair(path, limits, existing, packer, sync),
+        None => write_tail(path, existing, packer, sync),
     }
 }
 
 fn write_tail(
     path: &Path,
     existing: Existing,
-    compressor: Option<Compressor>,
+    packer: Option<Packer>,
     sync: bool,
 ) -> Result<BagWriter> {
     if existing == Existing::Continue {
@@ -104,14 +103,14 @@ fn write_tail(
         }
         if whole { publish(&hidden, &target, sync) } else { remove(&hidden) }
     });
-    Ok(BagWriter::new(file, placement, &name(path), compressor, sync, finish))
+    Ok(BagWriter::new(file, placement, &name(path), packer, sync, finish))
 }
 
 fn write_pair(
     path: &Path,
     limits: &Path,
     existing: Existing,
-    compressor: Option<Compressor>,
+    packer: Option<Packer>,
     sync: bool,
 ) -> Result<BagWriter> {
     let (path, limits) = (target_of(path)?, target_of(limits)?);
@@ -145,8 +144,7 @@ fn write_pair(
     cut(&mut records, end)?;
     let placement = Placement::Separate(Box::new(table), name(&limits));
     let finish = Box::new(|_| Ok(()));
-    let writer =
-        BagWriter::new(Box::new(records), placement, &name(&path), compressor, sync, finish);
+    let writer = BagWriter::new(Box::new(records), placement, &name(&path), packer, sync, finish);
     Ok(writer.behind(len, end))
 }
 
