@@ -171,3 +171,21 @@ def test_an_old_bag_goes_on_and_a_torn_pair_is_cut(tmp_path):
     assert path.read_bytes() == b"onetw"
     with pytest.raises(ValueError, match="cannot go on"):
         BagWriter(path, mode="append")
+
+
+@pytest.mark.parametrize("level", ["None", "0"])
+def test_memory_does_not_grow_with_the_number_of_records(tmp_path, level):
+    code = (
+        "import sys; from itertools import repeat; from resource import getrusage\n"
+        "from ingot.records.bag import BagWriter\n"
+        "with BagWriter(sys.argv[1], level=eval(sys.argv[2])) as w:\n"
+        "    w.extend(repeat(b'', 100_000)); before = getrusage(0).ru_maxrss\n"
+        "    w.extend(repeat(b'', 4_000_000)); print(getrusage(0).ru_maxrss - before)\n"
+    )
+    path = tmp_path / "x.bag"
+    ended = subprocess.run(
+        [sys.executable, "-c", code, path, level], check=True, capture_output=True, text=True
+    )
+    assert int(ended.stdout) < 8 << 10
+    assert path.stat().st_size == 8 * 4_100_000
+    assert len(ingot.open(path)) == 4_100_000

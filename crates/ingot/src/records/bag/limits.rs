@@ -77,6 +77,14 @@ impl Limits {
         (is_loaded(row) && is_loaded(row.saturating_sub(1))).then(|| self.range(row))
     }
 
+    /// Brings the limit of record `row`, which must exist, into the cache of the processor if
+    /// it is loaded.
+    pub fn touch(&self, row: u64) {
+        if let Some(limits) = self.blocks[(row / BLOCK) as usize].get() {
+            std::hint::black_box(limits[(row % BLOCK * LIMIT_LEN) as usize]);
+        }
+    }
+
     /// Loads what it takes to find records, which must exist, in one go. What cannot be
     /// read is reported when its turn comes.
     pub fn load(&self, rows: &[u64]) {

@@ -194,6 +194,16 @@ impl Container for Bag {
         }
     }
 
+    fn touch(&self, row: u64) {
+        if matches!(self.options.packing, Packing::Plain) {
+            return self.limits.touch(row);
+        }
+        // The front of a frame says how long its content is, so it is needed as well.
+        if let Some(Ok(range)) = self.limits.range_loaded(row) {
+            self.storage.prefetch(range);
+        }
+    }
+
     fn prepare(&self, rows: &[u64]) {
         self.limits.load(rows);
         if matches!(self.options.packing, Packing::Plain) || self.storage.is_warm() {
