@@ -14,6 +14,7 @@ from ingot.codecs import Codec
 from ingot.dataset import folder as folders
 from ingot.dataset.chunk import Maker, Task
 from ingot.dataset.dataset import Dataset
+from ingot.dataset.inputs import Inputs
 from ingot.dataset.journal import NAME as JOURNAL
 from ingot.dataset.journal import Chunk, Journal
 from ingot.dataset.manifest import Manifest, Shard
@@ -21,8 +22,8 @@ from ingot.dataset.owner import SUFFIX, Owner
 from ingot.dataset.plan import check_same, plan_of
 from ingot.dataset.progress import Meter, Progress
 from ingot.dataset.shards import Compression, Options, limits
-from ingot.dataset.inputs import Inputs
 from ingot.dataset.spec import Spec, SpecLike
+from ingot.dataset.stored import Stored
 from ingot.dataset.target import json_of
 from ingot.records.paths import check_target
 
@@ -306,4 +307,4 @@ def _names_in(journal: Journal) -> set[str]:
 
 def _opened(folder: Path, spec: Spec) -> Dataset:
     paths = [str(folder / shard.name) for shard in Manifest.read(folder).shards]
-    return Dataset(NativeRows(paths, partial=False), spec, paths)
+    return Dataset(Stored(NativeRows(paths, partial=False), spec, paths))

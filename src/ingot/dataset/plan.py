@@ -7,8 +7,8 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from ingot.dataset.shards import Options
 from ingot.dataset.inputs import ADDRESS, Inputs
+from ingot.dataset.shards import Options
 from ingot.dataset.spec import Spec
 
 
