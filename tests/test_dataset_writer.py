@@ -481,8 +481,8 @@ def test_only_record_files_are_ever_removed(tmp_path):
     assert names(path) == listed(path) | {"thesis.txt"}
 
 
-class Celsius(Codec):
-    name = "celsius"
+class Kelvin(Codec):
+    name = "kelvin"
 
     def encode(self, value):
         return f"{value:.1f}".encode()
@@ -492,26 +492,26 @@ class Celsius(Codec):
 
 
 def test_codecs_need_not_be_registered(tmp_path):
-    spec = {"t": "celsius", "all": "celsius[]", "none": "celsius?"}
-    for k, codecs in enumerate([[Celsius()], {"celsius": Celsius()}]):
+    spec = {"t": "kelvin", "all": "kelvin[]", "none": "kelvin?"}
+    for k, codecs in enumerate([[Kelvin()], {"kelvin": Kelvin()}]):
         path = tmp_path / f"{k}.ingot"
         with ingot.DatasetWriter(path, spec, codecs=codecs) as writer:
             writer.append({"t": 21.54, "all": [1, 2.25]})
         with ingot.DatasetWriter(path, spec, codecs=codecs, append=True) as writer:
             assert writer.append({"t": 1, "all": []}) == 1
-        with pytest.raises(ValueError, match=r"the file has the fields.*celsius\[\]"):
+        with pytest.raises(ValueError, match=r"the file has the fields.*kelvin\[\]"):
             ingot.DatasetWriter(path, SPEC, append=True)
-    with pytest.raises(ValueError, match="there is no type 'celsius'"):
+    with pytest.raises(ValueError, match="there is no type 'kelvin'"):
         ingot.DatasetWriter(tmp_path / "x.ingot", spec)
 
 
 @pytest.mark.parametrize(
     ("codecs", "words"),
     [
-        ("celsius", "not str"),
+        ("kelvin", "not str"),
         ([int], "derives from ingot.codecs.Codec"),
-        ({"kelvin": Celsius()}, "by their own names"),
-        ([Celsius(), Celsius()], "two codecs"),
+        ({"rankine": Kelvin()}, "by their own names"),
+        ([Kelvin(), Kelvin()], "two codecs"),
         (3, "not int"),
     ],
 )
