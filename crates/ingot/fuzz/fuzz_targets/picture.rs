@@ -20,7 +20,10 @@ fuzz_target!(|data: &[u8]| {
         return;
     }
     let mut pixels = vec![0; shape.num_bytes() as usize];
+    let mut others = vec![0x55; pixels.len()];
     bounded((8 << 20) + EXPANSION * (pixels.len() + data.len()), || {
-        let _ = decode(kind, data, shape, &mut pixels);
+        let decoded = decode(kind, data, shape, &mut pixels);
+        assert_eq!(decode(kind, data, shape, &mut others), decoded);
+        assert!(decoded.is_err() || pixels == others, "pixels that nothing was written to");
     });
 });
