@@ -57,7 +57,7 @@ def test_objects_come_back_for_those_who_trust_the_file(tmp_path):
 
 
 def test_pickle_has_to_be_made_known_to_be_called_by_name(tmp_path, monkeypatch):
-    with pytest.raises(ValueError, match="there is no type 'pickle'"):
+    with pytest.raises(ValueError, match=r"field 'p': pickle.*register\(ingot.codecs.Pickle\(\)\)"):
         ingot.DatasetWriter(tmp_path / "x.ingot", {"p": "pickle"})
     monkeypatch.setattr(sys.modules["ingot.codecs.registry"], "_CODECS", {})
     ingot.codecs.register(Pickle())

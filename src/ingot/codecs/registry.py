@@ -7,6 +7,7 @@ from ingot.codecs.audio import Audio
 from ingot.codecs.codec import Codec
 from ingot.codecs.image import Image
 from ingot.codecs.msgpack import Msgpack
+from ingot.codecs.pickled import Pickle
 from ingot.codecs.scalar import Bool, Float, Int
 from ingot.codecs.text import Bytes, Json, Utf8
 from ingot.codecs.tree import Tree
@@ -60,6 +61,12 @@ def codec_of(name: str) -> Codec:
     """
     if name in _CODECS:
         return _CODECS[name]
+    if name == Pickle.name:
+        message = (
+            "pickle, which can run any code when it is read, is a type only once "
+            "ingot.codecs.register(ingot.codecs.Pickle()) has made it one"
+        )
+        raise ValueError(message)
     found = _FIXED.fullmatch(name)
     if found is None:
         message = (

@@ -12,6 +12,10 @@ _NAMES = {
     "json": ("dict", "object", "map", "struct", "any", "list", "tuple"),
     "array": ("ndarray", "numpy", "np", "np.ndarray", "tensor", "npy"),
     "jpg": ("jpeg",),
+    "mp4": ("video", "film", "movie"),
+    "wav": ("audio", "sound", "wave"),
+    "msgpack": ("messagepack", "mpk"),
+    "tree": ("pytree", "nested"),
     "jpg or png": ("image", "img", "picture", "pil", "photo"),
 }
 _KNOWN = {name: ours for ours, names in _NAMES.items() for name in (ours, *names)}
