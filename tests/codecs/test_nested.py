@@ -60,6 +60,7 @@ def test_rows_and_batches_are_nested(ds):
 
 def test_a_name_stands_for_all_that_is_inside(ds):
     assert list(ds.select("obs.state", "act").spec) == ["obs.state.arm", "obs.state.grip", "act"]
+    assert list(ds.select("obs.frames", "obs").spec)[:2] == ["obs.frames", "obs.image"]
     assert ds.select("obs.state.grip")[1] == {"obs": {"state": {"grip": 0.5}}}
     assert ds[4, ["obs.frames"]] == {"obs": {"frames": [b"0", b"1", b"2", b"3"]}}
     assert ds[4, {"obs.frames": range(1, 3)}] == {"obs": {"frames": [b"1", b"2"]}}
@@ -71,6 +72,12 @@ def test_a_name_stands_for_all_that_is_inside(ds):
     for name in ("ob", "obs.", "obs.stat", "obs.state.arm.x"):
         with pytest.raises(KeyError, match="there is no field"):
             ds.select(name)
+
+
+def test_a_notebook_shows_each_field_by_its_full_name(ds):
+    shown = ds._repr_html_()
+    assert "obs.state.grip<br>" in shown
+    assert shown.count("<td") == 5 * len(FLAT)
 
 
 def test_rows_may_be_given_flat(tmp_path, ds):

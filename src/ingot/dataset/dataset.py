@@ -116,8 +116,8 @@ class Dataset(Sequence[Row]):
             KeyError: There is no such field.
         """
         spec = self.spec
-        chosen = [one for name in names for one in fields_under(spec, name, self.path)]
-        return Dataset(self._part.source, chosen, self._part.rows)
+        chosen = dict.fromkeys(one for name in names for one in fields_under(spec, name, self.path))
+        return Dataset(self._part.source, tuple(chosen), self._part.rows)
 
     def column(self, name: str) -> npt.NDArray[Any]:
         """Return the numbers that all rows have of a field, from the index alone.

@@ -11,6 +11,8 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
+from ingot.dataset.nested import at
+
 _ROWS = 5
 _ELEMENTS = 4
 _TEXT = 60
@@ -43,7 +45,7 @@ def html_of(rows: Shown) -> str:
     shown = (rows[k] for k in range(min(_ROWS, len(rows))))
     body = "".join(
         f"<tr><th>{k}</th>"
-        + "".join(f'<td style="{_STYLE}">{_value(value)}</td>' for value in row.values())
+        + "".join(f'<td style="{_STYLE}">{_value(at(row, name))}</td>' for name in rows.spec)
         + "</tr>"
         for k, row in enumerate(shown)
     )

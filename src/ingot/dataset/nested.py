@@ -45,3 +45,10 @@ def deep(values: dict[str, Any]) -> dict[str, Any]:
             inner = inner.setdefault(part, {})
         inner[last] = value
     return found
+
+
+def at(values: Mapping[str, Any], name: str) -> Any:
+    """Return the value of a field by its full name, from dicts inside of dicts."""
+    for part in name.split(DOT):
+        values = values[part]
+    return values

@@ -31,7 +31,7 @@ class DatasetWriter:
         path: A file or a directory. It must not exist, unless `append` or `overwrite` is given.
         spec: The fields: a dict of names and types, such as
             {"image": "jpg", "label": "int", "words": "utf8[]", "note": "utf8?"}. `[]` is any
-            number of values, `?` a value that may be missing.
+            number of values, `?` a value that may be missing. A dict has fields inside.
         codecs: Codecs for types of the specification that are not registered: a list of them,
             or a dict by their names.
         shard_bytes: How large a file of a directory gets, such as "256MB" or a number, counted
