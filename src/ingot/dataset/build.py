@@ -307,4 +307,5 @@ def _names_in(journal: Journal) -> set[str]:
 
 def _opened(folder: Path, spec: Spec) -> Dataset:
     paths = [str(folder / shard.name) for shard in Manifest.read(folder).shards]
-    return Dataset(Stored(NativeRows(paths, partial=False), spec, paths))
+    native = NativeRows(paths, partial=False)
+    return Dataset(Stored(native, spec, paths, allow_pickle=False))
