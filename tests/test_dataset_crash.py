@@ -42,7 +42,7 @@ def check_rows(path, told):
 def test_writers_that_append_at_the_same_time_and_are_killed_lose_nothing(tmp_path):
     rng, path, told = random.Random(3), tmp_path / "x", {}
     writers, numbers = {}, iter(range(1, 100))
-    for _ in range(10):
+    for _ in range(8):
         while len(writers) < 3:
             number = next(numbers)
             writers[number] = start("append_rows.py", path, number, stdout=subprocess.PIPE)
@@ -84,7 +84,7 @@ def is_alive(process):
 def test_a_build_resumes_after_a_kill_of_any_process(tmp_path):
     rng, path, log = random.Random(5), tmp_path / "x", tmp_path / "x.log"
     done, kills = set(), 0
-    while kills < 8:
+    while kills < 6:
         log.write_bytes(b"")
         builder = start("build_rows.py", path, stderr=subprocess.PIPE)
         wanted = rng.randrange(3, 30)
@@ -119,6 +119,25 @@ def test_a_build_resumes_after_a_kill_of_any_process(tmp_path):
     assert {entry.name for entry in path.iterdir()} == {
         shard["name"] for shard in manifest["shards"]
     } | {"dataset.json"}
+
+
+def test_an_interrupt_ends_a_build_at_once_and_keeps_what_is_finished(tmp_path):
+    path, log = tmp_path / "x", tmp_path / "x.log"
+    log.touch()
+    builder = start("build_rows.py", path, stderr=subprocess.PIPE, start_new_session=True)
+    while log.read_bytes().count(b"\n") < 20:
+        time.sleep(0.01)
+    workers = workers_of(builder)
+    os.killpg(builder.pid, signal.SIGINT)
+    stderr = builder.communicate(timeout=10)[1].decode()
+    assert builder.returncode == -signal.SIGINT
+    assert stderr.count("Traceback") == 1, stderr
+    assert "the same call goes on from there" in stderr
+    assert not any(map(is_alive, workers))
+    with Journal(path) as journal:
+        shards = {shard.name for chunk in journal.chunks.values() for shard in chunk.shards}
+    assert shards
+    assert {entry.name for entry in path.iterdir()} == shards | {"build.journal"}
 
 
 def test_where_directories_cannot_be_locked_a_file_is(tmp_path, strace):

@@ -624,6 +624,19 @@ def test_files_are_as_large_as_was_said(tmp_path):
         assert len(list(path.glob("*.ingot"))) == files
 
 
+def test_a_closed_writer_takes_nothing(tmp_path):
+    for name in ("x", "x.ingot"):
+        writer = ingot.DatasetWriter(tmp_path / name, SPEC)
+        writer.close()
+        with pytest.raises(ValueError, match="the writer is closed"):
+            writer.append({"a": 1})
+        with pytest.raises(ValueError, match="the writer is closed"):
+            writer.flush()
+        writer.close()
+        writer.abandon()
+        assert column(tmp_path / name) == []
+
+
 def test_progress_is_told_to_a_function(tmp_path):
     told = []
     with ingot.DatasetWriter(

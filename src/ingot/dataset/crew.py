@@ -18,6 +18,10 @@ from ingot.errors import WorkerError
 
 _PAUSE_S = 0.2
 _PATIENCE_S = 5.0
+_HINT = (
+    "a new process must be able to import fn, so it stands at the top of a module, and a script "
+    'must begin its work under if __name__ == "__main__"'
+)
 
 
 @dataclass(slots=True)
@@ -129,9 +133,7 @@ class Crew:
         where, number = "before it began", worker.state[0]
         if worker.task is not None and number >= worker.task.first:
             where = place_of(worker.task, number)
-        hint = (
-            "" if number >= 0 else '; a script must begin its work under if __name__ == "__main__"'
-        )
+        hint = "" if number >= 0 else f"; {_HINT}"
         path = str(self._maker.folder)
         message = f"{path}: a worker was ended {how} {where}{hint}"
         return WorkerError(message, path)

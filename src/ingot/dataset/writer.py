@@ -146,10 +146,7 @@ class DatasetWriter:
             TypeError: A value is of another type than its field.
             ValueError: A value does not fit, or fields are missing or unknown.
         """
-        if self._closed:
-            message = f"{self._path}: the writer is closed"
-            raise ValueError(message)
-        self._check_process()
+        self._check_open()
         stored = row.encode(self._spec, self._rows, datapoint)
         nbytes = size_of(stored)
         self._target.append(stored, nbytes)
@@ -157,6 +154,12 @@ class DatasetWriter:
         self._nbytes += nbytes
         self._meter.update(self._rows - self._begun, self._nbytes)
         return self._rows - 1
+
+    def _check_open(self) -> None:
+        if self._closed:
+            message = f"{self._path}: the writer is closed"
+            raise ValueError(message)
+        self._check_process()
 
     def _check_process(self) -> None:
         if os.getpid() != self._process:
@@ -176,7 +179,7 @@ class DatasetWriter:
         Raises:
             ValueError: This is one of several writers: they commit when all are closed.
         """
-        self._check_process()
+        self._check_open()
         self._target.flush()
 
     def close(self) -> None:
