@@ -624,6 +624,23 @@ def test_files_are_as_large_as_was_said(tmp_path):
         assert len(list(path.glob("*.ingot"))) == files
 
 
+def test_a_commit_that_fails_behind_its_rename_keeps_its_rows(tmp_path, monkeypatch):
+    def refuse(_folder):
+        raise OSError(5, "Input/output error")
+
+    path = tmp_path / "x"
+    write(path, [1])
+    monkeypatch.setattr("ingot.dataset.folder.sync_folder", refuse)
+    for options in ({}, {"shard": (0, 1)}):
+        with pytest.raises(ingot.StorageError, match=r"json: write failed: Input/output error"):
+            write(path, [2], append=True, sync=True, **options)
+    assert column(path)[:2] == [1, 2]
+    monkeypatch.undo()
+    with ingot.DatasetWriter(path, SPEC, append=True) as writer:
+        writer.append({"a": 4})
+    assert column(path) == [1, 2, 4]
+
+
 def test_a_closed_writer_takes_nothing(tmp_path):
     for name in ("x", "x.ingot"):
         writer = ingot.DatasetWriter(tmp_path / name, SPEC)

@@ -1,7 +1,7 @@
-"""Kill a process at each step in turn; what was committed must be there.
+"""Kill or interrupt a process at each step in turn; what was committed must be there.
 
-Run as `kill_each_step.py SCENARIO FOLDER UNIT`. A step is a line of `ingot.dataset`, if the unit is
-`line`, or with `call` what changes a file. Prints how many kills there were.
+Run as `kill_each_step.py SCENARIO FOLDER UNIT HOW`. A step is a line of `ingot.dataset`, if the
+unit is `line`, or with `call` what changes a file. Prints at how many steps it was stopped.
 """
 
 import json
@@ -158,13 +158,15 @@ class Build:
 
 
 class Countdown:
-    """Kills this process at one of its steps."""
+    """Stops this process at one of its steps."""
 
     def __init__(self, steps):
         self.left = steps
 
     def count(self):
         self.left -= 1
+        if self.left == 0 and sys.argv[4] == "interrupt":
+            raise KeyboardInterrupt
         if self.left == 0:
             os.kill(os.getpid(), signal.SIGKILL)
 
@@ -181,15 +183,18 @@ class Countdown:
 
 
 def run_until(scenario, path, step):
-    """Have a process killed at a step; return whether it was."""
+    """Have a process stopped at a step; return whether it was."""
     child = os.fork()
     if child:
-        return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == -signal.SIGKILL
+        return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) in (-signal.SIGKILL, 1)
     if sys.argv[3] == "line":
         sys.settrace(Countdown(step).trace)
     else:
         sys.addaudithook(Countdown(step).audit)
-    scenario.run(path)
+    try:
+        scenario.run(path)
+    except KeyboardInterrupt:
+        os._exit(1)
     os._exit(0)
 
 
@@ -207,12 +212,12 @@ def check(scenario, path, step):
 scenario = {one.__name__.lower(): one for one in (Append, Overwrite, Last, First, Commit, Build)}[
     sys.argv[1]
 ]()
-was_killed, step = True, 0
-while was_killed:
+was_stopped, step = True, 0
+while was_stopped:
     step += 1
     path = Path(sys.argv[2]) / str(step)
     scenario.begin(path)
-    was_killed = run_until(scenario, path, step)
+    was_stopped = run_until(scenario, path, step)
     check(scenario, path, step)
     shutil.rmtree(path)
 sys.stdout.write(str(step - 1))

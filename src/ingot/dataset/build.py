@@ -16,7 +16,7 @@ from ingot.dataset.chunk import Maker, Task
 from ingot.dataset.dataset import Dataset
 from ingot.dataset.inputs import Inputs
 from ingot.dataset.journal import NAME as JOURNAL
-from ingot.dataset.journal import Chunk, Journal
+from ingot.dataset.journal import Chunk, Journal, shards_in
 from ingot.dataset.manifest import Manifest, Shard
 from ingot.dataset.owner import SUFFIX, Owner
 from ingot.dataset.plan import check_same, plan_of
@@ -119,7 +119,8 @@ def build(
                 _commit(maker, journal, owner, plan | source.identity(), overwrite=overwrite)
             journal.remove()
         finally:
-            owner.remove_unlisted(_names_in(journal) | _names_committed(folder))
+            finished = {shard.name for shard in shards_in(folder)}
+            owner.remove_unlisted(finished | _names_committed(folder))
             owner.release()
     return _opened(folder, checked)
 

@@ -32,6 +32,7 @@ class Owner:
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
+        self._taken: set[str] = set()
         self.token = secrets.token_hex(8)
         with folders.locked(folder):
             self._left = _sweep(folder)
@@ -58,6 +59,7 @@ class Owner:
         """
         listed = list(names)
         if listed:
+            self._taken |= set(listed)
             self._append(json.dumps(listed))
         return listed
 
@@ -67,17 +69,22 @@ class Owner:
 
     def remove(self, names: Iterable[str]) -> None:
         """Remove files that are listed nowhere."""
-        _remove([self._folder / name for name in names])
+        removed = set(names)
+        _remove([self._folder / name for name in removed])
+        self._taken -= removed
 
     def remove_unlisted(self, listed: set[str]) -> None:
         """Remove the shards with this token that are not listed."""
         _remove([self._folder / name for name in _shards_of(self._folder, self.token) - listed])
 
     def release(self) -> None:
-        """Say that nothing is left to do. A second call does nothing."""
-        if self._handle >= 0:
+        """End; what was taken over and not removed is left to whoever comes next.
+
+        A second call does nothing.
+        """
+        if self._handle >= 0 and not self._taken:
             self._path.unlink(missing_ok=True)
-            self.__del__()
+        self.__del__()
 
     def __del__(self) -> None:
         handle, self._handle = getattr(self, "_handle", -1), -1

@@ -220,8 +220,14 @@ class DirectoryTarget:
             join(self._path, self._owner, place, sync=self._sync)
 
     def abandon(self) -> str:
-        """Commit nothing more; return what there is now."""
-        self._owner.remove(self._shards.abandon())
+        """Commit nothing more; return what there is now.
+
+        What is listed stays: a commit may have been interrupted behind the point of no return.
+        """
+        listed = set(_names_in(self._path))
+        if self._place is not None and (part := Part.find(self._path, self._place)):
+            listed |= {shard.name for shard in part.shards}
+        self._owner.remove(set(self._shards.abandon()) - listed)
         self._owner.release()
         if (self._path / NAME).exists():
             return "the data set is as the last flush left it"

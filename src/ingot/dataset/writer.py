@@ -210,9 +210,17 @@ class DatasetWriter:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        if error is None:
+        if error is not None:
+            self._give_up(error)
+            return
+        try:
             self.close()
-        elif left := self._abandon():
+        except BaseException as failure:
+            self._give_up(failure)
+            raise
+
+    def _give_up(self, error: BaseException) -> None:
+        if left := self._abandon():
             error.add_note(f"{self._path}: {left}")
 
     def __del__(self) -> None:
