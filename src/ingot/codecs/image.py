@@ -21,7 +21,12 @@ _NATIVE = {"jpg", "png"}
 _MODES = {"1": "L", "P": "RGB", "PA": "RGBA", "CMYK": "RGB", "YCbCr": "RGB"}
 
 
-def _pillow() -> ModuleType:
+def pillow() -> ModuleType:
+    """Return Pillow's module for pictures.
+
+    Raises:
+        ImportError: It is not installed.
+    """
     try:
         return import_module("PIL.Image")
     except ImportError as error:
@@ -57,7 +62,7 @@ class Image(Codec):
         self._check_shape(array.shape)
         stream = io.BytesIO()
         try:
-            _pillow().fromarray(array).save(stream, _FORMATS[self.name], quality=self.quality)
+            pillow().fromarray(array).save(stream, _FORMATS[self.name], quality=self.quality)
         except OSError as error:
             message = f"a picture of shape {array.shape} cannot be made a {self.name}: {error}"
             raise ValueError(message) from error
@@ -87,14 +92,14 @@ class Image(Codec):
         return super().decode_list(cells) if decoded is None else list(decoded)
 
     def _by_pillow(self, data: bytes) -> npt.NDArray[Any]:
-        pillow = _pillow()
+        images = pillow()
         try:
-            with pillow.open(io.BytesIO(data), formats=[_FORMATS[self.name]]) as image:
+            with images.open(io.BytesIO(data), formats=[_FORMATS[self.name]]) as image:
                 mode = _MODES.get(image.mode, image.mode)
                 if image.mode == "P" and "transparency" in image.info:
                     mode = "RGBA"
                 return np.array(image if mode == image.mode else image.convert(mode))
-        except (pillow.DecompressionBombError, SyntaxError) as error:
+        except (images.DecompressionBombError, SyntaxError) as error:
             raise ValueError(str(error)) from error
 
     def decode_many(self, data: memoryview, offsets: bytes) -> Any:

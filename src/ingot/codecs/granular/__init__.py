@@ -1,0 +1,101 @@
+"""The types of Granular's data sets: functions to bytes and back, by their names."""
+
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any, TypeAlias
+
+from ingot.codecs.codec import Codec
+from ingot.codecs.granular.number import decode_int, encode_int
+from ingot.codecs.granular.packed import (
+    decode_array,
+    decode_msgpack,
+    decode_tree,
+    encode_array,
+    encode_msgpack,
+    encode_tree,
+)
+from ingot.codecs.granular.picture import decode_image, encode_image
+from ingot.codecs.granular.text import decode_bytes, decode_utf8, encode_bytes, encode_utf8
+from ingot.codecs.granular.video import decode_video, encode_video
+
+Encoder: TypeAlias = Callable[[Any], bytes]
+Decoder: TypeAlias = Callable[[bytes], Any]
+
+ENCODERS: Mapping[str, Encoder] = {
+    "bytes": encode_bytes,
+    "utf8": encode_utf8,
+    "msgpack": encode_msgpack,
+    "int": encode_int,
+    "i64": partial(encode_int, size=8, signed=True),
+    "u64": partial(encode_int, size=8, signed=False),
+    "array": encode_array,
+    "tree": encode_tree,
+    "jpg": partial(encode_image, format="jpg"),
+    "png": partial(encode_image, format="png"),
+    "mp4": partial(encode_video, format="mp4", codec="h264"),
+    "webm": partial(encode_video, format="webm", codec="vp9"),
+}
+
+DECODERS: Mapping[str, Decoder] = {
+    "bytes": decode_bytes,
+    "utf8": decode_utf8,
+    "msgpack": decode_msgpack,
+    "int": decode_int,
+    "i64": partial(decode_int, size=8, signed=True),
+    "u64": partial(decode_int, size=8, signed=False),
+    "array": decode_array,
+    "tree": decode_tree,
+    "jpg": decode_image,
+    "png": decode_image,
+    "mp4": decode_video,
+    "webm": decode_video,
+}
+
+
+class GranularCodec(Codec):
+    """One of Granular's types.
+
+    Args:
+        name: What Granular calls it.
+
+    Raises:
+        KeyError: Granular has no such type.
+    """
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self._encode = ENCODERS[name]
+        self._decode = DECODERS[name]
+
+    def encode(self, value: Any) -> bytes:
+        """Return the bytes that Granular stores."""
+        return self._encode(value)
+
+    def decode(self, data: bytes) -> Any:
+        """Return the value of bytes that Granular has stored."""
+        return self._decode(data)
+
+
+__all__ = [
+    "DECODERS",
+    "ENCODERS",
+    "Decoder",
+    "Encoder",
+    "GranularCodec",
+    "decode_array",
+    "decode_bytes",
+    "decode_image",
+    "decode_int",
+    "decode_msgpack",
+    "decode_tree",
+    "decode_utf8",
+    "decode_video",
+    "encode_array",
+    "encode_bytes",
+    "encode_image",
+    "encode_int",
+    "encode_msgpack",
+    "encode_tree",
+    "encode_utf8",
+    "encode_video",
+]

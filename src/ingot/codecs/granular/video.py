@@ -1,0 +1,102 @@
+"""Videos as files of MP4 or WebM."""
+
+import io
+from collections.abc import Iterable
+from importlib import import_module
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+_EBML = b"\x1a\x45\xdf\xa3"
+_LEAST = 1 << 30
+_RATIO = 1000
+"""Pixels of a video may take this many times the bytes of its file, or `_LEAST` bytes."""
+_LIMITS = {"max_pixels": str(1 << 25)}
+"""How large a frame may be: decoders make room for it before they know whether it is there."""
+
+
+def _av() -> ModuleType:
+    try:
+        return import_module("av")
+    except ImportError as error:
+        message = "videos need PyAV: pip install 'ingot[video]'"
+        raise ImportError(message) from error
+
+
+def encode_video(
+    array: Any,
+    fps: int = 20,
+    format: str | None = None,  # noqa: A002
+    codec: str = "h264",
+) -> bytes:
+    """Return a video as a file.
+
+    Args:
+        array: Frames of height, width and three colours, in uint8.
+        fps: Frames in a second.
+        format: "mp4" or "webm"; by the codec, if that is None.
+        codec: "h264" or "vp9".
+
+    Raises:
+        TypeError: The array is no video.
+    """
+    frames = np.asarray(array)
+    if frames.dtype != np.uint8 or frames.ndim != 4 or frames.shape[3] != 3:  # noqa: PLR2004
+        message = (
+            "a video of time, height, width and three colours in uint8, "
+            f"not shape {frames.shape} of {frames.dtype}"
+        )
+        raise TypeError(message)
+    av = _av()
+    file = io.BytesIO()
+    kind = format or ("webm" if codec.startswith("vp") else "mp4")
+    _, height, width, _ = frames.shape
+    with av.open(file, mode="w", format=kind) as output:
+        stream = output.add_stream(codec, rate=fps)
+        stream.width, stream.height = width, height
+        stream.pix_fmt = "yuv444p" if height % 2 or width % 2 else "yuv420p"
+        for time, pixels in enumerate(frames):
+            frame = av.VideoFrame.from_ndarray(np.ascontiguousarray(pixels), format="rgb24")
+            frame.pts = time
+            output.mux(stream.encode(frame))
+        output.mux(stream.encode(None))
+    return file.getvalue()
+
+
+def decode_video(buffer: bytes, *args: object) -> npt.NDArray[np.uint8]:
+    """Return the frames of an MP4 or WebM file.
+
+    Raises:
+        ValueError: It is no such file, or its pixels take more than a gigabyte and more than
+            a thousand times its size, or a frame has more than 32 million of them.
+    """
+    del args
+    av = _av()
+    room = max(_LEAST, _RATIO * len(buffer))
+    kind = "webm" if buffer.startswith(_EBML) else "mp4"
+    frames = []
+    try:
+        with av.open(io.BytesIO(buffer), format=kind, options=dict(_LIMITS)) as container:
+            for frame in _decoded(container):
+                room -= 3 * frame.width * frame.height
+                if room < 0:
+                    break
+                frames.append(frame.to_ndarray(format="rgb24"))
+    except (av.FFmpegError, IndexError) as error:
+        message = f"no MP4 or WebM video that can be read: {error}"
+        raise ValueError(message) from error
+    if room < 0 or not frames:
+        message = "its pixels take too much memory" if room < 0 else "a video without frames"
+        raise ValueError(message)
+    return np.stack(frames)
+
+
+def _decoded(container: Any) -> Iterable[Any]:
+    stream = container.streams.video[0]
+    if stream.codec_context is None:
+        return []
+    stream.codec_context.options = dict(_LIMITS)
+    frames: Iterable[Any] = container.decode(stream)
+    return frames
