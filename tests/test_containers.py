@@ -146,7 +146,7 @@ def test_a_column_of_granular_is_a_sequence():
 
 def test_a_data_set_of_granular_is_not_taken_for_shards():
     with pytest.raises(ingot.errors.FormatError, match="each of its files is a column"):
-        ingot.open(DATA / "granular" / "v3_dataset50")
+        ingot.Reader(DATA / "granular" / "v3_dataset50")
 
 
 @pytest.mark.parametrize("make_writer", [ArrayRecordWriter, FFRecordWriter], ids=["ar", "ffr"])

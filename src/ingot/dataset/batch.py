@@ -82,7 +82,7 @@ class Batch:
             values = self._one_by_one(field, packed, present)
         if field.is_optional:
             return _with_gaps(iter(values), present)
-        return values if field.is_sequence else _stacked(values)
+        return values if field.is_sequence else stacked(values)
 
     def _one_by_one(self, field: Field, packed: Packed, present: Truths) -> list[Any]:
         stored = zip(self.rows.tolist(), split_bytes(packed[0], packed[1]), strict=True)
@@ -137,7 +137,7 @@ def _runs(field: Field, data: memoryview, offsets: bytes) -> list[Any] | None:
     return [numbers[a:b] for a, b in pairwise((ends // dtype.itemsize).tolist())]
 
 
-def _stacked(values: Any) -> Any:
+def stacked(values: Any) -> Any:
     """Return arrays of the same type and shape as one array, and all else as it is."""
     first = values[0] if isinstance(values, list) and values else None
     if not isinstance(first, np.ndarray) or first.ndim == _DIMENSIONS_MAX:

@@ -22,7 +22,7 @@ def wanted_by(mask: Mask, spec: Spec, path: str) -> dict[str, Elements]:
         raise TypeError(message)
     parts = mask if isinstance(mask, Mapping) else dict.fromkeys(mask, True)
     return {
-        name: ALL if part is True else _elements(spec.fields[name], part)
+        name: ALL if part is True else elements_of(spec.fields[name], part)
         for group, part in parts.items()
         for name in fields_under(spec, group, path)
         if part is not False
@@ -54,7 +54,13 @@ def field_of(spec: Spec, name: str, path: str) -> Field:
     return spec.fields[name]
 
 
-def _elements(field: Field, part: object) -> Elements:
+def elements_of(field: Field, part: object) -> Elements:
+    """Return the elements that a range of a mask stands for.
+
+    Raises:
+        TypeError: It is no range, or the field has no elements.
+        ValueError: They are in another order than theirs.
+    """
     if not isinstance(part, range | slice):
         message = f"field {field.name!r}: a mask is True, False or a range, not {part!r}"
         raise TypeError(message)

@@ -5,8 +5,11 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from ingot._core import has_fields
+from ingot.dataset.chain import Chain
 from ingot.dataset.dataset import Dataset
+from ingot.dataset.granular import GranularRows, layout
 from ingot.dataset.manifest import NAME, Manifest
+from ingot.dataset.source import Part
 from ingot.dataset.stored import Stored
 from ingot.errors import FormatError
 from ingot.records.paths import StrPath, expand
@@ -19,9 +22,9 @@ def open(  # noqa: A001
     """Open record files or a data set for reading.
 
     Files of records are one sequence of bytes, a `Reader`; files whose rows have fields, and
-    directories that `DatasetWriter` has made, are a `Dataset`. An Ingot file costs two or
-    three small reads, whatever its size; of an FFRecord (`.ffr`) or ArrayRecord file the
-    index is read.
+    directories that `DatasetWriter` or Granular has made, are a `Dataset`. An Ingot file costs
+    two or three small reads, whatever its size; of an FFRecord (`.ffr`) or ArrayRecord file
+    the index is read.
 
     Args:
         source: A file, a directory (its record files, by name), a pattern such as
@@ -36,8 +39,12 @@ def open(  # noqa: A001
         UnfinishedFileError: The file does not end in a closing trailer.
         FormatError: It is of no known container, or is damaged.
     """
-    if isinstance(source, str | os.PathLike) and (Path(source) / NAME).is_file():
-        return _open_directory(Path(source).absolute(), allow_pickle=allow_pickle)
+    if isinstance(source, str | os.PathLike):
+        folder = Path(source).absolute()
+        if (folder / NAME).is_file():
+            return _open_directory(folder, allow_pickle=allow_pickle)
+        if layout.is_dataset(folder) or layout.is_sharded(folder):
+            return _open_granular(folder)
     if isinstance(source, str | os.PathLike | Sequence):
         paths = expand(source)
         if paths and paths[0].endswith(".ingot") and has_fields(paths[0]):
@@ -63,3 +70,17 @@ def _open_directory(folder: Path, *, allow_pickle: bool) -> Dataset:
         )
         raise FormatError(message, str(folder))
     return ds
+
+
+def _open_granular(folder: Path) -> Dataset:
+    try:
+        if layout.is_dataset(folder):
+            return Dataset(GranularRows.open(folder))
+        names = layout.shards((one.name for one in folder.iterdir()), str(folder))
+        sources = [GranularRows.open(folder / name) for name in names]
+        return Dataset(Chain([Part(one, tuple(one.spec), range(len(one))) for one in sources]))
+    except FormatError:
+        raise
+    except ValueError as error:
+        message = f"{folder}: {error}"
+        raise FormatError(message, str(folder)) from error

@@ -94,7 +94,7 @@ def decode(field: Field, stored: Stored, path: str, number: int) -> Any:
     try:
         return decoder(field)(stored)
     except (ValueError, OSError) as error:
-        raise _undecodable(field, path, number, error) from error
+        raise undecodable(field, path, number, error) from error
 
 
 def decoder(field: Field) -> Callable[[Any], Any]:
@@ -106,7 +106,8 @@ def decoder(field: Field) -> Callable[[Any], Any]:
     return field.codec.decode
 
 
-def _undecodable(field: Field, path: str, number: int, error: Exception) -> FormatError:
+def undecodable(field: Field, path: str, number: int, error: Exception) -> FormatError:
+    """Return the error for a value that its codec cannot decode."""
     message = f"{path}: row {number}: field {field.name!r} is no {field.type}: {error}"
     return FormatError(message, path)
 
@@ -162,5 +163,5 @@ class Plan:
                 is_cut = wanted[k] != ALL and field.kind == "cell"
                 found[name] = value[slice(*wanted[k])] if is_cut else value
         except (ValueError, OSError) as error:
-            raise _undecodable(field, path, number, error) from error
+            raise undecodable(field, path, number, error) from error
         return found

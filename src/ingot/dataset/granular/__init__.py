@@ -1,0 +1,7 @@
+"""Data sets of Granular: a folder with a bag for each key."""
+
+from ingot.dataset.granular.column import Column
+from ingot.dataset.granular.columns import Bag, Columns
+from ingot.dataset.granular.source import GranularRows, open_columns
+
+__all__ = ["Bag", "Column", "Columns", "GranularRows", "open_columns"]

@@ -1,0 +1,188 @@
+"""Rows that are in a folder of Granular."""
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from ingot.codecs.codec import Codec
+from ingot.codecs.granular import DECODERS, GranularCodec
+from ingot.dataset.batch import stacked
+from ingot.dataset.granular import layout
+from ingot.dataset.granular.column import Column
+from ingot.dataset.granular.columns import Columns
+from ingot.dataset.granular.layout import REFS, element, is_sequence
+from ingot.dataset.row import undecodable
+from ingot.dataset.source import Elements, Row, Rows
+from ingot.dataset.spec import Field, Spec
+from ingot.errors import CorruptFileError, FormatError
+from ingot.records import Damage, Verification
+
+_STEP = 1024
+"""Rows that are verified together."""
+
+_NUMBERS = {"int": np.int64, "i64": np.int64, "u64": np.uint64}
+
+
+class GranularRows:
+    """Rows of a folder, decoded.
+
+    Args:
+        columns: The stored values.
+        codecs: How values of each type become bytes and back.
+    """
+
+    def __init__(self, columns: Columns, codecs: Mapping[str, Codec]) -> None:
+        self.columns = columns
+        self.paths = [columns.path]
+        self.fields = {
+            key: Field(key, codecs[element(kind)], is_sequence(kind))
+            for key, kind in columns.spec.items()
+        }
+        self._decoders = {name: field.codec.decode for name, field in self.fields.items()}
+
+    @classmethod
+    def open(cls, folder: Path) -> Self:
+        """Open a folder of any version.
+
+        Raises:
+            FormatError: It is damaged, or has types that are none of Granular's.
+        """
+        spec = layout.read_spec(folder)
+        codecs = {element(kind): _codec(element(kind), folder) for kind in spec.values()}
+        return cls(open_columns(folder, spec), codecs)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return GranularRows.open, (Path(self.columns.path),)
+
+    @cached_property
+    def spec(self) -> Spec:
+        """The fields and their types."""
+        return Spec(self.fields)
+
+    @property
+    def metadata(self) -> dict[str, Any]:
+        """Nothing: Granular has no place for it."""
+        return {}
+
+    @property
+    def nbytes(self) -> int:
+        """The size of the bags."""
+        return self.columns.nbytes
+
+    def __len__(self) -> int:
+        return len(self.columns)
+
+    def read_row(self, number: int, wanted: Mapping[str, Elements]) -> Row:
+        """Return what is wanted of one row, of each field in one native read."""
+        parts = {name: slice(*elements) for name, elements in wanted.items()}
+        stored = self.columns.read(number, parts)
+        return {name: self._value(name, one, number) for name, one in stored.items()}
+
+    def read_values(self, numbers: Sequence[int], names: Sequence[str]) -> dict[str, list[Any]]:
+        """Return the values that rows have of each field, of each in one native read."""
+        stored = self.columns.read_many(numbers, names)
+        return {
+            name: [self._value(name, *one) for one in zip(values, numbers, strict=True)]
+            for name, values in stored.items()
+        }
+
+    def _value(self, name: str, stored: bytes | list[bytes], number: int) -> Any:
+        decode = self._decoders[name]
+        try:
+            return [decode(one) for one in stored] if isinstance(stored, list) else decode(stored)
+        except (ValueError, OSError) as error:
+            raise undecodable(self.fields[name], self.paths[0], number, error) from error
+
+    def read_rows(self, numbers: npt.NDArray[np.int64], names: Sequence[str]) -> Row:
+        """Return what rows have of each field, stacked to an array where that can be."""
+        values = self.read_values(numbers.tolist(), names)
+        return {name: self._stacked(name, values[name]) for name in names}
+
+    def _stacked(self, name: str, values: list[Any]) -> Any:
+        dtype = _NUMBERS.get(self.spec[name])
+        if dtype is None:
+            return stacked(values)
+        try:
+            return np.array(values, dtype)
+        except OverflowError:
+            return values
+
+    def available(self, number: int, names: Sequence[str]) -> dict[str, bool | range]:
+        """Return what a row has of each field."""
+        found = self.columns.find(number)
+        return {
+            name: True if isinstance(ref, int) else range(len(ref))
+            for name, ref in ((name, found[name]) for name in names)
+        }
+
+    def column(self, name: str, numbers: Rows) -> npt.NDArray[Any]:
+        """Return the numbers that rows have of a field."""
+        if self.spec[name] not in _NUMBERS:
+            kind = self.spec[name]
+            message = f"{self.paths[0]}: field {name!r} is {kind}, and not a number in each row"
+            raise TypeError(message)
+        values = self.read_rows(np.asarray(numbers, np.int64), [name])[name]
+        return np.asarray(values)
+
+    def present(self, name: str, numbers: Rows) -> npt.NDArray[np.bool_]:
+        """Return that rows have a value: there are none that may go without."""
+        del name
+        return np.ones(len(numbers), np.bool_)
+
+    def verify(self, progress: Callable[[int, int], object] | None) -> Verification:
+        """Check that every record is where the limits say; Granular has no checksums."""
+        damaged = []
+        for start in range(0, len(self), _STEP):
+            rows = range(start, min(start + _STEP, len(self)))
+            try:
+                self.columns.read_many(rows, list(self.fields))
+            except CorruptFileError:
+                damaged += [damage for number in rows for damage in self._damage(number)]
+            if progress is not None:
+                progress(rows.stop, len(self))
+        return Verification(len(self), damaged)
+
+    def _damage(self, number: int) -> list[Damage]:
+        try:
+            self.columns.read(number, dict.fromkeys(self.fields, slice(None)))
+        except CorruptFileError as error:
+            return [Damage(number, 1, error.offset or 0, str(error))]
+        return []
+
+    def close(self) -> None:
+        """Close the bags."""
+        self.columns.close()
+
+
+def open_columns(folder: Path, spec: Mapping[str, str]) -> Columns:
+    """Open the bags of a folder, of whatever version.
+
+    Raises:
+        FormatError: They are not those of a data set.
+    """
+    has_refs = (folder / f"{REFS}.bag").is_file() and REFS not in spec
+
+    def open_bag(name: str) -> Column:
+        path = folder / f"{name}.bag"
+        limits = path.with_suffix(".idx")
+        for file in [path] if has_refs else [path, limits]:
+            if not file.is_file():
+                message = f"{folder}: {file.name} is missing"
+                raise FormatError(message, str(folder))
+        return Column.single(path) if has_refs else Column.paired(path, limits)
+
+    return Columns(str(folder), spec, has_refs=has_refs, open_bag=open_bag)
+
+
+def _codec(kind: str, folder: Path) -> Codec:
+    if kind not in DECODERS:
+        message = (
+            f"{folder}: {kind!r} is none of Granular's types; "
+            "ingot.compat.granular.DatasetReader takes decoders of your own"
+        )
+        raise FormatError(message, str(folder))
+    return GranularCodec(kind)
