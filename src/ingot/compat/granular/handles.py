@@ -1,0 +1,267 @@
+"""Bags in memory, or behind a path of another file system that can be opened."""
+
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from itertools import pairwise
+from typing import IO, Any, Protocol, TypeAlias, overload
+
+import numpy as np
+import numpy.typing as npt
+
+from ingot.errors import ClosedError, CorruptFileError, FormatError
+
+LIMIT_BYTES = 8
+
+
+class Openable(Protocol):
+    """What can be opened: a path, or a `SharedBuffer`."""
+
+    def open(self, mode: str) -> IO[bytes]:
+        """Open it."""
+
+
+Content: TypeAlias = bytes | bytearray | memoryview | Openable
+
+
+class HandleBag:
+    """Records behind a file that can be opened, or in memory.
+
+    The table of limits is read when it is opened. Safe to use from several threads at once
+    and in forked processes.
+
+    Args:
+        source: The records.
+        limits: Their limits; at the end of `source`, if that is None.
+        cached: Whether to read all records now.
+
+    Raises:
+        CorruptFileError: The limits cannot be those of the records.
+    """
+
+    def __init__(
+        self, source: Content, limits: Content | None = None, *, cached: bool = False
+    ) -> None:
+        self._source: Content = _content(source) if cached or _is_memory(source) else source
+        self.path = _name(source)
+        self._start()
+        if limits is None:
+            self._limits = self._read_tail()
+            self._nbytes = self._size()
+        else:
+            table = _content(limits)
+            self._limits = np.frombuffer(table, "<u8", len(table) // LIMIT_BYTES)
+            self._nbytes = self._end() + LIMIT_BYTES * len(self._limits)
+        self._check()
+
+    def _start(self) -> None:
+        self._process = os.getpid()
+        self._idle: list[IO[bytes]] = []
+        self._closed = False
+
+    def _read_tail(self) -> npt.NDArray[np.uint64]:
+        size = self._size()
+        if size == 0:
+            return np.empty(0, np.uint64)
+        last = self._read(size - LIMIT_BYTES, size) if size >= LIMIT_BYTES else b""
+        start = int.from_bytes(last, "little")
+        if not last or start > size - LIMIT_BYTES or (size - start) % LIMIT_BYTES:
+            message = (
+                f"{self.path}: the last limit says that the table begins at {start}, which "
+                f"cannot be in a file of {size} bytes"
+            )
+            raise CorruptFileError(message, self.path, offset=size)
+        limits = np.frombuffer(self._read(start, size), "<u8")
+        return limits[1:] if limits[0] == 0 else limits
+
+    def _end(self) -> int:
+        return int(self._limits[-1]) if len(self._limits) else 0
+
+    def _check(self) -> None:
+        goes_back = (self._limits[1:] < self._limits[:-1]).any()
+        if goes_back or self._end() > self._size():
+            message = f"{self.path}: its limits cannot be in {self._size()} bytes of records"
+            raise CorruptFileError(message, self.path)
+
+    @property
+    def nbytes(self) -> int:
+        """The size of the records and their limits."""
+        return self._nbytes
+
+    def __len__(self) -> int:
+        return len(self._limits)
+
+    @overload
+    def __getitem__(self, key: int, /) -> bytes: ...
+    @overload
+    def __getitem__(self, key: Sequence[int], /) -> list[bytes]: ...
+    def __getitem__(self, key: int | Sequence[int], /) -> bytes | list[bytes]:
+        """Return a record, or records; those that stand side by side in one read."""
+        if isinstance(key, int):
+            return self._run(key, key + 1)[0]
+        return [record for run in _runs(key) for record in self._run(run.start, run.stop)]
+
+    def _run(self, start: int, stop: int) -> list[bytes]:
+        limits = [int(self._limits[start - 1]) if start else 0]
+        limits += self._limits[start:stop].tolist()
+        data = self._read(limits[0], limits[-1])
+        return [data[a - limits[0] : b - limits[0]] for a, b in pairwise(limits)]
+
+    def _read(self, start: int, stop: int) -> bytes:
+        if self._closed:
+            message = f"{self.path}: the reader was closed"
+            raise ClosedError(message, self.path)
+        if isinstance(self._source, bytes):
+            return self._source[start:stop]
+        with self._opened() as file:
+            file.seek(start)
+            data = bytes(file.read(stop - start))
+        if len(data) != stop - start:
+            message = (
+                f"{self.path}: offset {start}: {stop - start} bytes expected, {len(data)} there"
+            )
+            raise CorruptFileError(message, self.path, offset=start)
+        return data
+
+    @contextmanager
+    def _opened(self) -> Iterator[IO[bytes]]:
+        """Lend a file that nobody else uses: threads wait for one another no more than they must.
+
+        The child of a fork begins with none, as it would share their positions.
+        """
+        if self._process != os.getpid():
+            self._process, self._idle = os.getpid(), []
+        try:
+            file = self._idle.pop()
+        except IndexError:
+            file = _opened(self._source)
+        yield file
+        self._idle.append(file)
+
+    def _size(self) -> int:
+        if isinstance(self._source, bytes):
+            return len(self._source)
+        with self._opened() as file:
+            return file.seek(0, os.SEEK_END)
+
+    def close(self) -> None:
+        """Close the files. A second call does nothing."""
+        self._closed = True
+        while self._process == os.getpid() and self._idle:
+            self._idle.pop().close()
+
+    def __getstate__(self) -> dict[str, Any]:
+        kept = ("_source", "path", "_limits", "_nbytes")
+        return {name: vars(self)[name] for name in kept}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state)
+        self._start()
+
+
+class HandleWriter:
+    """Writes a bag behind paths of another file system.
+
+    Args:
+        path: The records.
+        limits: Their limits; behind them when it is closed, if that is None.
+
+    Raises:
+        FileExistsError: There is a bag with its limits behind it.
+        FormatError: There is one whose writer died in the middle of a record.
+    """
+
+    def __init__(self, path: Any, limits: Any = None) -> None:
+        self._count, self._end = 0, 0
+        self._records: list[bytes] = []
+        self._table = bytearray()
+        if limits is None:
+            if path.exists():
+                message = f"{path}: there is a file already"
+                raise FileExistsError(message)
+            self._file, self._index = path.open("wb"), None
+            return
+        if limits.exists():
+            self._resume(path, limits)
+        self._file, self._index = path.open("ab"), limits.open("ab")
+
+    def _resume(self, path: Any, limits: Any) -> None:
+        table = _content(limits)
+        with path.open("rb") as file:
+            size = file.seek(0, os.SEEK_END)
+        self._count = len(table) // LIMIT_BYTES
+        self._end = int.from_bytes(table[-LIMIT_BYTES:], "little")
+        if len(table) % LIMIT_BYTES or size != self._end:
+            message = (
+                f"{path}: a writer died in the middle of a record: {size} bytes of records, "
+                f"{len(table)} bytes of limits that tell of {self._end}"
+            )
+            raise FormatError(message, str(path))
+
+    @property
+    def size(self) -> int:
+        """Bytes of records and limits so far."""
+        return self._end + LIMIT_BYTES * self._count
+
+    def __len__(self) -> int:
+        return self._count
+
+    def append(self, record: bytes) -> int:
+        """Add a record; return its number."""
+        self._end += len(record)
+        self._records.append(record)
+        self._table += self._end.to_bytes(LIMIT_BYTES, "little")
+        self._count += 1
+        return self._count - 1
+
+    def flush(self) -> None:
+        """Hand on all records so far, then their limits."""
+        self._file.write(b"".join(self._records))
+        self._records.clear()
+        self._file.flush()
+        if self._index is not None:
+            self._index.write(bytes(self._table))
+            self._table.clear()
+            self._index.flush()
+
+    def close(self) -> None:
+        """Complete the bag."""
+        self.flush()
+        if self._index is None:
+            self._file.write(bytes(self._table))
+        else:
+            self._index.close()
+        self._file.close()
+
+
+def _is_memory(source: object) -> bool:
+    return isinstance(source, bytes | bytearray | memoryview)
+
+
+def _opened(source: Any) -> IO[bytes]:
+    file: IO[bytes] = source.open("rb")
+    return file
+
+
+def _content(source: Content) -> bytes:
+    if isinstance(source, bytes | bytearray | memoryview):
+        return bytes(source)
+    with _opened(source) as file:
+        return bytes(file.read())
+
+
+def _name(source: object) -> str:
+    return "bytes in memory" if _is_memory(source) else str(source)
+
+
+def _runs(rows: Sequence[int]) -> Iterator[range]:
+    """Yield runs of rows that go up by one."""
+    first = last = None
+    for row in rows:
+        if last is None or first is None or row != last + 1:
+            if first is not None and last is not None:
+                yield range(first, last + 1)
+            first = row
+        last = row
+    if first is not None and last is not None:
+        yield range(first, last + 1)

@@ -1,0 +1,249 @@
+"""`granular.sharded`: data sets one behind the other, each in a folder of its own."""
+
+from bisect import bisect_right
+from collections.abc import Mapping, Sequence
+from itertools import accumulate
+from typing import Any, Self, SupportsIndex
+
+from ingot.codecs.granular import Decoder, Encoder
+from ingot.compat.granular.dataset import DatasetReader, DatasetWriter, Row
+from ingot.compat.granular.indices import row_of, rows_of
+from ingot.compat.granular.paths import AnyPath, local
+from ingot.compat.granular.utils import Closing
+from ingot.dataset.granular.layout import REFS, SPEC, check_spec, shard_name, shards
+from ingot.errors import FormatError
+
+
+class ShardedDatasetWriter(Closing):
+    """Writes data sets of a given length, one behind the other.
+
+    Goes on behind what is there: in the last shard if it is of version 3 and not full, else
+    in the next one.
+
+    Args:
+        directory: The folder of the shards.
+        spec: The keys and their types.
+        encoders: Functions to bytes, by type; None if values are bytes already.
+        shardlen: Rows of a shard; None for one shard.
+        shardstart: The first shard.
+        shardstep: How many shards there are to the next one.
+        version: See `DatasetWriter`.
+
+    Raises:
+        ValueError: There is no `shardlen` with the other two, or there are other keys.
+    """
+
+    def __init__(
+        self,
+        directory: AnyPath,
+        spec: Mapping[str, str],
+        encoders: Mapping[str, Encoder] | None,
+        shardlen: int | None = None,
+        shardstart: int = 0,
+        shardstep: int = 1,
+        version: int | None = None,
+    ) -> None:
+        super().__init__()
+        if shardstart < 0 or shardstep < 1 or (shardlen is not None and shardlen < 1):
+            message = "shardstart counts from 0 on, shardlen and shardstep from 1 on"
+            raise ValueError(message)
+        if (shardstart > 0 or shardstep > 1) and shardlen is None:
+            message = "shardstart and shardstep need a shardlen"
+            raise ValueError(message)
+        self.directory: Any = local(directory)
+        self._spec = check_spec(dict(spec))
+        self._encoders = encoders
+        self._version = version
+        self.shardlength = shardlen
+        self.shardstart = shardstart
+        self.shardstep = shardstep
+        self.shardnum = shardstart
+        self._lengths: list[int] = []
+        self._sizes: list[int] = []
+        self._writer: DatasetWriter | None = None
+        if not self.directory.exists():
+            self.directory.mkdir()
+        self._find_end()
+
+    def _find_end(self) -> None:
+        while self._exists(self.shardnum + self.shardstep):
+            self._pass_by()
+        if not self._exists(self.shardnum):
+            return
+        if REFS not in self._spec and (self._folder() / f"{REFS}.bag").exists():
+            self._pass_by()
+            return
+        self._writer = self._open()
+        self._end_full()
+
+    def _pass_by(self) -> None:
+        with DatasetReader(self._folder(), None) as reader:
+            if reader.spec != self._spec:
+                message = f"{self._folder()}: the keys and types there are {reader.spec}"
+                raise ValueError(message)
+            self._next(len(reader), reader.size)
+
+    def _next(self, length: int, size: int) -> None:
+        self._lengths.append(length)
+        self._sizes.append(size)
+        self.shardnum += self.shardstep
+
+    def _folder(self) -> Any:
+        return self.directory / shard_name(self.shardnum)
+
+    def _exists(self, number: int) -> bool:
+        return bool((self.directory / shard_name(number) / SPEC).exists())
+
+    def _open(self) -> DatasetWriter:
+        return DatasetWriter(self._folder(), self._spec, self._encoders, self._version)
+
+    def _end_full(self) -> None:
+        writer = self._writer
+        if writer is not None and self.shardlength and len(writer) >= self.shardlength:
+            self._writer = None
+            writer.close()
+            self._next(len(writer), writer.size)
+
+    @property
+    def spec(self) -> dict[str, str]:
+        """The keys and their types, in the order of the keys."""
+        return dict(self._spec)
+
+    @property
+    def shards(self) -> int:
+        """How many shards there are."""
+        return len(self._lengths) + (self._writer is not None)
+
+    @property
+    def size(self) -> int:
+        """Bytes of all bags so far."""
+        return sum(self._sizes) + (0 if self._writer is None else self._writer.size)
+
+    def __len__(self) -> int:
+        return sum(self._lengths) + (0 if self._writer is None else len(self._writer))
+
+    def append(self, datapoint: Mapping[str, Any], flush: bool = True) -> int:
+        """Add a row; return its number among those of this writer's shards."""
+        self._check_open()
+        if self._writer is None:
+            self._writer = self._open()
+        self._writer.append(datapoint, flush=flush)
+        self._end_full()
+        return len(self) - 1
+
+    def flush(self) -> None:
+        """Bring all rows so far into the files."""
+        self._check_open()
+        if self._writer is not None:
+            self._writer.flush()
+
+    def _close(self) -> None:
+        if self._writer is not None:
+            self._writer.close()
+
+
+class ShardedDatasetReader(Closing):
+    """Reads shards as one data set; see `DatasetReader`.
+
+    Args:
+        directory: The folder of the shards.
+        decoders: Functions from bytes, by type; None to have bytes.
+        cache_index: Accepted and ignored.
+        cache_keys: See `DatasetReader`.
+        parallel: Accepted and ignored.
+        shardstart: The first shard.
+        shardstep: How many shards there are to the next one.
+
+    Raises:
+        FormatError: A shard is missing or damaged.
+    """
+
+    def __init__(
+        self,
+        directory: AnyPath,
+        decoders: Mapping[str, Decoder] | None,
+        cache_index: bool = True,
+        cache_keys: Sequence[str] = (),
+        parallel: bool = False,
+        shardstart: int = 0,
+        shardstep: int = 1,
+    ) -> None:
+        super().__init__()
+        options = (cache_index, cache_keys, parallel)
+        self._arguments = (directory, decoders, *options, shardstart, shardstep)
+        folder: Any = local(directory)
+        names = shards([str(one.name) for one in folder.glob("*")], str(folder))
+        if not names[shardstart::shardstep]:
+            message = f"{folder}: there are {len(names)} shards, none from {shardstart} on"
+            raise FormatError(message, str(folder))
+        self.readers = [
+            DatasetReader(folder / name, decoders, *options)
+            for name in names[shardstart::shardstep]
+        ]
+        for reader in self.readers:
+            if reader.spec != self.spec:
+                message = f"{folder}: the keys and types of its shards differ"
+                raise FormatError(message, str(folder))
+        self.stops = list(accumulate(map(len, self.readers)))
+        self.starts = [0, *self.stops[:-1]]
+
+    @property
+    def spec(self) -> dict[str, str]:
+        """The keys and their types."""
+        return self.readers[0].spec
+
+    @property
+    def size(self) -> int:
+        """Bytes of all bags."""
+        return sum(reader.size for reader in self.readers)
+
+    @property
+    def shards(self) -> int:
+        """How many shards there are."""
+        return len(self.readers)
+
+    def __len__(self) -> int:
+        return self.stops[-1]
+
+    def _place(self, row: int) -> tuple[int, int]:
+        shard = bisect_right(self.stops, row)
+        return shard, row - self.starts[shard]
+
+    def available(self, index: SupportsIndex) -> dict[str, bool | range]:
+        """Return what a row has of each key: a mask that reads all of it."""
+        self._check_open()
+        shard, row = self._place(row_of(index, len(self)))
+        return self.readers[shard].available(row)
+
+    def __getitem__(self, index: Any) -> Row:
+        """Return a row, or a dict of what many rows have of each key.
+
+        Raises:
+            IndexError: There is no such row.
+            KeyError: There is no such key.
+        """
+        self._check_open()
+        which, mask = index if isinstance(index, tuple) else (index, None)
+        rows = rows_of(which, len(self))
+        if isinstance(rows, int):
+            shard, row = self._place(rows)
+            return self.readers[shard].read(row, mask)
+        parts: dict[int, list[int]] = {}
+        places = [self._place(row) for row in rows]
+        for shard, row in places:
+            parts.setdefault(shard, []).append(row)
+        found = {shard: self.readers[shard].read(own, mask) for shard, own in parts.items()}
+        keys = next(iter(found.values())) if found else self.readers[0].read([], mask)
+        values = {key: {shard: iter(one[key]) for shard, one in found.items()} for key in keys}
+        return {key: [next(values[key][shard]) for shard, _ in places] for key in keys}
+
+    def copy(self) -> Self:
+        """Return another reader of the same shards."""
+        return type(self)(*self._arguments)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), self._arguments
+
+    def _close(self) -> None:
+        for reader in self.readers:
+            reader.close()

@@ -1,0 +1,182 @@
+"""`granular.sources`: functions of a step to a datapoint, made of one another.
+
+A source is anything that can be called with a step, or indexed. All of these are endless,
+keep no state, and can be pickled if what they are made of can.
+"""
+
+import threading
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+Source: TypeAlias = Callable[[int], Any]
+
+_EPOCHS = 2
+"""Permutations that are kept: threads that read ahead stand on both sides of a border."""
+
+
+def convert(source: Any) -> Source:
+    """Return a source as a function of the step.
+
+    Raises:
+        TypeError: It can be neither called nor indexed.
+    """
+    if callable(source):
+        called: Source = source
+        return called
+    if hasattr(source, "__getitem__"):
+        indexed: Source = source.__getitem__
+        return indexed
+    message = f"a source can be called or indexed, {type(source).__name__} cannot"
+    raise TypeError(message)
+
+
+def _length(source: Any, length: int | None) -> int:
+    found = len(source) if length is None else length
+    if found < 1:
+        message = f"a source of {found} datapoints has none to give"
+        raise ValueError(message)
+    return found
+
+
+class Transform:
+    """What a function makes of each datapoint.
+
+    Args:
+        source: The datapoints.
+        fn: Called as `fn(datapoint, seed=[seed, step])`.
+        seed: What randomness begins with.
+    """
+
+    def __init__(self, source: Any, fn: Callable[..., Any], seed: int = 0) -> None:
+        self.source = convert(source)
+        self.fn = fn
+        self.seed = seed
+
+    def __call__(self, step: int) -> Any:
+        """Return the datapoint of a step."""
+        return self.fn(self.source(step), seed=[self.seed, step])
+
+
+class Sample:
+    """Datapoints at random, each drawn on its own.
+
+    Args:
+        source: The datapoints.
+        length: How many there are; the length of `source`, if that is None.
+        seed: What randomness begins with.
+    """
+
+    def __init__(self, source: Any, length: int | None = None, seed: int = 0) -> None:
+        self.length = _length(source, length)
+        self.source = convert(source)
+        self.seed = seed
+
+    def __call__(self, step: int) -> Any:
+        """Return the datapoint of a step."""
+        rng = np.random.default_rng([self.seed, step])
+        return self.source(int(rng.choice(self.length)))
+
+
+class Epochs:
+    """All datapoints, again and again, each epoch in another order.
+
+    The order is numpy's permutation for the seed and the epoch; seed 0 is Granular's.
+
+    Args:
+        source: The datapoints.
+        length: How many there are; the length of `source`, if that is None.
+        shuffle: Whether they are shuffled, or come as they are.
+        seed: What randomness begins with.
+    """
+
+    def __init__(
+        self, source: Any, length: int | None = None, shuffle: bool = True, seed: int = 0
+    ) -> None:
+        self.length = _length(source, length)
+        self.source = convert(source)
+        self.shuffle = shuffle
+        self.seed = seed
+        self._start()
+
+    def _start(self) -> None:
+        self._orders: dict[int, npt.NDArray[np.int64]] = {}
+        self._lock = threading.Lock()
+
+    def __call__(self, step: int) -> Any:
+        """Return the datapoint of a step."""
+        epoch, index = divmod(step, self.length)
+        return self.source(int(self._order(epoch)[index]) if self.shuffle else index)
+
+    def _order(self, epoch: int) -> npt.NDArray[np.int64]:
+        with self._lock:
+            if epoch not in self._orders:
+                order = np.random.default_rng([self.seed, epoch]).permutation(self.length)
+                kept = list(self._orders.items())[1 - _EPOCHS :]
+                self._orders = dict([*kept, (epoch, order)])
+            return self._orders[epoch]
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {key: value for key, value in vars(self).items() if not key.startswith("_")}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state)
+        self._start()
+
+
+class Truncate:
+    """The first datapoints, again and again.
+
+    Args:
+        source: The datapoints.
+        limit: How many of them at most.
+        length: How many there are; the length of `source`, if that is None.
+    """
+
+    def __init__(self, source: Any, limit: int, length: int | None = None) -> None:
+        self.limit = min(_length(source, length), limit)
+        self.source = convert(source)
+
+    def __call__(self, step: int) -> Any:
+        """Return the datapoint of a step."""
+        return self.source(step % self.limit)
+
+
+class Interleave:
+    """A datapoint of each source in turn."""
+
+    def __init__(self, sources: Iterable[Any]) -> None:
+        self.sources = [convert(source) for source in sources]
+
+    def __call__(self, step: int) -> Any:
+        """Return the datapoint of a step."""
+        inner, outer = divmod(step, len(self.sources))
+        return self.sources[outer](inner)
+
+
+class Mix:
+    """Each datapoint of a source that is drawn by weight; sources are given the same step.
+
+    Args:
+        sources: The sources.
+        weights: How often each of them is drawn, in proportion.
+        seed: What randomness begins with.
+    """
+
+    def __init__(
+        self, sources: Iterable[Any], weights: Sequence[float] | npt.NDArray[Any], seed: int = 0
+    ) -> None:
+        self.sources = [convert(source) for source in sources]
+        shares = np.array(weights, np.float32)
+        self.weights = shares / shares.sum()
+        self.seed = seed
+        if self.weights.shape != (len(self.sources),):
+            message = f"{len(self.sources)} sources have as many weights, not {weights}"
+            raise ValueError(message)
+
+    def __call__(self, step: int) -> Any:
+        """Return the datapoint of a step."""
+        rng = np.random.default_rng([self.seed, step])
+        return self.sources[int(rng.choice(len(self.sources), p=self.weights))](step)
