@@ -79,6 +79,7 @@ endef
 $(VENV)/installed: pyproject.toml
 	$(call new_venv,$(VENV))
 	$(BIN)/python -m pip install --quiet --group test --group check
+	$(BIN)/python -m pip install --quiet --no-deps --target $(VENV)/granular-0.21 granular==0.21.2
 	touch $@
 
 $(VENV)/built: $(VENV)/installed $(SOURCES)
