@@ -89,9 +89,9 @@ class Journal:
 
     def close(self) -> None:
         """Let others have it. A second call does nothing."""
-        if self._handle >= 0:
-            os.close(self._handle)
-            self._handle = -1
+        handle, self._handle = self._handle, -1
+        if handle >= 0:
+            os.close(handle)
 
     def __enter__(self) -> Self:
         return self

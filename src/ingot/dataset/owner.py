@@ -75,7 +75,9 @@ class Owner:
 
     def remove_unlisted(self, listed: set[str]) -> None:
         """Remove the shards with this token that are not listed."""
-        _remove([self._folder / name for name in _shards_of(self._folder, self.token) - listed])
+        names = _shards_of(self._folder, self.token) - listed
+        if not _remove([self._folder / name for name in names]):
+            self._taken |= names
 
     def release(self) -> None:
         """End; what was taken over and not removed is left to whoever comes next.

@@ -227,7 +227,8 @@ class DirectoryTarget:
         listed = set(_names_in(self._path))
         if self._place is not None and (part := Part.find(self._path, self._place)):
             listed |= {shard.name for shard in part.shards}
-        self._owner.remove(set(self._shards.abandon()) - listed)
+        self._shards.abandon()
+        self._owner.remove_unlisted(listed)
         self._owner.release()
         if (self._path / NAME).exists():
             return "the data set is as the last flush left it"
