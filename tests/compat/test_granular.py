@@ -320,7 +320,14 @@ def test_keys_are_any_names_of_files(tmp_path):
     kinds = {"a.b": "int", "obs:image": "int", "with space": "int", "refs": "int"}
     reader = granular.DatasetReader(write(tmp_path / "x", 3, kinds), granular.decoders)
     assert reader[2] == dict.fromkeys(kinds, 2)
-    assert ingot.open(tmp_path / "x")[-1] == dict.fromkeys(kinds, 2)
+    row = ingot.open(tmp_path / "x")[-1]
+    assert row == {"a": {"b": 2}, "obs:image": 2, "with space": 2, "refs": 2}
+    reader = granular.DatasetReader(
+        write(tmp_path / "y", 3, {"a": "int", "a.b": "int"}), granular.decoders
+    )
+    assert reader[1, ["a"]] == {"a": 1}
+    with pytest.raises(ingot.FormatError, match="a field has others inside"):
+        ingot.open(tmp_path / "y")
 
 
 def test_decoders_may_be_none_or_ones_own(tmp_path):

@@ -13,8 +13,8 @@ from ingot.compat.granular.rows import PairedRows, ReferencedRows
 from ingot.compat.granular.utils import Closing
 from ingot.dataset.granular import GranularRows
 from ingot.dataset.granular.layout import REFS, check_spec, element, is_sequence
-from ingot.dataset.mask import Mask, wanted_by
-from ingot.dataset.source import ALL
+from ingot.dataset.mask import Mask, elements_of
+from ingot.dataset.source import ALL, Elements
 
 Row = dict[str, Any]
 
@@ -230,15 +230,25 @@ class DatasetReader(Closing):
 
     def read(self, rows: int | Sequence[int], mask: Mask | None) -> Row:
         """Return what rows that exist have of some keys, of all if there is no mask."""
-        wanted = self._all
-        if mask is not None:
-            wanted = wanted_by(mask, self._rows.spec, self._rows.paths[0])
+        wanted = self._all if mask is None else self._wanted(mask)
         if isinstance(rows, int):
             return self._rows.read_row(rows, wanted)
         if any(elements != ALL for elements in wanted.values()):
             message = "a range of elements can be read of one row at a time"
             raise TypeError(message)
         return self._rows.read_values(rows, list(wanted))
+
+    def _wanted(self, mask: Mask) -> dict[str, Elements]:
+        parts = mask if isinstance(mask, Mapping) else dict.fromkeys(mask, True)
+        fields = self._rows.fields
+        if unknown := [key for key in parts if key not in fields]:
+            message = f"{self._rows.paths[0]}: there is no key {unknown[0]!r} in {self.spec}"
+            raise KeyError(message)
+        return {
+            key: ALL if part is True else elements_of(fields[key], part)
+            for key, part in parts.items()
+            if part is not False
+        }
 
     def copy(self) -> Self:
         """Return another reader of the same data set."""
