@@ -88,6 +88,17 @@ fn a_picture_that_is_cut_short_is_refused() {
 }
 
 #[test]
+fn a_picture_in_pieces_is_left_to_others() {
+    let file = sample("420.jpg");
+    let at = file.len() - 200;
+    for mark in [0xd9, 0xda, 0xc4, 0x01] {
+        let mut broken = file.clone();
+        broken[at..at + 2].copy_from_slice(&[0xff, mark]);
+        assert!(decode(Kind::Jpeg, &broken).unwrap_err().contains("in one piece"));
+    }
+}
+
+#[test]
 fn damage_makes_no_decoder_panic_or_leave_pixels_as_they_were() {
     let mut state = 1_u64;
     let mut next = move || {

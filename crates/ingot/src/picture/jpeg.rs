@@ -9,6 +9,8 @@ use super::{Refusal, Shape};
 
 const START: [u8; 2] = [0xff, 0xd8];
 const END: [u8; 2] = [0xff, 0xd9];
+const PROGRESSIVE: u8 = 0xc2;
+const SCAN: u8 = 0xda;
 const APP0: u8 = 0xe0;
 const APP14: u8 = 0xee;
 
@@ -32,7 +34,7 @@ pub fn measure(file: &[u8]) -> Result<Shape, Refusal> {
             0xc3 | 0xc5..=0xc7 | 0xc9..=0xcb | 0xcd..=0xcf => {
                 return Err("a JPEG that is neither baseline nor progressive".to_owned());
             }
-            0xda => return Err("its pixels begin before its size is told".to_owned()),
+            SCAN => return Err("its pixels begin before its size is told".to_owned()),
             _ => {}
         }
         rest = behind;
@@ -81,13 +83,32 @@ fn frame(segment: &[u8], colours: &Colours) -> Result<Shape, Refusal> {
     })
 }
 
+/// Checks that the pixels go on to the end of the file without a break, which the decoder
+/// would not tell of.
+fn check_scan(file: &[u8]) -> Result<(), Refusal> {
+    let padding = file.iter().rev().take_while(|&&byte| byte == 0).count();
+    let content = file[..file.len() - padding].strip_prefix(&START);
+    let content = content.and_then(|content| content.strip_suffix(&END));
+    let mut rest = content.ok_or("it does not end as a JPEG does")?;
+    let mut is_progressive = false;
+    loop {
+        let (marker, _, behind) = next_segment(rest)?;
+        is_progressive |= marker == PROGRESSIVE;
+        rest = behind;
+        if marker == SCAN {
+            break;
+        }
+    }
+    let mut marks = memchr::memchr_iter(0xff, rest).map(|at| rest.get(at + 1));
+    if !is_progressive && !marks.all(|mark| matches!(mark, Some(0 | 0xd0..=0xd7))) {
+        return Err("its pixels are not in one piece".to_owned());
+    }
+    Ok(())
+}
+
 /// Fills `pixels` with gray or RGB.
 pub fn decode(file: &[u8], shape: Shape, pixels: &mut [u8]) -> Result<(), Refusal> {
-    // The decoder takes bits that are missing at the very end for zeros.
-    let padding = file.iter().rev().take_while(|&&byte| byte == 0).count();
-    if !file[..file.len() - padding].ends_with(&END) {
-        return Err("it does not end as a JPEG does".to_owned());
-    }
+    check_scan(file)?;
     let colours = if shape.colours == 1 { ColorSpace::Luma } else { ColorSpace::RGB };
     let options = DecoderOptions::new_fast()
         .set_strict_mode(true)
@@ -99,5 +120,6 @@ pub fn decode(file: &[u8], shape: Shape, pixels: &mut [u8]) -> Result<(), Refusa
     if decoder.output_buffer_size() != Some(pixels.len()) {
         return Err("its size is told twice".to_owned());
     }
+    pixels.fill(0);
     decoder.decode_into(pixels).map_err(|why| why.to_string())
 }
