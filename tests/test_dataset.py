@@ -183,8 +183,6 @@ def test_bad_indices_are_told(path):
         ds[0, {"label": range(3)}]
     with pytest.raises(ValueError, match="goes up by one"):
         ds[0, {"frames": range(3, 0, -1)}]
-    with pytest.raises(TypeError, match="one row at a time"):
-        ds[[0, 1], {"frames": range(3)}]
     with pytest.raises(TypeError, match="flatnonzero"):
         ds[np.ones(200, bool)]
 

@@ -266,3 +266,41 @@ def test_what_is_no_index_is_explained(ds):
     assert ds.where(ds.column("label") == 5)[0]["label"] == 5
     with pytest.raises(TypeError, match="go with a condition"):
         ds.where(ds.column("label") == 5, "label")
+
+
+def test_elements_of_many_rows_are_picked_in_one_read(ds, more, extra):
+    ranges = [range(1, 3), range(2), slice(0, 1), range(5, 9)]
+    expected = [
+        row(k)["tags"][part.start : part.stop] for k, part in zip((3, 7, 2, 3), ranges, strict=True)
+    ]
+    assert ds[[3, 7, 2, 3], {"tags": ranges}] == {"tags": expected}
+    found = ds[[3, 7], {"tags": range(1, 2), "label": True}]
+    assert found["tags"] == [["t1"], ["t1"]]
+    assert found["label"].tolist() == [3, 7]
+    both = ds.concat(more)
+    assert both[[63, 3, 62], {"tags": [range(1), range(3), range(2)]}]["tags"] == [
+        ["t0"],
+        ["t0", "t1", "t2"],
+        ["t0", "t1"],
+    ]
+    wide = ds.zip(extra)
+    found = wide[[5, 6], {"frames": [range(1), range(2)], "tags": True}]
+    assert found == {"frames": [[b"5"], [b"6"] * 2], "tags": [["t0"], ["t0", "t1"]]}
+    with pytest.raises(ValueError, match="a range for each of 2 rows, not 1"):
+        ds[[3, 7], {"tags": [range(1)]}]
+    with pytest.raises(TypeError, match="a slice is not read yet"):
+        ds[3:5, {"tags": range(1)}]
+    with pytest.raises(TypeError, match="has no elements"):
+        ds[[3], {"text": range(1)}]
+
+
+def test_runs_of_numbers_are_picked_too(tmp_path):
+    path = tmp_path / "runs.ingot"
+    with ingot.DatasetWriter(path, {"times": "float[]?"}) as w:
+        w.extend([{"times": [0.5, 1.5, 2.5]}, {}, {"times": []}])
+    ds = ingot.open(path)
+    first, missing, empty = ds[[0, 1, 2], {"times": [range(1, 9), range(1), range(2)]}]["times"]
+    assert first.tolist() == [1.5, 2.5]
+    assert missing is None
+    assert empty.tolist() == []
+    assert ds.available(0) == {"times": range(3)}

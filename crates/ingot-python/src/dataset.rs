@@ -160,22 +160,27 @@ impl PyRows {
         self.fetch(py, &rows, &located)
     }
 
-    /// Reads a sequence of many rows in one go, all elements into one buffer; also returns
-    /// how many each row has, as uint64 bytes.
+    /// Reads a sequence of many rows in one go, all elements into one buffer, or of each row
+    /// those from a start to a stop; also returns how many of each row, as uint64 bytes.
     fn read_elements<'py>(
         &self,
         py: Python<'py>,
         indices: &Bound<'py, PyAny>,
         field: usize,
+        ranges: Option<Vec<(u64, u64)>>,
     ) -> PyResult<(Packed<'py>, Bound<'py, PyByteArray>)> {
         let rows = self.rows()?;
         let numbers = rows_of(rows.files(), indices)?;
+        if ranges.as_ref().is_some_and(|ranges| ranges.len() != numbers.len()) {
+            return Err(PyValueError::new_err("one range for each row"));
+        }
         let (cells, counts) = py
             .detach(|| {
                 rows.files().prepare(&numbers);
                 let (mut cells, mut counts) = (Vec::new(), Vec::new());
-                for &row in &numbers {
-                    let found = rows.locate_wanted(row, &Wanted { field, elements: None })?;
+                for (k, &row) in numbers.iter().enumerate() {
+                    let elements = ranges.as_ref().map(|ranges| ranges[k].0..ranges[k].1);
+                    let found = rows.locate_wanted(row, &Wanted { field, elements })?;
                     counts.extend_from_slice(&(found.len() as u64).to_ne_bytes());
                     cells.extend(found);
                 }
@@ -198,6 +203,21 @@ impl PyRows {
         let counts = py.detach(|| rows.count(&numbers, field)).map_err(raised)?;
         let counts: Vec<u8> = counts.iter().flat_map(|count| count.to_ne_bytes()).collect();
         Ok(PyByteArray::new(py, &counts))
+    }
+
+    /// Returns how many bytes a field of kind cell has in each row, as uint64 bytes.
+    fn sizes<'py>(
+        &self,
+        py: Python<'py>,
+        indices: &Bound<'py, PyAny>,
+        field: usize,
+    ) -> PyResult<Bound<'py, PyByteArray>> {
+        let rows = self.rows()?;
+        let numbers = rows_of(rows.files(), indices)?;
+        let mut cells = Vec::new();
+        py.detach(|| rows.locate(&numbers, field, &mut cells)).map_err(raised)?;
+        let sizes: Vec<u8> = cells.iter().flat_map(|cell| cell.raw.to_ne_bytes()).collect();
+        Ok(PyByteArray::new(py, &sizes))
     }
 
     /// Returns the values of a column in many rows, or in all.

@@ -11,12 +11,14 @@ import numpy.typing as npt
 from ingot._core import Rows as NativeRows
 from ingot._core import split_bytes
 from ingot.dataset import row
+from ingot.dataset.source import Picks
 from ingot.dataset.spec import Field
 
 Packed: TypeAlias = tuple[memoryview, bytes, int]
 Truths: TypeAlias = npt.NDArray[np.bool_]
 
 _DIMENSIONS_MAX = 64
+_END = (1 << 64) - 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,8 +37,8 @@ class Batch:
     places: Mapping[str, int]
     rows: npt.NDArray[np.int64]
 
-    def read(self, fields: Sequence[Field]) -> dict[str, Any]:
-        """Return what the rows have of each field.
+    def read(self, fields: Sequence[Field], picks: Mapping[str, Picks]) -> dict[str, Any]:
+        """Return what the rows have of each field, of sequences the elements that are picked.
 
         Fields that may be missing and sequences are lists; others are one array where that
         can be, else a list.
@@ -49,9 +51,10 @@ class Batch:
             if one.kind == "column":
                 found[one.name] = self._numbers(one)
             elif one.kind == "sequence":
-                found[one.name] = self._sequences(one)
+                found[one.name] = self._sequences(one, picks[one.name])
             else:
-                found[one.name] = self._cells(one, read_cells[one.name])
+                values = self._cells(one, read_cells[one.name])
+                found[one.name] = _picked(values, picks[one.name])
         return found
 
     def _present(self, field: Field) -> Truths:
@@ -92,8 +95,11 @@ class Batch:
             if there
         ]
 
-    def _sequences(self, field: Field) -> list[Any]:
-        packed, lengths = self.source.read_elements(self.rows, self.places[field.name])
+    def _sequences(self, field: Field, picks: Picks) -> list[Any]:
+        ranges = None
+        if picks is not None:
+            ranges = [(start or 0, _END if stop is None else stop) for start, stop in picks]
+        packed, lengths = self.source.read_elements(self.rows, self.places[field.name], ranges)
         counts = np.frombuffer(lengths, np.uint64).tolist()
         decoded = field.codec.decode_many(packed[0], packed[1])
         if decoded is not None:
@@ -106,6 +112,14 @@ class Batch:
                 for number, count in zip(self.rows.tolist(), counts, strict=True)
             ]
         return _with_gaps(iter(values), self._present(field), skip=True)
+
+
+def _picked(values: Any, picks: Picks) -> Any:
+    """Return of each run of numbers those that are picked."""
+    if picks is None:
+        return values
+    each = zip(values, picks, strict=True)
+    return [value if value is None else value[slice(*one)] for value, one in each]
 
 
 def _without_gaps(offsets: bytes, present: Truths) -> bytes | None:

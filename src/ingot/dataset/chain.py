@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ingot.dataset.source import Elements, Part, Row, Rows
+from ingot.dataset.source import Elements, Part, Picks, Row, Rows
 from ingot.dataset.spec import Spec
 from ingot.records import Verification
 
@@ -69,19 +69,24 @@ class Chain:
         part, own = self._place(number)
         return part.source.read_row(own, wanted)
 
-    def read_rows(self, numbers: npt.NDArray[np.int64], names: Sequence[str]) -> Row:
-        """Return what rows have of each field, in one read for each part that has some."""
+    def read_rows(self, numbers: npt.NDArray[np.int64], wanted: Mapping[str, Picks]) -> Row:
+        """Return what is wanted of rows, in one read for each part that has some."""
         which = np.searchsorted(self._ends, numbers, side="right")
         order = np.argsort(which, kind="stable")
         found = []
         for k in np.unique(which).tolist():
             part = self._parts[k]
-            own = numbers[order][which[order] == k] - (self._ends[k] - len(part))
-            found.append(part.source.read_rows(part.numbers(own), names))
+            mine = np.flatnonzero(which == k)
+            own = numbers[mine] - (self._ends[k] - len(part))
+            asked = {
+                name: None if picks is None else [picks[one] for one in mine.tolist()]
+                for name, picks in wanted.items()
+            }
+            found.append(part.source.read_rows(part.numbers(own), asked))
         if not found:
-            return self._parts[0].source.read_rows(numbers, names)
+            return self._parts[0].source.read_rows(numbers, wanted)
         back = np.argsort(order, kind="stable")
-        return {name: _merged([one[name] for one in found], back) for name in names}
+        return {name: _merged([one[name] for one in found], back) for name in wanted}
 
     def available(self, number: int, names: Sequence[str]) -> dict[str, bool | range]:
         """Return what a row has of each field."""

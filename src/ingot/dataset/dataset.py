@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from ingot.dataset.chain import Chain
 from ingot.dataset.html import html_of
-from ingot.dataset.mask import Mask, field_of, fields_under, wanted_by
+from ingot.dataset.mask import Mask, field_of, fields_under, picked_by, wanted_by
 from ingot.dataset.nested import deep
 from ingot.dataset.source import ALL, Indices, Part, Row, Rows, Source
 from ingot.dataset.spec import Spec
@@ -27,7 +27,8 @@ class Dataset(Sequence[Row]):
     `ds[[5, 1, 9]]` (any sequence or array of integers) a dict of what the rows have of each
     field, stacked to an array where that can be, else a list, in one native read. With a
     second index only some fields are read: `ds[i, ["label"]]`, or of a sequence only some
-    elements: `ds[i, {"frames": range(10, 20)}]`.
+    elements: `ds[i, {"frames": range(10, 20)}]`, of many rows each its own:
+    `ds[[5, 1], {"frames": [range(10, 20), range(30, 40)]}]`.
 
     Made by `ingot.open`. May be used from several threads at once and in forked processes.
     """
@@ -88,17 +89,22 @@ class Dataset(Sequence[Row]):
                 return self._masked(which, mask)
             case slice():
                 return Dataset(part.source, part.names, part.rows[index])
-        return deep(part.source.read_rows(part.resolve(index), part.names))
+        return deep(part.source.read_rows(part.resolve(index), dict.fromkeys(part.names)))
 
     def _masked(self, index: Any, mask: Mask) -> "Row | Dataset":
-        wanted = wanted_by(mask, self.spec, self.path)
+        part = self._part
         if _is_one(index):
-            return deep(self._part.source.read_row(self._part.number(index), wanted))
-        if any(elements != ALL for elements in wanted.values()):
-            message = "a range of elements can be read of one row at a time"
+            wanted = wanted_by(mask, part.spec, part.path)
+            return deep(part.source.read_row(part.number(index), wanted))
+        if not isinstance(index, slice):
+            numbers = part.resolve(index)
+            picked = picked_by(mask, part.spec, part.path, len(numbers))
+            return deep(part.source.read_rows(numbers, picked))
+        picked = picked_by(mask, part.spec, part.path, len(part.rows[index]))
+        if any(picks is not None for picks in picked.values()):
+            message = "a slice is not read yet: elements are picked of a row, or of a list of rows"
             raise TypeError(message)
-        found: Row | Dataset = self.select(*wanted)[index]
-        return found
+        return self.select(*picked)[index]
 
     def available(self, index: SupportsIndex) -> dict[str, bool | range]:
         """Return what a row has of each field: a mask that reads all of it.

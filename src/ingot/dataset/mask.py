@@ -1,12 +1,13 @@
 """Which fields of a row are wanted, and which elements of its sequences."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TypeAlias
 
-from ingot.dataset.source import ALL, Elements
+from ingot.dataset.source import ALL, Elements, Picks
 from ingot.dataset.spec import Field, Spec
 
-Mask: TypeAlias = Mapping[str, bool | range | slice] | Sequence[str]
+Range: TypeAlias = range | slice
+Mask: TypeAlias = Mapping[str, bool | Range | Sequence[Range]] | Sequence[str]
 
 
 def wanted_by(mask: Mask, spec: Spec, path: str) -> dict[str, Elements]:
@@ -17,16 +18,34 @@ def wanted_by(mask: Mask, spec: Spec, path: str) -> dict[str, Elements]:
         TypeError: It is no mask, or wants elements of what has none.
         ValueError: It wants elements in another order than theirs.
     """
+    return {
+        name: ALL if part is True else elements_of(spec.fields[name], part)
+        for name, part in _parts(mask, spec, path)
+    }
+
+
+def picked_by(mask: Mask, spec: Spec, path: str, count: int) -> dict[str, Picks]:
+    """Return what a mask wants of each field of `count` rows.
+
+    Raises:
+        As `wanted_by`.
+    """
+    return {
+        name: None if part is True else _each(spec.fields[name], part, count)
+        for name, part in _parts(mask, spec, path)
+    }
+
+
+def _parts(mask: Mask, spec: Spec, path: str) -> Iterator[tuple[str, object]]:
+    """Yield the fields that a mask names, and what it says of each that is not False."""
     if isinstance(mask, str):
         message = f"a mask is a list of fields or a dict, not a str: pass [{mask!r}]"
         raise TypeError(message)
     parts = mask if isinstance(mask, Mapping) else dict.fromkeys(mask, True)
-    return {
-        name: ALL if part is True else elements_of(spec.fields[name], part)
-        for group, part in parts.items()
-        for name in fields_under(spec, group, path)
-        if part is not False
-    }
+    for group, part in parts.items():
+        for name in fields_under(spec, group, path):
+            if part is not False:
+                yield name, part
 
 
 def fields_under(spec: Spec, name: str, path: str) -> list[str]:
@@ -52,6 +71,15 @@ def field_of(spec: Spec, name: str, path: str) -> Field:
         message = f"{path}: there is no field {name!r} in {spec!r}"
         raise KeyError(message)
     return spec.fields[name]
+
+
+def _each(field: Field, part: object, count: int) -> Picks:
+    if isinstance(part, list | tuple):
+        if len(part) != count:
+            message = f"field {field.name!r}: a range for each of {count} rows, not {len(part)}"
+            raise ValueError(message)
+        return [elements_of(field, one) for one in part]
+    return [elements_of(field, part)] * count
 
 
 def elements_of(field: Field, part: object) -> Elements:

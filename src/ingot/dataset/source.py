@@ -19,6 +19,9 @@ Elements: TypeAlias = tuple[int | None, int | None]
 
 ALL: Elements = (None, None)
 
+Picks: TypeAlias = Sequence[Elements] | None
+"""Which elements of a sequence in each of several rows; None for all."""
+
 
 class Source(Protocol):
     """Rows by their numbers, from 0 on. Safe to use from several threads at once.
@@ -47,8 +50,8 @@ class Source(Protocol):
     def read_row(self, number: int, wanted: Mapping[str, Elements]) -> Row:
         """Return what is wanted of one row; elements apply to sequences alone."""
 
-    def read_rows(self, numbers: npt.NDArray[np.int64], names: Sequence[str]) -> Row:
-        """Return what rows have of each field, stacked to an array where that can be."""
+    def read_rows(self, numbers: npt.NDArray[np.int64], wanted: Mapping[str, Picks]) -> Row:
+        """Return what is wanted of rows, of each field stacked to an array where that can be."""
 
     def available(self, number: int, names: Sequence[str]) -> dict[str, bool | range]:
         """Return what a row has of each field: of a sequence the range of its elements."""

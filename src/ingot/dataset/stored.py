@@ -9,10 +9,9 @@ import numpy as np
 import numpy.typing as npt
 
 from ingot._core import Rows as NativeRows
-from ingot.dataset import row
 from ingot.dataset.batch import Batch
 from ingot.dataset.row import Plan
-from ingot.dataset.source import Elements, Row, Rows
+from ingot.dataset.source import Elements, Picks, Row, Rows
 from ingot.dataset.spec import Field, Spec
 from ingot.errors import FormatError
 from ingot.records import Damage, Verification
@@ -85,10 +84,10 @@ class Stored:
             for one in fields
         }
 
-    def read_rows(self, numbers: npt.NDArray[np.int64], names: Sequence[str]) -> Row:
-        """Return what rows have of each field, in one native read."""
+    def read_rows(self, numbers: npt.NDArray[np.int64], wanted: Mapping[str, Picks]) -> Row:
+        """Return what is wanted of rows, in one native read."""
         batch = Batch(self._native, self._path, self._places, numbers)
-        return batch.read(self._fields(names))
+        return batch.read(self._fields(wanted), wanted)
 
     def available(self, number: int, names: Sequence[str]) -> dict[str, bool | range]:
         """Return what a row has of each field."""
@@ -105,8 +104,8 @@ class Stored:
         place = self._places[field.name]
         if field.kind == "sequence":
             return int(np.frombuffer(self._native.count([number], place), np.uint64)[0])
-        stored = self._native.read_row(number, [(place, None, None)])[0]
-        return len(row.decode(field, stored, self._path, number))
+        nbytes = int(np.frombuffer(self._native.sizes([number], place), np.uint64)[0])
+        return nbytes // (field.codec.dtype.itemsize if field.codec.dtype else 1)
 
     def column(self, name: str, numbers: Rows) -> npt.NDArray[Any]:
         """Return the numbers that rows have of a field, from the index alone."""

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ingot.dataset.source import Elements, Part, Row, Rows
+from ingot.dataset.source import Elements, Part, Picks, Row, Rows
 from ingot.dataset.spec import Spec
 from ingot.records import Verification
 
@@ -69,12 +69,13 @@ class Zipped:
             found |= part.source.read_row(int(part.rows[number]), asked)
         return {name: found[name] for name in wanted}
 
-    def read_rows(self, numbers: npt.NDArray[np.int64], names: Sequence[str]) -> Row:
-        """Return what rows have of each field, in one read for each part."""
+    def read_rows(self, numbers: npt.NDArray[np.int64], wanted: Mapping[str, Picks]) -> Row:
+        """Return what is wanted of rows, in one read for each part."""
         found: Row = {}
-        for part, own in self._shares(names):
-            found |= part.source.read_rows(part.numbers(numbers), own)
-        return {name: found[name] for name in names}
+        for part, own in self._shares(list(wanted)):
+            asked = {name: wanted[name] for name in own}
+            found |= part.source.read_rows(part.numbers(numbers), asked)
+        return {name: found[name] for name in wanted}
 
     def available(self, number: int, names: Sequence[str]) -> dict[str, bool | range]:
         """Return what a row has of each field."""

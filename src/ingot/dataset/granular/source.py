@@ -16,7 +16,7 @@ from ingot.dataset.granular.column import Column
 from ingot.dataset.granular.columns import Columns
 from ingot.dataset.granular.layout import REFS, element, is_sequence
 from ingot.dataset.row import undecodable
-from ingot.dataset.source import Elements, Row, Rows
+from ingot.dataset.source import Elements, Picks, Row, Rows
 from ingot.dataset.spec import Field, Spec
 from ingot.errors import CorruptFileError, FormatError
 from ingot.records import Damage, Verification
@@ -97,10 +97,15 @@ class GranularRows:
         except (ValueError, OSError) as error:
             raise undecodable(self.fields[name], self.paths[0], number, error) from error
 
-    def read_rows(self, numbers: npt.NDArray[np.int64], names: Sequence[str]) -> Row:
-        """Return what rows have of each field, stacked to an array where that can be."""
-        values = self.read_values(numbers.tolist(), names)
-        return {name: self._stacked(name, values[name]) for name in names}
+    def read_rows(self, numbers: npt.NDArray[np.int64], wanted: Mapping[str, Picks]) -> Row:
+        """Return what is wanted of rows, of each field stacked to an array where that can be."""
+        whole = [name for name, picks in wanted.items() if picks is None]
+        values = self.read_values(numbers.tolist(), whole)
+        for name, picks in wanted.items():
+            if picks is not None:
+                each = zip(numbers.tolist(), picks, strict=True)
+                values[name] = [self.read_row(k, {name: one})[name] for k, one in each]
+        return {name: self._stacked(name, values[name]) for name in wanted}
 
     def _stacked(self, name: str, values: list[Any]) -> Any:
         dtype = _NUMBERS.get(self.spec[name])
@@ -125,7 +130,7 @@ class GranularRows:
             kind = self.spec[name]
             message = f"{self.paths[0]}: field {name!r} is {kind}, and not a number in each row"
             raise TypeError(message)
-        values = self.read_rows(np.asarray(numbers, np.int64), [name])[name]
+        values = self.read_rows(np.asarray(numbers, np.int64), {name: None})[name]
         return np.asarray(values)
 
     def present(self, name: str, numbers: Rows) -> npt.NDArray[np.bool_]:
