@@ -23,6 +23,7 @@ OLD_GRANULAR = Path(__file__).resolve().parent.parent / ".bench" / "granular-0.2
 THREADS = 2
 FRAMES = 500
 RANGE = 10
+_RANGES = 1_000
 SHARDS = 50
 _PICTURES = 256
 _FRAME = (144, 192)
@@ -117,10 +118,12 @@ def _ingot_frames(path: Path, size: int, kind: str) -> None:
     _write_ingot(path, {"frames": kind}, _in_order(size, _frames))
 
 
-def _ranges(rng: np.random.Generator, size: int) -> Iterator[tuple[int, range]]:
-    for _ in range(BATCH):
-        start = int(rng.integers(0, FRAMES - RANGE))
-        yield int(rng.integers(0, size)), range(start, start + RANGE)
+def _ranges(size: int) -> list[tuple[int, range]]:
+    """Return 1,000 ranges at random."""
+    rng = np.random.default_rng(0)
+    films = rng.integers(0, size, _RANGES).tolist()
+    starts = rng.integers(0, FRAMES - RANGE, _RANGES).tolist()
+    return [(k, range(j, j + RANGE)) for k, j in zip(films, starts, strict=True)]
 
 
 def _open_frames(reader: Any, system: str) -> Callable[[np.random.Generator], int]:
@@ -131,8 +134,10 @@ def _open_frames(reader: Any, system: str) -> Callable[[np.random.Generator], in
         else:
             _check(_is_like(one, _by_pillow(expected)), system)
 
-    def step(rng: np.random.Generator) -> int:
-        for k, wanted in _ranges(rng, len(reader)):
+    ranges = itertools.cycle(_ranges(len(reader)))
+
+    def step(_: np.random.Generator) -> int:
+        for k, wanted in itertools.islice(ranges, BATCH):
             reader[k, {"frames": wanted}]
         return BATCH
 
