@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+import command
 import measure
-import report
 from data import DATASETS, Source
 from measure import Store, WarmReader, in_fresh_process
 from peers import LAYOUTS, SYSTEMS, Layout, installed
 from report import Goal, Question, Row
 from rounds import interleaved, label
 
-_HOME = Path(__file__).resolve().parent.parent / ".bench"
 _READS = {"batch": 10, "one": 50, "scan": 2}
 _TITLES = {
     "batch": "random batches of 64",
@@ -101,42 +99,21 @@ def _ask_about(
         reader.close()
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--quick", action="store_true", help="smaller data, fewer windows")
-    parser.add_argument("--only", nargs="+", metavar="LAYOUT", choices=[x.name for x in LAYOUTS])
-    parser.add_argument("--json", type=Path, default=_HOME / "arrayrecord.json")
-    parser.add_argument("--chart", type=Path, default=_HOME / "arrayrecord.png")
-    parser.add_argument("--dir", type=Path, default=_HOME / "data", help="where the data goes")
-    return parser
-
-
 def main() -> None:
     """Measure, print, and write the JSON file and the chart."""
-    arguments = _parser().parse_args()
+    names = [layout.name for layout in LAYOUTS]
+    arguments = command.parser(__doc__, "arrayrecord", "LAYOUT", names).parse_args()
     arguments.dir.mkdir(parents=True, exist_ok=True)
-    settings = Settings(arguments.dir)
+    chosen = tuple(one for one in LAYOUTS if not arguments.only or one.name in arguments.only)
+    settings = Settings(arguments.dir, layouts=chosen)
     if arguments.quick:
-        settings = Settings(arguments.dir, rounds=2, window_s=0.1, num_records=20_000)
-    if arguments.only:
-        chosen = tuple(layout for layout in LAYOUTS if layout.name in arguments.only)
-        settings = Settings(
-            arguments.dir, settings.rounds, settings.window_s, settings.num_records, chosen
-        )
+        settings = Settings(arguments.dir, 2, 0.1, 20_000, chosen)
     described = {
         "rounds": settings.rounds,
         "window_s": settings.window_s,
         "records": settings.num_records,
     }
-    versions = installed(["ingot", "array-record"])
-    result = report.Report(report.machine(arguments.dir), described, versions)
-    result.print_head()
-    for rows in ask(settings):
-        result.add(rows)
-    result.print_goals()
-    result.write_json(arguments.json)
-    result.write_chart(arguments.chart)
-    print(f"\nwritten: {arguments.json} {arguments.chart}")
+    command.publish(arguments, described, installed(["ingot", "array-record"]), ask(settings))
 
 
 if __name__ == "__main__":

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import argparse
 import importlib.metadata
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+import command
 import measure
-import report
 from bags import BAGS, Bag
 from data import DATASETS, Source
 from measure import Store, WarmReader, in_fresh_process
@@ -17,7 +16,6 @@ from peers import SYSTEMS
 from report import Goal, Question, Row
 from rounds import interleaved, label
 
-_HOME = Path(__file__).resolve().parent.parent / ".bench"
 _READS = {"granular": {"one": 5}, "bagz": {"batch": 1.5, "one": None, "scan": None}}
 """How records of each peer's bags are read, and how many times as fast it is to be."""
 _TITLES = {
@@ -82,19 +80,10 @@ def _ask_about(
         reader.close()
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--quick", action="store_true", help="smaller data, fewer windows")
-    parser.add_argument("--only", nargs="+", metavar="BAG", choices=[bag.name for bag in BAGS])
-    parser.add_argument("--json", type=Path, default=_HOME / "bags.json")
-    parser.add_argument("--chart", type=Path, default=_HOME / "bags.png")
-    parser.add_argument("--dir", type=Path, default=_HOME / "data", help="where the data goes")
-    return parser
-
-
 def main() -> None:
     """Measure, print, and write the JSON file and the chart."""
-    arguments = _parser().parse_args()
+    names = [bag.name for bag in BAGS]
+    arguments = command.parser(__doc__, "bags", "BAG", names).parse_args()
     arguments.dir.mkdir(parents=True, exist_ok=True)
     chosen = tuple(bag for bag in BAGS if not arguments.only or bag.name in arguments.only)
     settings = Settings(arguments.dir, bags=chosen)
@@ -106,14 +95,7 @@ def main() -> None:
         "records": settings.num_records,
     }
     versions = {name: importlib.metadata.version(name) for name in ("ingot", "bagz", "granular")}
-    result = report.Report(report.machine(arguments.dir), described, versions)
-    result.print_head()
-    for rows in ask(settings):
-        result.add(rows)
-    result.print_goals()
-    result.write_json(arguments.json)
-    result.write_chart(arguments.chart)
-    print(f"\nwritten: {arguments.json} {arguments.chart}")
+    command.publish(arguments, described, versions, ask(settings))
 
 
 if __name__ == "__main__":

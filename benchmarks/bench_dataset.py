@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 from typing import Any
 
-import report
+import command
 import workloads
 from measure import rate, settle_allocator, worker
 from peers import installed
 from report import Goal, Question, Row
 
-_HOME = Path(__file__).resolve().parent.parent / ".bench"
 _SIZES = {
     "samples": 20_000,
     "ranges": 40,
@@ -102,33 +100,17 @@ def ask(key: str, directory: Path, size: int, rounds: int, seconds: float) -> It
     return (Row(QUESTIONS[key], system, tuple(found)) for system, found in windows.items())
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--quick", action="store_true", help="smaller data, fewer windows")
-    parser.add_argument("--only", nargs="+", metavar="QUESTION", choices=list(QUESTIONS))
-    parser.add_argument("--json", type=Path, default=_HOME / "dataset.json")
-    parser.add_argument("--chart", type=Path, default=_HOME / "dataset.png")
-    parser.add_argument("--dir", type=Path, default=_HOME / "data", help="where the data goes")
-    return parser
-
-
 def main() -> None:
     """Measure, print, and write the JSON file and the chart."""
-    arguments = _parser().parse_args()
+    arguments = command.parser(__doc__, "dataset", "QUESTION", QUESTIONS).parse_args()
     arguments.dir.mkdir(parents=True, exist_ok=True)
     sizes = _QUICK_SIZES if arguments.quick else _SIZES
     rounds, seconds = (2, 0.2) if arguments.quick else (7, 0.5)
     described = {"rounds": rounds, "window_s": seconds, "datapoints": sizes}
-    result = report.Report(
-        report.machine(arguments.dir), described, installed(["ingot", "granular"])
+    answers = (
+        ask(key, arguments.dir, sizes[key], rounds, seconds) for key in arguments.only or QUESTIONS
     )
-    result.print_head()
-    for key in arguments.only or QUESTIONS:
-        result.add(ask(key, arguments.dir, sizes[key], rounds, seconds))
-    result.print_goals()
-    result.write_json(arguments.json)
-    result.write_chart(arguments.chart)
-    print(f"\nwritten: {arguments.json} {arguments.chart}")
+    command.publish(arguments, described, installed(["ingot", "granular"]), answers)
 
 
 if __name__ == "__main__":

@@ -4,25 +4,18 @@ from __future__ import annotations
 
 import argparse
 from dataclasses import replace
-from pathlib import Path
 
-import report
+import command
 from peers import SYSTEMS, installed
 from questions import QUESTIONS, Settings, ask
 
 _QUICK_SIZES = (("4kb", 30_000), ("text", 10_000), ("100kb", 1_000), ("1kb", 10_000))
 _NAMES = [name for name, system in SYSTEMS.items() if system.bench == "records"]
-_HOME = Path(__file__).resolve().parent.parent / ".bench"
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--quick", action="store_true", help="smaller data, fewer windows")
-    parser.add_argument("--only", nargs="+", metavar="QUESTION", choices=[q.key for q in QUESTIONS])
+    parser = command.parser(__doc__, "records", "QUESTION", [q.key for q in QUESTIONS])
     parser.add_argument("--systems", nargs="+", metavar="SYSTEM", choices=_NAMES)
-    parser.add_argument("--json", type=Path, default=_HOME / "records.json")
-    parser.add_argument("--chart", type=Path, default=_HOME / "records.png")
-    parser.add_argument("--dir", type=Path, default=_HOME / "data", help="where the data goes")
     parser.add_argument("--open-records", type=int, help="records of the file that is opened")
     parser.add_argument("--memory-bytes", type=int, help="bytes written to see the writer grow")
     return parser
@@ -58,15 +51,7 @@ def main() -> None:
         if name not in versions:
             print(f"{name}: not installed, left out")
     settings = _settings(arguments, tuple(versions))
-    machine = report.machine(arguments.dir)
-    result = report.Report(machine, _described(settings), versions)
-    result.print_head()
-    for rows in ask(settings):
-        result.add(rows)
-    result.print_goals()
-    result.write_json(arguments.json)
-    result.write_chart(arguments.chart)
-    print(f"\nwritten: {arguments.json} {arguments.chart}")
+    command.publish(arguments, _described(settings), versions, ask(settings))
 
 
 if __name__ == "__main__":

@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Literal, Self, TypeAlias
 
 import numpy as np
@@ -12,6 +11,7 @@ import numpy.typing as npt
 from ingot._core import BagWriter as NativeWriter
 from ingot._core import Reader as NativeReader
 from ingot._core import Stream
+from ingot.records.closing import Closing
 from ingot.records.paths import StrPath, text_of
 from ingot.records.reader import Reader
 
@@ -89,7 +89,7 @@ def _absolute(file: BagFile) -> BagFile:
     )
 
 
-class BagWriter(NativeWriter):
+class BagWriter(NativeWriter, Closing):
     """Writes a bag that Bagz and Granular can read.
 
     With its limits at its end the bag appears under its name when it is closed, and an
@@ -134,17 +134,3 @@ class BagWriter(NativeWriter):
             dictionary=dictionary,
             sync=sync,
         )
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        exc_type: type[BaseException] | None,
-        exc: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        if exc_type is None:
-            self.close()
-        else:
-            self.abandon()

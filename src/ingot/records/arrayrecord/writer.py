@@ -2,15 +2,15 @@
 
 import os
 from pathlib import Path
-from types import TracebackType
 from typing import Literal, Self
 
 from ingot._core import ArrayRecordWriter as NativeWriter
+from ingot.records.closing import Closing
 
 _LEVELS = {"zstd": 3, "brotli": 6, "snappy": 1, "none": 0}
 
 
-class ArrayRecordWriter(NativeWriter):
+class ArrayRecordWriter(NativeWriter, Closing):
     """Writes an ArrayRecord file that ArrayRecord itself can read.
 
     The file appears under its name when it is closed, in place of what was there; an
@@ -64,17 +64,3 @@ class ArrayRecordWriter(NativeWriter):
             pad=pad_to_block_boundary,
             sync=sync,
         )
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        exc_type: type[BaseException] | None,
-        exc: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        if exc_type is None:
-            self.close()
-        else:
-            self.abandon()
