@@ -10,7 +10,13 @@ import traceback
 import numpy as np
 import pytest
 import torch
-from torch.utils.data import BatchSampler, DataLoader, SequentialSampler, random_split
+from torch.utils.data import (
+    BatchSampler,
+    DataLoader,
+    RandomSampler,
+    SequentialSampler,
+    random_split,
+)
 
 import ingot
 import ingot.torch
@@ -295,3 +301,21 @@ def test_without_pytorch_the_import_says_how_to_install_it(module):
 def test_a_tensor_of_indices_is_one(make):
     reader = ingot.open(make([b"%d" % k for k in range(10)]))
     assert reader[torch.tensor([3, 1, -1])] == [b"3", b"1", b"9"]
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_a_batch_of_a_data_set_arrives_as_tensors(tmp_path, workers):
+    spec = {"image": "array(uint8,4,4)", "label": "int", "text": "utf8"}
+    with ingot.DatasetWriter(tmp_path / "images", spec, shard_rows=30) as w:
+        for k in range(100):
+            w.append({"image": np.full((4, 4), k, np.uint8), "label": k, "text": f"t{k}"})
+    ds = ingot.open(tmp_path / "images")
+    batches = BatchSampler(RandomSampler(ds), 32, drop_last=False)
+    seen = []
+    for batch in DataLoader(ds, sampler=batches, batch_size=None, num_workers=workers):
+        assert torch.equal(batch["image"][:, 0, 0].long(), batch["label"])
+        assert batch["text"] == [f"t{k}" for k in batch["label"].tolist()]
+        seen += batch["label"].tolist()
+    assert sorted(seen) == list(range(100))
+    rows = DataLoader(ds.select("image", "label"), batch_size=10, num_workers=workers)
+    assert [batch["label"].tolist() for batch in rows][3] == list(range(30, 40))
