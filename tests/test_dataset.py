@@ -430,7 +430,7 @@ def test_a_writer_that_was_never_closed_warns(tmp_path):
 
 def test_bytes_that_are_no_picture_are_named(tmp_path):
     with ingot.DatasetWriter(tmp_path / "x.ingot", {"p": "png", "k": "int"}) as writer:
-        writer.extend({"p": b"oops", "k": k} for k in range(3))
+        writer.extend({"p": b"\x89PNG\r\n\x1a\noops", "k": k} for k in range(3))
     ds = ingot.open(tmp_path / "x.ingot")
     for read in (lambda: ds[2], lambda: ds[[2]]):
         with pytest.raises(ingot.FormatError, match=r"x\.ingot: row 2: field 'p' is no png"):

@@ -85,10 +85,51 @@ def test_sizes_of_a_split_are_fractions_or_rows(ds, sizes, lens):
     assert [len(part) for part in ds.split(*sizes)] == lens
 
 
-@pytest.mark.parametrize("sizes", [(), (61,), (0.8, 0.3), (-1,), (True,)])
+@pytest.mark.parametrize("sizes", [(61,), (0.8, 0.3), (-1,), (30, 31), (-0.1, 0.5)])
 def test_a_split_of_more_than_there_is_is_refused(ds, sizes):
-    with pytest.raises(ValueError, match="part"):
+    with pytest.raises(ValueError, match="more than there is, 60 rows"):
         ds.split(*sizes)
+
+
+@pytest.mark.parametrize("sizes", [(), (True,), (0.5, 10), ("half",)])
+def test_a_split_by_neither_fractions_nor_rows_is_refused(ds, sizes):
+    with pytest.raises(TypeError, match="all fractions"):
+        ds.split(*sizes)
+
+
+@pytest.mark.parametrize("rows", [0, 1, 4])
+def test_a_split_of_few_rows_has_as_many_parts(ds, rows):
+    train, test = ds[:rows].split(0.9)
+    assert len(train) + len(test) == rows
+    assert [len(part) for part in ds[:rows].split([0.8, 0.1, 0.1])][1:] in ([0, 0], [1, 0])
+
+
+def test_a_condition_is_not_met_by_what_is_missing(tmp_path):
+    path = tmp_path / "gaps.ingot"
+    with ingot.DatasetWriter(path, {"score": "float?"}) as w:
+        w.extend([{}, {"score": 0.0}, {"score": 1.0}])
+    ds = ingot.open(path)
+    assert len(ds.where(lambda score: score == 0, "score")) == 1
+    with pytest.raises(TypeError, match="names of its columns"):
+        ds.where(lambda score: score == 0)
+
+
+def test_a_directory_goes_by_its_own_name(ds, tmp_path):
+    folder = str(tmp_path / "first")
+    assert ds.path == folder
+    assert repr(ds).endswith(f"in {folder!r}>")
+    with pytest.raises(IndexError, match=f"^{re.escape(folder)}: index 500"):
+        ds[500]
+    assert pickle.loads(pickle.dumps(ds)).path == folder  # noqa: S301
+
+
+def test_a_file_of_rows_is_known_by_its_content(tmp_path, more):
+    (tmp_path / "more.data").write_bytes((tmp_path / "more.ingot").read_bytes())
+    assert len(ingot.open(tmp_path / "more.data")) == len(more)
+
+
+def test_fields_are_selected_by_a_list_too(ds):
+    assert ds.select(["label", "text"])[1] == {"label": 1, "text": "row 1"}
 
 
 def test_concatenated_data_sets_are_one(ds, more):

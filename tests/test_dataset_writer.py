@@ -8,6 +8,7 @@ import random
 import signal
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -16,6 +17,7 @@ from hypothesis import strategies as st
 
 import ingot
 from ingot.codecs import Codec
+from ingot.compat import granular as compat
 from ingot.dataset import commit
 
 SPEC = {"a": "int"}
@@ -677,3 +679,43 @@ def test_progress_is_a_line_on_standard_error(tmp_path, capsys, monkeypatch):
     assert terminal.getvalue().startswith("\r")
     write(tmp_path / "z", range(10))
     assert "z" not in terminal.getvalue()
+
+
+def test_many_threads_share_a_writer(tmp_path):
+    path = tmp_path / "x"
+    with ingot.DatasetWriter(path, SPEC, shard_rows=50) as w, ThreadPoolExecutor(4) as pool:
+        numbers = list(pool.map(lambda k: w.append({"a": k}), range(800)))
+    found = column(tmp_path / "x")
+    assert sorted(found) == list(range(800))
+    assert [found[number] for number in numbers] == list(range(800))
+
+
+def test_a_directory_of_something_else_is_refused(tmp_path):
+    records, granular = tmp_path / "records", tmp_path / "granular"
+    records.mkdir()
+    with ingot.Writer(records / "a.ingot") as w:
+        w.append(b"a")
+    with compat.DatasetWriter(granular, {"k": "utf8"}, compat.encoders) as w:
+        w.append({"k": "a"})
+    before = {path: names(path) for path in (records, granular)}
+    for path, there in before.items():
+        for how in ({}, {"append": True}, {"overwrite": True}, {"shard": (0, 1)}):
+            with pytest.raises(FileExistsError, match="name another directory"):
+                write(path, [1], **how)
+        with pytest.raises(FileExistsError, match="name another directory"):
+            ingot.build(path, int, [1], spec=SPEC, workers=0)
+        assert names(path) == there
+    write(tmp_path / "x", [1])
+    with pytest.raises(FileExistsError, match="a data set of Ingot"):
+        compat.DatasetWriter(tmp_path / "x", {"k": "utf8"}, compat.encoders)
+
+
+def test_a_directory_that_is_being_built_is_refused(tmp_path):
+    path = tmp_path / "x"
+
+    def row(k):
+        with pytest.raises(BlockingIOError, match="another process builds"):
+            write(path, [1])
+        return {"a": k}
+
+    assert len(ingot.build(path, row, range(3), spec=SPEC, workers=0, progress=None)) == 3

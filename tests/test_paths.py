@@ -88,7 +88,7 @@ def test_errors_name_the_file_and_the_record_of_the_sequence(folder):
 
 
 def test_what_stands_for_no_file_is_refused(tmp_path):
-    with pytest.raises(ingot.FormatError, match="holds no files"):
+    with pytest.raises(ingot.FormatError, match="holds no record files"):
         ingot.open(tmp_path)
     with pytest.raises(FileNotFoundError, match="no file matches"):
         ingot.open(tmp_path / "x-*.ingot")

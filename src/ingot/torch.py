@@ -62,6 +62,9 @@ class Dataset(torch.utils.data.Dataset[T_co], Generic[T_co]):
         source: Reader | View | StrPath | Sequence[StrPath],
         transform: Callable[[bytes], T_co] | None = None,
     ) -> None:
+        if hasattr(source, "spec"):
+            message = "a typed data set goes into the loader as it is; this is for records"
+            raise TypeError(message)
         self.source = source if isinstance(source, Reader | View) else open(source)
         self.transform = transform
 

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ingot.codecs.codec import Codec
+from ingot.codecs.signature import checked
 
 Sound: TypeAlias = tuple[npt.NDArray[Any], int]
 
@@ -45,7 +46,7 @@ class Audio(Codec):
     def encode(self, value: Any) -> bytes:
         """Return a sound as a file; bytes are taken for one and stored as they are."""
         if isinstance(value, bytes):
-            return value
+            return checked(self.name, value)
         samples, rate = self._checked(value)
         subtype = _SUBTYPES[self.name][samples.dtype.name]
         stream, soundfile = io.BytesIO(), _soundfile()

@@ -14,6 +14,7 @@ import numpy.typing as npt
 
 from ingot._core import decode_pictures
 from ingot.codecs.codec import Codec
+from ingot.codecs.signature import checked
 
 _FORMATS = {"jpg": "JPEG", "png": "PNG", "webp": "WEBP"}
 _COLOURS = {"jpg": (1, 3), "png": (1, 2, 3, 4), "webp": (3, 4)}
@@ -49,7 +50,7 @@ class Image(Codec):
     def encode(self, value: Any) -> bytes:
         """Return a picture as a file; bytes are taken for one and stored as they are."""
         if isinstance(value, bytes):
-            return value
+            return checked(self.name, value)
         array = np.asarray(value)
         if array.dtype != np.uint8 or array.ndim not in (2, 3):
             message = (

@@ -25,6 +25,7 @@ from ingot.dataset.shards import Compression, Options, limits
 from ingot.dataset.spec import Spec, SpecLike
 from ingot.dataset.stored import Stored
 from ingot.dataset.target import json_of
+from ingot.dataset.vacancy import check_vacant
 from ingot.records.paths import check_target
 
 _AGAIN = "pass resume=False to start over"
@@ -102,6 +103,7 @@ def build(
     options = Options(compression, level, sync, *limits(shard_bytes, shard_rows))
     text = json_of({} if metadata is None else metadata)
     _check(folder, fn, inputs, workers, chunk)
+    check_vacant(folder)
     source = Inputs(inputs, chunk, key)
     plan = plan_of(checked, text, fn, options, source)
     # Who was killed behind its last commit has left a journal.
@@ -309,4 +311,4 @@ def _names_in(journal: Journal) -> set[str]:
 def _opened(folder: Path, spec: Spec) -> Dataset:
     paths = [str(folder / shard.name) for shard in Manifest.read(folder).shards]
     native = NativeRows(paths, partial=False)
-    return Dataset(Stored(native, spec, paths, allow_pickle=False))
+    return Dataset(Stored(native, spec, paths, allow_pickle=False, folder=str(folder)))

@@ -17,11 +17,15 @@ from ingot.records import Verification
 class Chain:
     """The rows of parts that have the same fields.
 
+    Args:
+        parts: The parts.
+        folder: The directory that has all of them, if one has.
+
     Raises:
         ValueError: Their fields differ.
     """
 
-    def __init__(self, parts: Sequence[Part]) -> None:
+    def __init__(self, parts: Sequence[Part], folder: str | None = None) -> None:
         first = parts[0]
         for part in parts:
             if part.spec != first.spec:
@@ -31,10 +35,11 @@ class Chain:
                 )
                 raise ValueError(message)
         self._parts = list(parts)
+        self._folder = folder
         self._ends = list(accumulate(map(len, parts)))
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return Chain, (self._parts,)
+        return Chain, (self._parts, self._folder)
 
     @property
     def spec(self) -> Spec:
@@ -45,6 +50,11 @@ class Chain:
     def paths(self) -> Sequence[str]:
         """The files of all."""
         return [path for part in self._parts for path in part.source.paths]
+
+    @property
+    def path(self) -> str:
+        """The directory of all, or the first."""
+        return self._folder or self._parts[0].path
 
     @property
     def metadata(self) -> dict[str, Any]:

@@ -13,6 +13,7 @@ from ingot.dataset.mask import Mask, field_of, fields_under, picked_by, wanted_b
 from ingot.dataset.nested import deep
 from ingot.dataset.source import ALL, Indices, Part, Row, Rows, Source
 from ingot.dataset.spec import Spec
+from ingot.dataset.split import ends_of
 from ingot.dataset.zipped import Zipped
 from ingot.records import Verification
 
@@ -50,7 +51,7 @@ class Dataset(Sequence[Row]):
 
     @property
     def path(self) -> str:
-        """The absolute path of the first file."""
+        """The absolute path of the directory or file; of the first, if there are several."""
         return self._part.path
 
     @property
@@ -113,7 +114,7 @@ class Dataset(Sequence[Row]):
         """
         return self._part.source.available(self._part.number(index), self._part.names)
 
-    def select(self, *names: str) -> "Dataset":
+    def select(self, *names: str | Sequence[str]) -> "Dataset":
         """Return the data set with some of its fields, in this order.
 
         A name that has fields inside stands for all of them.
@@ -121,8 +122,11 @@ class Dataset(Sequence[Row]):
         Raises:
             KeyError: There is no such field.
         """
+        listed = [one for name in names for one in ([name] if isinstance(name, str) else name)]
         spec = self.spec
-        chosen = dict.fromkeys(one for name in names for one in fields_under(spec, name, self.path))
+        chosen = dict.fromkeys(
+            one for name in listed for one in fields_under(spec, name, self.path)
+        )
         return Dataset(self._part.source, tuple(chosen), self._part.rows)
 
     def column(self, name: str) -> npt.NDArray[Any]:
@@ -154,6 +158,8 @@ class Dataset(Sequence[Row]):
     def where(self, condition: Callable[..., Truths] | Truths, *names: str) -> "Dataset":
         """Return the data set of those rows whose numbers meet a condition.
 
+        A row in which one of `names` is missing does not meet it.
+
         Args:
             condition: A truth for each row; or what returns them when it is given the
                 columns `names` as arrays.
@@ -163,6 +169,9 @@ class Dataset(Sequence[Row]):
             >>> ds.where(lambda label: label == 3, "label")  # doctest: +SKIP
         """
         if callable(condition):
+            if not names:
+                message = "a condition that is a function goes with the names of its columns"
+                raise TypeError(message)
             condition = condition(*(self.column(name) for name in names))
         elif names:
             message = "names of fields go with a condition that is a function"
@@ -174,24 +183,26 @@ class Dataset(Sequence[Row]):
                 f"not {chosen.dtype} of shape {chosen.shape}"
             )
             raise ValueError(message)
-        return self.take(np.flatnonzero(chosen))
+        there = np.all([np.ones(len(self), np.bool_), *map(self.present, names)], axis=0)
+        return self.take(np.flatnonzero(chosen & there))
 
     def split(self, *sizes: float, seed: int | None = 0) -> "list[Dataset]":
         """Return the data set in parts that have no row in common and read nothing yet.
 
         Args:
-            sizes: How much each part gets: a fraction (float) or a number of rows (int).
-                What is left is one more part.
+            sizes: How much each part gets: fractions (float) or numbers of rows (int). If
+                they are less than all, what is left is one more part, be it empty.
             seed: Which rows go where, at random; None for one part behind the other. Either
                 way a part has its rows in the order of the data set.
 
         Raises:
-            ValueError: The sizes are more than there is, or none.
+            TypeError: The sizes are neither fractions nor numbers of rows.
+            ValueError: They are more than there is.
 
         Example:
             >>> train, test = ds.split(0.9)  # doctest: +SKIP
         """
-        ends = _ends(len(self), sizes)
+        ends = ends_of(len(self), sizes)
         order = np.arange(len(self))
         if seed is not None:
             order = np.random.default_rng(seed).permutation(len(self))
@@ -217,7 +228,9 @@ class Dataset(Sequence[Row]):
         return Dataset(Zipped([self._part, *_parts(others)]))
 
     def verify(self, progress: Progress = None) -> Verification:
-        """Read the files whole and check every checksum in them.
+        """Read the files whole, also of a part, and check every checksum in them.
+
+        Files of Granular have none: of them it is checked that all records are there.
 
         Args:
             progress: Called with the rows done and their total after each index page;
@@ -247,7 +260,7 @@ class Dataset(Sequence[Row]):
 
 def _is_one(index: Any) -> bool:
     return isinstance(index, int | np.integer) or (
-        hasattr(index, "__index__") and not hasattr(index, "__len__")
+        hasattr(index, "__index__") and getattr(index, "ndim", 0) == 0
     )
 
 
@@ -257,23 +270,6 @@ def _parts(datasets: Sequence[object]) -> list[Part]:
         message = f"other data sets are instances of ingot.Dataset, not {datasets!r}"
         raise TypeError(message)
     return parts
-
-
-def _ends(total: int, sizes: Sequence[float]) -> list[int]:
-    """Return where each part but the last one ends."""
-    if not sizes or any(isinstance(size, bool) or size < 0 for size in sizes):
-        message = f"the sizes of parts are fractions or numbers of rows, not {sizes}"
-        raise ValueError(message)
-    is_fraction = any(isinstance(size, float) for size in sizes)
-    end = 0.0
-    ends = []
-    for size in sizes:
-        end += size
-        ends.append(round(end * total) if is_fraction else int(end))
-    if end > (1 + 1e-9 if is_fraction else total):
-        message = f"parts of {sizes} are more than there is: {total} rows"
-        raise ValueError(message)
-    return ends[:-1] if ends[-1] >= total else ends
 
 
 def _print_progress(done: int, total: int) -> None:

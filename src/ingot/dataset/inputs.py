@@ -9,7 +9,8 @@ from typing import Any
 from ingot.dataset.chunk import Task
 
 ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")
-_CHUNKS = 256
+_CHUNKS = (16, 256)
+_CHUNK = 100
 _CHUNK_OF_ITERABLE = 1000
 _DIGEST_BYTES = 16
 
@@ -33,8 +34,7 @@ class Inputs:
         self._inputs = inputs
         self._key = key
         self.total = len(inputs) if isinstance(inputs, Sized) else None
-        chosen = _CHUNK_OF_ITERABLE if self.total is None else -(-self.total // _CHUNKS)
-        self.chunk = chunk or max(1, chosen)
+        self.chunk = chunk or _chunk(self.total)
         self.num_inputs = self.num_chunks = 0
         self._digest = blake2b(digest_size=_DIGEST_BYTES)
 
@@ -67,3 +67,11 @@ class Inputs:
     def identity(self) -> dict[str, Any]:
         """Return what tells the inputs from others, once all were seen."""
         return {"inputs": self.num_inputs, "digest": self._digest.hexdigest()}
+
+
+def _chunk(total: int | None) -> int:
+    """Return how many inputs go together: a hundred, but in some chunks, and not too many."""
+    if total is None:
+        return _CHUNK_OF_ITERABLE
+    fewest, most = _CHUNKS
+    return max(1, -(-total // min(max(-(-total // _CHUNK), fewest), most)))

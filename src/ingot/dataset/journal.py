@@ -31,6 +31,25 @@ class Chunk:
     shards: tuple[Shard, ...]
 
 
+def check_not_built(folder: Path) -> None:
+    """Refuse a directory in which a data set is being built.
+
+    Raises:
+        BlockingIOError: A process does so.
+        FormatError: Its journal is no file.
+    """
+    if not (folder / NAME).exists():
+        return
+    folders.load(folder / NAME)
+    handle = os.open(folder / NAME, os.O_RDWR | os.O_NOFOLLOW)
+    try:
+        if not folders.try_lock(handle):
+            message = f"{folder}: another process builds this data set"
+            raise BlockingIOError(message)
+    finally:
+        os.close(handle)
+
+
 class Journal:
     """The journal of a directory, locked for one process.
 

@@ -47,7 +47,7 @@ def open(  # noqa: A001
             return _open_granular(folder)
     if isinstance(source, str | os.PathLike | Sequence):
         paths = expand(source)
-        if paths and paths[0].endswith(".ingot") and has_fields(paths[0]):
+        if paths and has_fields(paths[0]):
             if isinstance(source, str | os.PathLike) and Path(source).is_dir():
                 message = f"{source}: nothing is committed in this data set: it has no {NAME}"
                 raise FormatError(message, str(source))
@@ -61,7 +61,7 @@ def _open_directory(folder: Path, *, allow_pickle: bool) -> Dataset:
         message = f"{folder}: nothing is committed in this data set yet"
         raise FormatError(message, str(folder))
     paths = [str(folder / shard.name) for shard in manifest.shards]
-    ds = Dataset(Stored.open(paths, allow_pickle=allow_pickle))
+    ds = Dataset(Stored.open(paths, allow_pickle=allow_pickle, folder=str(folder)))
     rows = sum(shard.rows for shard in manifest.shards)
     if len(ds) != rows or dict(ds.spec) != manifest.spec:
         message = (
@@ -78,7 +78,8 @@ def _open_granular(folder: Path) -> Dataset:
             return Dataset(GranularRows.open(folder))
         names = layout.shards((one.name for one in folder.iterdir()), str(folder))
         sources = [GranularRows.open(folder / name) for name in names]
-        return Dataset(Chain([Part(one, tuple(one.spec), range(len(one))) for one in sources]))
+        parts = [Part(one, tuple(one.spec), range(len(one))) for one in sources]
+        return Dataset(Chain(parts, str(folder)))
     except FormatError:
         raise
     except ValueError as error:

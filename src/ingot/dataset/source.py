@@ -38,6 +38,10 @@ class Source(Protocol):
         """The files the rows are in."""
 
     @property
+    def path(self) -> str:
+        """What errors call all of them: a directory, or the first file."""
+
+    @property
     def metadata(self) -> dict[str, Any]:
         """What was stored with the rows."""
 
@@ -82,7 +86,7 @@ class Part:
         names: Which fields, in order.
         rows: Which rows, in order.
         spec: The fields and their types.
-        path: What errors call it: the first file.
+        path: What errors call the source.
     """
 
     source: Source
@@ -94,7 +98,7 @@ class Part:
     def __post_init__(self) -> None:
         fields = self.source.spec.fields
         object.__setattr__(self, "spec", Spec({name: fields[name] for name in self.names}))
-        object.__setattr__(self, "path", self.source.paths[0])
+        object.__setattr__(self, "path", self.source.path)
 
     def __len__(self) -> int:
         return len(self.rows)

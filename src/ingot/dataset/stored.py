@@ -21,21 +21,33 @@ class Stored:
     """Rows of Ingot files that have the same fields, one file behind the other."""
 
     def __init__(
-        self, native: NativeRows, spec: Spec, paths: Sequence[str], *, allow_pickle: bool
+        self,
+        native: NativeRows,
+        spec: Spec,
+        paths: Sequence[str],
+        *,
+        allow_pickle: bool,
+        folder: str | None = None,
     ) -> None:
         self.spec = spec
         self._allow_pickle = allow_pickle
         self.paths = list(paths)
         self._native = native
-        self._path = self.paths[0]
+        self._folder = folder
+        self.path = folder or self.paths[0]
         self._places = {name: k for k, (name, *_) in enumerate(spec.stored())}
         self._latest: tuple[tuple[str, ...], Plan] = ((), Plan((), self._places))
 
     @classmethod
     def open(
-        cls, paths: Sequence[str], *, partial: bool = False, allow_pickle: bool = False
+        cls,
+        paths: Sequence[str],
+        *,
+        partial: bool = False,
+        allow_pickle: bool = False,
+        folder: str | None = None,
     ) -> Self:
-        """Open files; see `ingot.open`.
+        """Open files, all of them those of `folder` if that is given; see `ingot.open`.
 
         Raises:
             FormatError: They are no files of a data set, or their fields differ.
@@ -46,10 +58,10 @@ class Stored:
         except ValueError as error:
             message = f"{paths[0]}: {error}"
             raise FormatError(message, paths[0]) from error
-        return cls(native, spec, paths, allow_pickle=allow_pickle)
+        return cls(native, spec, paths, allow_pickle=allow_pickle, folder=folder)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        again = functools.partial(Stored.open, allow_pickle=self._allow_pickle)
+        again = functools.partial(Stored.open, allow_pickle=self._allow_pickle, folder=self._folder)
         return again, (self.paths,)
 
     @property
@@ -75,7 +87,7 @@ class Stored:
         if names != tuple(wanted):
             names, plan = tuple(wanted), Plan(self._fields(wanted), self._places)
             self._latest = (names, plan)
-        return plan.read(self._native, self._path, number, list(wanted.values()))
+        return plan.read(self._native, self.path, number, list(wanted.values()))
 
     def _present(self, number: int, fields: Iterable[Field]) -> dict[str, bool]:
         return {
@@ -86,7 +98,7 @@ class Stored:
 
     def read_rows(self, numbers: npt.NDArray[np.int64], wanted: Mapping[str, Picks]) -> Row:
         """Return what is wanted of rows, in one native read."""
-        batch = Batch(self._native, self._path, self._places, numbers)
+        batch = Batch(self._native, self.path, self._places, numbers)
         return batch.read(self._fields(wanted), wanted)
 
     def available(self, number: int, names: Sequence[str]) -> dict[str, bool | range]:
@@ -111,7 +123,7 @@ class Stored:
         """Return the numbers that rows have of a field, from the index alone."""
         field = self.spec.fields[name]
         if field.kind != "column":
-            message = f"{self._path}: field {name!r} is {field.type}, and not a number in each row"
+            message = f"{self.path}: field {name!r} is {field.type}, and not a number in each row"
             raise TypeError(message)
         return np.frombuffer(self._column(name, numbers), field.codec.dtype)
 

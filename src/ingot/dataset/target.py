@@ -11,12 +11,14 @@ from ingot._core import Rows as NativeRows
 from ingot._core import has_fields
 from ingot.dataset import folder as folders
 from ingot.dataset import part
+from ingot.dataset.journal import check_not_built
 from ingot.dataset.manifest import NAME, Manifest
 from ingot.dataset.owner import Owner
 from ingot.dataset.part import Part, Place
 from ingot.dataset.row import Stored
 from ingot.dataset.shards import Options, ShardWriter, names_of
 from ingot.dataset.spec import Spec
+from ingot.dataset.vacancy import check_vacant
 from ingot.errors import FormatError
 
 
@@ -134,6 +136,8 @@ class DirectoryTarget:
         shard: tuple[int, int] | None = None,
         run: str | None = None,
     ) -> None:
+        check_vacant(path)
+        check_not_built(path)
         path.mkdir(parents=True, exist_ok=True)
         found = Manifest.find(path)
         if found is not None and not append and not overwrite:

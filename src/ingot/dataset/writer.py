@@ -4,6 +4,7 @@ import os
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
+from threading import RLock
 from types import TracebackType
 from typing import Any, Self
 
@@ -117,6 +118,7 @@ class DatasetWriter:
         self._rows = self._begun = self._target.rows
         self._nbytes = 0
         self._process = os.getpid()
+        self._lock = RLock()
         self._closed = False
 
     @property
@@ -147,13 +149,14 @@ class DatasetWriter:
             ValueError: A value does not fit, or fields are missing or unknown.
         """
         self._check_open()
-        stored = row.encode(self._spec, self._rows, datapoint)
-        nbytes = size_of(stored)
-        self._target.append(stored, nbytes)
-        self._rows += 1
-        self._nbytes += nbytes
-        self._meter.update(self._rows - self._begun, self._nbytes)
-        return self._rows - 1
+        with self._lock:
+            stored = row.encode(self._spec, self._rows, datapoint)
+            nbytes = size_of(stored)
+            self._target.append(stored, nbytes)
+            self._rows += 1
+            self._nbytes += nbytes
+            self._meter.update(self._rows - self._begun, self._nbytes)
+            return self._rows - 1
 
     def _check_open(self) -> None:
         if self._closed:
@@ -180,16 +183,18 @@ class DatasetWriter:
             ValueError: This is one of several writers: they commit when all are closed.
         """
         self._check_open()
-        self._target.flush()
+        with self._lock:
+            self._target.flush()
 
     def close(self) -> None:
         """Commit all rows and make the data set whole. A second call does nothing."""
         if self._closed:
             return
         self._check_process()
-        self._target.close()
-        self._closed = True
-        self._meter.finish(self._rows - self._begun, self._nbytes)
+        with self._lock:
+            self._target.close()
+            self._closed = True
+            self._meter.finish(self._rows - self._begun, self._nbytes)
 
     def abandon(self) -> None:
         """Leave the data set as the last `flush` left it."""
@@ -198,8 +203,9 @@ class DatasetWriter:
     def _abandon(self) -> str | None:
         if self._closed or os.getpid() != self._process:
             return None
-        self._closed = True
-        return self._target.abandon()
+        with self._lock:
+            self._closed = True
+            return self._target.abandon()
 
     def __enter__(self) -> Self:
         return self

@@ -45,6 +45,11 @@ class Zipped:
         return [path for part in self._parts for path in part.source.paths]
 
     @property
+    def path(self) -> str:
+        """The first of them."""
+        return self._parts[0].path
+
+    @property
     def metadata(self) -> dict[str, Any]:
         """What was stored with the first."""
         return self._parts[0].source.metadata

@@ -147,6 +147,6 @@ def _record_files(folder: str) -> list[str]:
     suffixes = {Path(path).suffix for path in found}
     if len(suffixes) == 1:
         return found
-    listed = " and ".join(sorted(suffixes)) or "no"
+    listed = " and ".join(sorted(suffixes)) or "no record"
     message = f"{folder}: this directory holds {listed} files, expected those of one container"
     raise FormatError(message, folder)

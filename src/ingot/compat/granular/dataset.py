@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from threading import RLock
 from typing import Any, Self, SupportsIndex
 
 from ingot.codecs import Codec
@@ -50,9 +51,10 @@ class DatasetWriter(Closing):
         super().__init__()
         self._spec = check_spec(dict(spec))
         self._encoders = {
-            key: None if encoders is None else encoders[element(kind)]
+            key: None if encoders is None else _function(encoders, key, kind, "encoders")
             for key, kind in self._spec.items()
         }
+        self._lock = RLock()
         self.version = _version(self._spec, version)
         kind = PairedRows if self.version == _PAIRED else ReferencedRows
         self.directory: Path | PathLike = local(directory)
@@ -84,9 +86,10 @@ class DatasetWriter(Closing):
             message = f"a datapoint is a dict of {list(self._spec)}, not of {found}"
             raise ValueError(message)
         stored = {key: self._encode_all(key, datapoint[key]) for key in self._spec}
-        number = self._rows.append(stored)
-        if flush:
-            self._rows.flush()
+        with self._lock:
+            number = self._rows.append(stored)
+            if flush:
+                self._rows.flush()
         return number
 
     def _encode_all(self, key: str, value: Any) -> bytes | list[bytes]:
@@ -112,10 +115,19 @@ class DatasetWriter(Closing):
     def flush(self) -> None:
         """Bring all rows so far into the files."""
         self._check_open()
-        self._rows.flush()
+        with self._lock:
+            self._rows.flush()
 
     def _close(self) -> None:
-        self._rows.close()
+        with self._lock:
+            self._rows.close()
+
+
+def _function(functions: Mapping[str, Any], key: str, kind: str, what: str) -> Any:
+    if element(kind) not in functions:
+        message = f"key {key!r} is of type {element(kind)!r}, which {what} has no function for"
+        raise KeyError(message)
+    return functions[element(kind)]
 
 
 def _version(spec: Mapping[str, str], version: int | None) -> int:

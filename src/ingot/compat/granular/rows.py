@@ -178,6 +178,9 @@ class ReferencedRows:
 
 
 def _make(folder: Any) -> None:
+    if (folder / "dataset.json").exists():
+        message = f"{folder}: this is a data set of Ingot; name another folder"
+        raise FileExistsError(message)
     if folder.exists():
         return
     if isinstance(folder, Path):

@@ -3,6 +3,7 @@
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from itertools import accumulate
+from threading import RLock
 from typing import Any, Self, SupportsIndex
 
 from ingot.codecs.granular import Decoder, Encoder
@@ -61,6 +62,7 @@ class ShardedDatasetWriter(Closing):
         self._lengths: list[int] = []
         self._sizes: list[int] = []
         self._writer: DatasetWriter | None = None
+        self._lock = RLock()
         if not self.directory.exists():
             self.directory.mkdir()
         self._find_end()
@@ -125,11 +127,12 @@ class ShardedDatasetWriter(Closing):
     def append(self, datapoint: Mapping[str, Any], flush: bool = True) -> int:
         """Add a row; return its number among those of this writer's shards."""
         self._check_open()
-        if self._writer is None:
-            self._writer = self._open()
-        self._writer.append(datapoint, flush=flush)
-        self._end_full()
-        return len(self) - 1
+        with self._lock:
+            if self._writer is None:
+                self._writer = self._open()
+            self._writer.append(datapoint, flush=flush)
+            self._end_full()
+            return len(self) - 1
 
     def flush(self) -> None:
         """Bring all rows so far into the files."""

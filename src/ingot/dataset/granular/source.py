@@ -37,6 +37,7 @@ class GranularRows:
 
     def __init__(self, columns: Columns, codecs: Mapping[str, Codec]) -> None:
         self.columns = columns
+        self.path = columns.path
         self.paths = [columns.path]
         self.fields = {
             key: Field(key, codecs[element(kind)], is_sequence(kind))

@@ -1,0 +1,23 @@
+"""The first bytes of files that are stored as they are."""
+
+_SIGNATURES: dict[str, tuple[tuple[int, bytes], ...]] = {
+    "jpg": ((0, b"\xff\xd8\xff"),),
+    "png": ((0, b"\x89PNG\r\n\x1a\n"),),
+    "webp": ((0, b"RIFF"), (8, b"WEBP")),
+    "wav": ((8, b"WAVE"),),
+    "flac": ((0, b"fLaC"),),
+    "mp4": ((4, b"ftyp"),),
+}
+
+
+def checked(name: str, data: bytes) -> bytes:
+    """Return the bytes of a file.
+
+    Raises:
+        ValueError: They do not begin as a file of this kind does.
+    """
+    for offset, expected in _SIGNATURES[name]:
+        if data[offset : offset + len(expected)] != expected:
+            message = f"{len(data)} bytes that are no {name} file: they begin with {data[:12]!r}"
+            raise ValueError(message)
+    return data
