@@ -46,6 +46,8 @@ def _meant(text: str) -> str | None:
         inner = _meant(found[2])
         suffix = "?" if found[1] == "optional" else "[]"
         return None if inner is None else inner + suffix
+    if text.count("[]") > 1:
+        return "tree"
     if found := _SUFFIX.fullmatch(text):
         inner = _meant(found[1])
         many = "[]" if "[" in found[2] or "*" in found[2] else ""

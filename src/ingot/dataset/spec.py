@@ -184,6 +184,9 @@ def _field(name: object, kind: object, known: Mapping[str, Codec]) -> Field:
     if not isinstance(name, str) or not name.isprintable() or name.endswith("?"):
         message = f"{name!r} cannot be the name of a field: text that does not end in a ?"
         raise ValueError(message)
+    if "[]" in name:
+        message = f"{name!r}: [] goes behind a type; a sequence of structures is tree[] or json[]"
+        raise ValueError(message)
     if not all(name.split(DOT)):
         message = f"{name!r} cannot be the name of a field: there is nothing beside a dot"
         raise ValueError(message)
