@@ -724,5 +724,5 @@ def test_a_directory_that_is_being_built_is_refused(tmp_path):
 def test_sequences_of_structures_and_of_sequences_are_trees(tmp_path):
     with pytest.raises(ValueError, match=r"a sequence of structures is tree\[\] or json\[\]"):
         ingot.DatasetWriter(tmp_path / "x", {"steps[]": {"a": "int"}})
-    with pytest.raises(ValueError, match=r'"int\[\]\[\]" is tree here'):
+    with pytest.raises(ValueError, match=r'"int\[\]\[\]" is tree\[\] here'):
         ingot.DatasetWriter(tmp_path / "x", {"a": "int[][]"})

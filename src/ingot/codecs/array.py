@@ -7,6 +7,7 @@ for each of them, and its elements in C order.
 
 import math
 import re
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -17,7 +18,7 @@ from ingot._core import stack_arrays
 from ingot.codecs.codec import Codec
 
 _NAME = re.compile(r"\|b1|\|[iu]1|<[iu][248]|<f(?:2|4|8)|<c(?:8|16)")
-_DIMENSIONS_MAX = 64
+DIMENSIONS_MAX = 64
 
 
 def dtype_of(name: str) -> np.dtype[Any]:
@@ -85,7 +86,7 @@ class Array(Codec):
     def decode_many(self, data: memoryview, offsets: bytes) -> Any:
         """Return one array of arrays that are alike."""
         stack = stack_arrays(data, offsets)
-        if stack is None or len(stack[1]) >= _DIMENSIONS_MAX:
+        if stack is None or len(stack[1]) >= DIMENSIONS_MAX:
             return None
         name, shape, stacked = stack
         count = len(offsets) // 8 - 1
@@ -105,6 +106,18 @@ def _head(head: bytes) -> tuple[np.dtype[Any], tuple[int, ...]]:
     return dtype_of(head[1:at].decode("ascii")), shape
 
 
+def size_of(dtype: np.dtype[Any], shape: Sequence[int]) -> int:
+    """Return how many bytes an array has.
+
+    Raises:
+        ValueError: No array has that shape.
+    """
+    if len(shape) > DIMENSIONS_MAX or max(shape, default=0) >> 63 or min(shape, default=0) < 0:
+        message = f"no array has {len(shape)} dimensions such as {list(shape[:4])}"
+        raise ValueError(message)
+    return math.prod(shape) * dtype.itemsize
+
+
 def elements(
     dtype: np.dtype[Any], shape: tuple[int, ...], data: memoryview | bytes
 ) -> npt.NDArray[Any]:
@@ -113,7 +126,7 @@ def elements(
     Raises:
         ValueError: They are more or fewer than the shape has, or no array has that shape.
     """
-    if math.prod(shape) * dtype.itemsize != len(data) or max(shape, default=0) >> 63:
+    if size_of(dtype, shape) != len(data):
         message = f"an array of shape {shape} has other bytes than these {len(data)}"
         raise ValueError(message)
     return np.ndarray(shape, dtype, bytearray(data))

@@ -19,6 +19,9 @@ from ingot.codecs.signature import checked
 _FORMATS = {"jpg": "JPEG", "png": "PNG", "webp": "WEBP"}
 _COLOURS = {"jpg": (1, 3), "png": (1, 2, 3, 4), "webp": (3, 4)}
 _NATIVE = {"jpg", "png"}
+_COLOURS_MAX = 4
+_BYTES_MAX = 1 << 30
+_EXPANSION = 2048
 _MODES = {"1": "L", "P": "RGB", "PA": "RGBA", "CMYK": "RGB", "YCbCr": "RGB"}
 
 
@@ -96,11 +99,19 @@ class Image(Codec):
         images = pillow()
         try:
             with images.open(io.BytesIO(data), formats=[_FORMATS[self.name]]) as image:
+                _check_size(image.size, len(data))
                 mode = _MODES.get(image.mode, image.mode)
                 if image.mode == "P" and "transparency" in image.info:
                     mode = "RGBA"
                 return np.array(image if mode == image.mode else image.convert(mode))
-        except (images.DecompressionBombError, SyntaxError) as error:
+        except images.UnidentifiedImageError as error:
+            message = "Pillow finds no picture in it"
+            raise ValueError(message) from error
+        except (
+            images.DecompressionBombError,
+            images.DecompressionBombWarning,
+            SyntaxError,
+        ) as error:
             raise ValueError(str(error)) from error
 
     def decode_many(self, data: memoryview, offsets: bytes) -> Any:
@@ -112,6 +123,13 @@ class Image(Codec):
         except ValueError:
             return None
         return _pictures(pixels, shapes)
+
+
+def _check_size(size: tuple[int, int], nbytes: int) -> None:
+    pixels = _COLOURS_MAX * size[0] * size[1]
+    if pixels > min(_BYTES_MAX, _EXPANSION * nbytes):
+        message = f"{size[0]} x {size[1]} pixels in {nbytes} bytes cannot be"
+        raise ValueError(message)
 
 
 def _pictures(pixels: memoryview, shapes: list[tuple[int, int, int]]) -> Any:

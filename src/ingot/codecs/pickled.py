@@ -41,5 +41,6 @@ class Pickle(Codec):
             raise ValueError(message)
         try:
             return pickle.loads(data)  # noqa: S301 -- the user has said so
-        except (pickle.UnpicklingError, EOFError, AttributeError, ImportError, IndexError) as error:
-            raise ValueError(str(error)) from error
+        except Exception as error:  # Whatever the code in it does.
+            message = f"{type(error).__name__}: {error}"
+            raise ValueError(message) from error

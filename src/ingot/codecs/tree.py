@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from ingot.codecs.array import array_of, dtype_of, elements, stored_dtype
+from ingot.codecs.array import array_of, dtype_of, elements, size_of, stored_dtype
 from ingot.codecs.codec import Codec
 
 _HEAD = 4
@@ -135,7 +135,7 @@ def _array(kind: str, shape: list[Any], rest: _Bytes) -> Any:
         message = f"an array in a tree has the shape {shape}"
         raise ValueError(message)
     dtype = dtype_of(kind)
-    return elements(dtype, tuple(shape), rest.take(math.prod(shape) * dtype.itemsize))
+    return elements(dtype, tuple(shape), rest.take(size_of(dtype, shape)))
 
 
 def _refused(constant: str) -> Any:

@@ -12,7 +12,9 @@ import numpy.typing as npt
 from ingot.codecs.codec import Codec
 from ingot.codecs.signature import checked
 
-_BYTES_MAX = 1 << 32
+_BYTES_MAX = 1 << 30
+_EXPANSION = 1000
+_LIMITS = {"max_pixels": str(1 << 25)}
 
 
 def _av() -> ModuleType:
@@ -70,13 +72,13 @@ class Video(Codec):
         """Return all frames of the first video stream."""
         av = _av()
         frames: list[npt.NDArray[np.uint8]] = []
-        nbytes = 0
+        room = max(_BYTES_MAX, _EXPANSION * len(data))
         try:
-            with av.open(io.BytesIO(data), format="mp4") as file:
+            with av.open(io.BytesIO(data), format="mp4", options=dict(_LIMITS)) as file:
                 for frame in file.decode(video=0):
-                    nbytes += frame.width * frame.height * 3
-                    if nbytes > _BYTES_MAX:
-                        message = f"a video of more than {_BYTES_MAX} bytes"
+                    room -= frame.width * frame.height * 3
+                    if room < 0:
+                        message = f"a file of {len(data)} bytes with too many pixels"
                         raise ValueError(message)
                     frames.append(frame.to_ndarray(format="rgb24"))
         except av.FFmpegError as error:

@@ -18,6 +18,7 @@ Packed: TypeAlias = tuple[memoryview, bytes, int]
 Truths: TypeAlias = npt.NDArray[np.bool_]
 
 _DIMENSIONS_MAX = 64
+_LENGTH_MAX = 1 << 48
 _END = (1 << 64) - 1
 
 
@@ -80,7 +81,7 @@ class Batch:
         if offsets is not None and field.is_sequence:
             values = _runs(field, data, offsets)
         elif offsets is not None:
-            values = field.codec.decode_many(data, offsets)
+            values = _decoded(field, data, offsets)
         if values is None:
             values = self._one_by_one(field, packed, present)
         if field.is_optional:
@@ -101,7 +102,7 @@ class Batch:
             ranges = [(start or 0, _END if stop is None else stop) for start, stop in picks]
         packed, lengths = self.source.read_elements(self.rows, self.places[field.name], ranges)
         counts = np.frombuffer(lengths, np.uint64).tolist()
-        decoded = field.codec.decode_many(packed[0], packed[1])
+        decoded = _decoded(field, packed[0], packed[1])
         if decoded is not None:
             each = iter(decoded)
             values = [[next(each) for _ in range(count)] for count in counts]
@@ -112,6 +113,14 @@ class Batch:
                 for number, count in zip(self.rows.tolist(), counts, strict=True)
             ]
         return _with_gaps(iter(values), self._present(field), skip=True)
+
+
+def _decoded(field: Field, data: memoryview, offsets: bytes) -> Any:
+    """Return the values of many cells; None if they are better decoded one by one."""
+    try:
+        return field.codec.decode_many(data, offsets)
+    except (ValueError, OverflowError):
+        return None  # Which cell it is comes out then.
 
 
 def _picked(values: Any, picks: Picks) -> Any:
@@ -155,6 +164,8 @@ def stacked(values: Any) -> Any:
     """Return arrays of the same type and shape as one array, and all else as it is."""
     first = values[0] if isinstance(values, list) and values else None
     if not isinstance(first, np.ndarray) or first.ndim == _DIMENSIONS_MAX:
+        return values
+    if max(first.shape, default=0) > _LENGTH_MAX:
         return values
     alike = (
         isinstance(one, np.ndarray) and one.shape == first.shape and one.dtype == first.dtype

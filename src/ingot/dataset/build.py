@@ -26,6 +26,7 @@ from ingot.dataset.spec import Spec, SpecLike
 from ingot.dataset.stored import Stored
 from ingot.dataset.target import json_of
 from ingot.dataset.vacancy import check_vacant
+from ingot.errors import FormatError
 from ingot.records.paths import check_target
 
 _AGAIN = "pass resume=False to start over"
@@ -309,6 +310,12 @@ def _names_in(journal: Journal) -> set[str]:
 
 
 def _opened(folder: Path, spec: Spec) -> Dataset:
-    paths = [str(folder / shard.name) for shard in Manifest.read(folder).shards]
+    manifest = Manifest.read(folder)
+    paths = [str(folder / shard.name) for shard in manifest.shards]
     native = NativeRows(paths, partial=False)
-    return Dataset(Stored(native, spec, paths, allow_pickle=False, folder=str(folder)))
+    if native.fields() != spec.stored():
+        message = f"{folder}: the fields of its files are not those of {spec!r}"
+        raise FormatError(message, str(folder))
+    source = Stored(native, spec.shut(), paths, allow_pickle=False, folder=str(folder))
+    manifest.check(folder, len(source), source.spec)
+    return Dataset(source)

@@ -18,6 +18,7 @@ _NAMES = {
     "tree": ("pytree", "nested"),
     "jpg or png": ("image", "img", "picture", "pil", "photo"),
 }
+_LENGTH = 100
 _KNOWN = {name: ours for ours, names in _NAMES.items() for name in (ours, *names)}
 _NUMBER = re.compile(r"(?:(?:np|numpy|torch)\.)?(u?int(?:8|16|32|64)|float(?:16|32|64)|complex\d+)")
 _WRAPPED = re.compile(
@@ -30,6 +31,8 @@ _SUFFIX = re.compile(r"(.*?)((?:\[\]|\?|\*|\s*\|\s*None)+)")
 def hint_of(kind: Any) -> str:
     """Return what to say of a type that there is not: what was meant by it, or nothing."""
     text = kind if isinstance(kind, str) else getattr(kind, "__name__", repr(kind))
+    if len(text) > _LENGTH:
+        return ""
     meant = _meant(text.strip())
     if meant is None or meant == kind:
         return ""
@@ -46,10 +49,8 @@ def _meant(text: str) -> str | None:
         inner = _meant(found[2])
         suffix = "?" if found[1] == "optional" else "[]"
         return None if inner is None else inner + suffix
-    if text.count("[]") > 1:
-        return "tree"
     if found := _SUFFIX.fullmatch(text):
-        inner = _meant(found[1])
+        inner = "tree" if text.count("[]") > 1 else _meant(found[1])
         many = "[]" if "[" in found[2] or "*" in found[2] else ""
         return None if inner is None else inner + many + "?" * ("?" in found[2] or "|" in found[2])
     if (found := _ARRAY.fullmatch(lower)) and (number := _NUMBER.fullmatch(found[1])):

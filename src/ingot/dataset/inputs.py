@@ -55,14 +55,18 @@ class Inputs:
             yield task
 
     def _name(self, number: int, one: Any) -> bytes:
-        text = self._key(one)
+        text: Any = self._key(one)
+        if not isinstance(text, str):
+            message = f"key= gives a text for each input, not {type(text).__name__}: input {number}"
+            raise TypeError(message)
         if self._key is repr and ADDRESS.search(text):
             message = (
                 f"input {number}, {text:.100}, has another repr in every process; pass key=, a "
                 "function that gives the text an input is known by"
             )
             raise ValueError(message)
-        return text.encode("utf-8", "surrogatepass")
+        encoded: bytes = text.encode("utf-8", "surrogatepass")
+        return encoded
 
     def identity(self) -> dict[str, Any]:
         """Return what tells the inputs from others, once all were seen."""

@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -77,6 +78,20 @@ class Manifest:
             tuple(texts(dict(enumerate(items(content.get("runs", []))))).values()),
             None if content.get("build") is None else mapping(content["build"]),
         )
+
+    def check(self, folder: Path, found: int, spec: Mapping[str, str]) -> None:
+        """Hold the manifest of a directory against what its files have.
+
+        Raises:
+            FormatError: They have other rows or fields.
+        """
+        rows = sum(shard.rows for shard in self.shards)
+        if found != rows or dict(spec) != self.spec:
+            message = (
+                f"{folder}: the manifest tells of {rows} rows of {self.spec}, but its files "
+                f"have {found} of {dict(spec)}"
+            )
+            raise FormatError(message, str(folder))
 
     def commit(self, folder: Path, *, overwrite: bool, sync: bool) -> "Manifest":
         """Put these files behind those that are committed, or in their place.

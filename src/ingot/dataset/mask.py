@@ -6,6 +6,8 @@ from typing import TypeAlias
 from ingot.dataset.source import ALL, Elements, Picks
 from ingot.dataset.spec import Field, Spec
 
+_END = 1 << 62
+
 Range: TypeAlias = range | slice
 Mask: TypeAlias = Mapping[str, bool | Range | Sequence[Range]] | Sequence[str]
 
@@ -101,4 +103,8 @@ def elements_of(field: Field, part: object) -> Elements:
     if (part.start or 0) < 0 or (part.stop or 0) < 0:
         message = f"field {field.name!r}: a range of elements counts from 0 on, not {part!r}"
         raise ValueError(message)
-    return part.start, part.stop
+    return _within(part.start), _within(part.stop)
+
+
+def _within(number: int | None) -> int | None:
+    return None if number is None else min(number, _END)

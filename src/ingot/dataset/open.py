@@ -57,19 +57,23 @@ def open(  # noqa: A001
 
 def _open_directory(folder: Path, *, allow_pickle: bool) -> Dataset:
     manifest = Manifest.read(folder)
+    try:
+        return _open_listed(folder, manifest, allow_pickle=allow_pickle)
+    except FileNotFoundError:
+        if Manifest.find(folder) in (manifest, None):
+            raise
+    # A writer has put another data set in its place meanwhile.
+    return _open_directory(folder, allow_pickle=allow_pickle)
+
+
+def _open_listed(folder: Path, manifest: Manifest, *, allow_pickle: bool) -> Dataset:
     if not manifest.shards:
         message = f"{folder}: nothing is committed in this data set yet"
         raise FormatError(message, str(folder))
     paths = [str(folder / shard.name) for shard in manifest.shards]
-    ds = Dataset(Stored.open(paths, allow_pickle=allow_pickle, folder=str(folder)))
-    rows = sum(shard.rows for shard in manifest.shards)
-    if len(ds) != rows or dict(ds.spec) != manifest.spec:
-        message = (
-            f"{folder}: the manifest tells of {rows} rows of {manifest.spec}, but its files "
-            f"have {len(ds)} of {dict(ds.spec)}"
-        )
-        raise FormatError(message, str(folder))
-    return ds
+    source = Stored.open(paths, allow_pickle=allow_pickle, folder=str(folder))
+    manifest.check(folder, len(source), source.spec)
+    return Dataset(source)
 
 
 def _open_granular(folder: Path) -> Dataset:

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, TypeAlias
 
@@ -13,6 +13,7 @@ from ingot.dataset.nested import DOT, flat, groups
 SpecLike: TypeAlias = Mapping[str, Any]
 """Types or codecs by name, or more such mappings."""
 
+_NAME_MAX = 1000
 _TYPE = re.compile(r"(.*?)(\[\])?(\?)?", re.DOTALL)
 PRESENT = "present"
 """The type of the column that says whether an optional value is there."""
@@ -115,6 +116,17 @@ class Spec(Mapping[str, str]):
             raise ValueError(message)
         return found
 
+    def shut(self) -> "Spec":
+        """Return the specification without leave to read pickles."""
+        shut = Pickle(allowed=False)
+        fields = self.fields.values()
+        return Spec(
+            {
+                one.name: replace(one, codec=shut) if isinstance(one.codec, Pickle) else one
+                for one in fields
+            }
+        )
+
     def stored(self) -> list[tuple[str, str, int | None, str | None]]:
         """Return the fields as they are in a file: with a column for each optional one."""
         fields = [(one.name, one.kind, one.width, one.type) for one in self.fields.values()]
@@ -183,6 +195,9 @@ def _known(codecs: object) -> dict[str, Codec]:
 def _field(name: object, kind: object, known: Mapping[str, Codec]) -> Field:
     if not isinstance(name, str) or not name.isprintable() or name.endswith("?"):
         message = f"{name!r} cannot be the name of a field: text that does not end in a ?"
+        raise ValueError(message)
+    if len(name) > _NAME_MAX:
+        message = f"{name[:40]!r}... cannot be the name of a field: it has {len(name)} characters"
         raise ValueError(message)
     if "[]" in name:
         message = f"{name!r}: [] goes behind a type; a sequence of structures is tree[] or json[]"

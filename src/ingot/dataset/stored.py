@@ -28,12 +28,14 @@ class Stored:
         *,
         allow_pickle: bool,
         folder: str | None = None,
+        partial: bool = False,
     ) -> None:
         self.spec = spec
         self._allow_pickle = allow_pickle
         self.paths = list(paths)
         self._native = native
         self._folder = folder
+        self._partial = partial
         self.path = folder or self.paths[0]
         self._places = {name: k for k, (name, *_) in enumerate(spec.stored())}
         self._latest: tuple[tuple[str, ...], Plan] = ((), Plan((), self._places))
@@ -58,10 +60,15 @@ class Stored:
         except ValueError as error:
             message = f"{paths[0]}: {error}"
             raise FormatError(message, paths[0]) from error
-        return cls(native, spec, paths, allow_pickle=allow_pickle, folder=folder)
+        return cls(native, spec, paths, allow_pickle=allow_pickle, folder=folder, partial=partial)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        again = functools.partial(Stored.open, allow_pickle=self._allow_pickle, folder=self._folder)
+        again = functools.partial(
+            Stored.open,
+            allow_pickle=self._allow_pickle,
+            folder=self._folder,
+            partial=self._partial,
+        )
         return again, (self.paths,)
 
     @property

@@ -43,6 +43,9 @@ def check_target(path: StrPath) -> None:
         FormatError: It does.
     """
     name = text_of(path)
+    if not name:
+        message = "the path is empty"
+        raise FileNotFoundError(message)
     suffix = Path(name).suffix.lower().partition("-")[0]  # that of x.bag-00000-of-00002 is .bag
     what = _FOREIGN.get(suffix)
     if what is not None:

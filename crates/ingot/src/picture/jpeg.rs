@@ -76,11 +76,11 @@ fn frame(segment: &[u8], colours: &Colours) -> Result<Shape, Refusal> {
     if !is_usual || components.len() != usize::from(count) {
         return Err("its colours are neither gray nor YCbCr as they usually are".to_owned());
     }
-    Ok(Shape {
-        height: u16::from_be_bytes([h0, h1]).into(),
-        width: u16::from_be_bytes([w0, w1]).into(),
-        colours: count,
-    })
+    let (height, width) = (u16::from_be_bytes([h0, h1]), u16::from_be_bytes([w0, w1]));
+    if count == 3 && height.min(width) < 8 {
+        return Err("its colours cannot be interpolated as others do, it is so small".to_owned());
+    }
+    Ok(Shape { height: height.into(), width: width.into(), colours: count })
 }
 
 /// Checks that the pixels go on to the end of the file without a break, which the decoder

@@ -4,7 +4,6 @@ An array is packed as the name of its type as numpy writes it (`<f4`), its shape
 elements in C order; within a tree there is a `_` in front of these three.
 """
 
-import math
 import re
 from functools import cache, lru_cache
 from importlib import import_module
@@ -13,6 +12,8 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+
+from ingot.codecs.array import size_of
 
 _TYPE = re.compile(r"[<>|][biufcSUV]\d{1,9}|[<>][mM]8(?:\[\d{0,9}[A-Za-z]{1,7}\])?")
 _MARK = "_"
@@ -122,8 +123,7 @@ def _dtype(kind: str) -> np.dtype[Any]:
 
 def _array(kind: str, shape: list[int], data: bytes) -> npt.NDArray[Any]:
     dtype = _dtype(kind)
-    size = math.prod(shape) * dtype.itemsize
-    if min(shape, default=0) < 0 or size != len(data) or not dtype.itemsize:
+    if size_of(dtype, shape) != len(data) or not dtype.itemsize:
         message = f"an array of {kind} of shape {shape} does not have {len(data)} bytes"
         raise ValueError(message)
     try:
