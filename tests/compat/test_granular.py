@@ -381,3 +381,12 @@ def test_the_last_rows_of_a_writer_are_kept_when_something_fails(tmp_path):
     with pytest.raises(RuntimeError, match="no more"):
         fill()
     assert granular.DatasetReader(tmp_path / "x", granular.decoders)[0] == {"a": [1]}
+
+
+def test_a_type_without_a_function_is_named(tmp_path):
+    with pytest.raises(KeyError, match="key 'k' is of type 'foo', which encoders has no function"):
+        granular.DatasetWriter(tmp_path / "x", {"k": "foo"}, granular.encoders)
+    with granular.DatasetWriter(tmp_path / "y", {"k": "utf8"}, granular.encoders) as writer:
+        writer.append({"k": "a"})
+    with pytest.raises(KeyError, match="key 'k' is of type 'utf8', which decoders has no function"):
+        granular.DatasetReader(tmp_path / "y", {"int": bytes})

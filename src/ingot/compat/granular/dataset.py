@@ -204,9 +204,12 @@ class DatasetReader(Closing):
         if unknown := [key for key in cache_keys if key not in (*spec, REFS)]:
             message = f"{folder}: there is no key {unknown[0]!r} to cache in {spec}"
             raise KeyError(message)
-        kinds = {element(kind) for kind in spec.values()}
         codecs = {
-            kind: GivenCodec(kind, None if decoders is None else decoders[kind]) for kind in kinds
+            element(kind): GivenCodec(
+                element(kind),
+                None if decoders is None else _function(decoders, key, kind, "decoders"),
+            )
+            for key, kind in spec.items()
         }
         self._rows = GranularRows(open_folder(folder, spec, tuple(cache_keys)), codecs)
         self._all = dict.fromkeys(spec, ALL)
