@@ -5,7 +5,6 @@ import json
 import pickle
 import resource
 import struct
-import time
 import zlib
 from pathlib import Path
 
@@ -75,13 +74,13 @@ def test_long_names_of_types_are_refused(tmp_path, kind):
         ingot.open(path)
 
 
+@pytest.mark.timeout(60)
 def test_shapes_of_many_dimensions_are_not_multiplied(tmp_path):
-    text = json.dumps({"array": ["<f4", *[2**63] * 40_000]}).encode()
+    """To multiply them would take minutes, in which no signal is handled."""
+    text = json.dumps({"array": ["<f4", *[2**63] * 400_000]}).encode()
     ds = forged(tmp_path, "tree", len(text).to_bytes(4, "little") + text)
-    start = time.monotonic()
-    with pytest.raises(ingot.FormatError, match="no array has 40000 dimensions"):
+    with pytest.raises(ingot.FormatError, match="no array has 400000 dimensions"):
         ds[0]
-    assert time.monotonic() - start < 2
 
 
 @pytest.mark.parametrize(
