@@ -76,6 +76,13 @@ def json_text(index: int) -> bytes:
     return json.dumps(record).encode()
 
 
+def sentence(index: int) -> str:
+    """Return nine words of text, about 60 bytes."""
+    vocabulary, weights = _vocabulary()
+    words = random.Random(index).choices(vocabulary, cum_weights=weights, k=9)
+    return " ".join(words).capitalize() + "."
+
+
 def incompressible(index: int) -> bytes:
     """Return 100 KB of random bytes, as an encoded image would be."""
     return random_bytes(index, 100_000)

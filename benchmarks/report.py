@@ -17,15 +17,22 @@ REFERENCES = frozenset({"mmap", "fio"})
 
 @dataclass(frozen=True)
 class Goal:
-    """What Ingot is to reach: `factor` times the value of `versus`, or `factor` itself."""
+    """What Ingot is to reach: `factor` times the value of `versus`, or `factor` itself.
+
+    `ours` names the way of Ingot's that is to reach it, where there are several.
+    """
 
     factor: float
     versus: str | None = None
+    ours: str = OURS
 
 
 @dataclass(frozen=True)
 class Question:
-    """Something to find out about every system, on one data set."""
+    """Something to find out about every system, on one data set.
+
+    `versus` names the system that the others are compared with, if not with the best peer.
+    """
 
     key: str
     title: str
@@ -33,6 +40,7 @@ class Question:
     dataset: str = "4kb"
     higher_is_better: bool = True
     goals: tuple[Goal, ...] = ()
+    versus: str = "best peer"
 
 
 @dataclass(frozen=True)
@@ -128,16 +136,17 @@ class Report:
 
 def _section(rows: list[Row]) -> list[str]:
     question = rows[0].question
-    best = best_peer({row.system: row.value for row in rows if row.value is not None}, question)
+    values = {row.system: row.value for row in rows if row.value is not None}
+    best = _compared(values, question, question.versus)
     lines = [f"\n{question.title} [{question.unit}]"]
     for row in rows:
         if row.value is None:
-            lines.append(f"  {row.system:<16} {'-':>12}   {row.note}")
+            lines.append(f"  {row.system:<18} {'-':>12}   {row.note}")
             continue
         ratio = f"{row.value / best[1]:6.2f} x {best[0]}" if best and best[1] else ""
         spread = f"{number(min(row.windows))} .. {number(max(row.windows))}"
         lines.append(
-            f"  {row.system:<16} {number(row.value):>12}   {ratio:<22} {spread:<26} {row.note}"
+            f"  {row.system:<18} {number(row.value):>12}   {ratio:<22} {spread:<26} {row.note}"
         )
     return lines
 
@@ -156,22 +165,31 @@ def best_peer(values: dict[str, float], question: Question) -> tuple[str, float]
     return name, peers[name]
 
 
+def _compared(
+    values: dict[str, float], question: Question, versus: str
+) -> tuple[str, float] | None:
+    """Return the system that `versus` means, and its value."""
+    if versus == "best peer":
+        return best_peer(values, question)
+    return (versus, values[versus]) if versus in values else None
+
+
 def _reached(values: dict[str, float], question: Question, goal: Goal) -> str:
-    ours = values.get(OURS)
+    ours = values.get(goal.ours)
     if ours is None:
         return "not measured"
     if goal.versus is None:
         ratio, against = ours, question.unit
     else:
-        peer = best_peer(values, question) if goal.versus == "best peer" else None
-        name, value = peer or (goal.versus, values.get(goal.versus))
-        if value is None:
+        peer = _compared(values, question, goal.versus)
+        if peer is None:
             return f"{goal.versus} was not measured"
-        ratio, against = ours / value, f"x {name}"
+        ratio, against = ours / peer[1], f"x {peer[0]}"
     met = ratio >= goal.factor if question.higher_is_better else ratio <= goal.factor
     bound = "at least" if question.higher_is_better else "at most"
     verdict = "reached" if met else "NOT REACHED"
-    return f"{number(ratio)} {against}, goal {bound} {number(goal.factor)}: {verdict}"
+    way = "" if goal.ours == OURS else f"{goal.ours}: "
+    return f"{way}{number(ratio)} {against}, goal {bound} {number(goal.factor)}: {verdict}"
 
 
 def number(value: float) -> str:

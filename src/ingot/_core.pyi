@@ -11,6 +11,8 @@ __all__ = [
     "BagWriter",
     "Buffer",
     "FFRecordWriter",
+    "Hdf5Column",
+    "Hdf5File",
     "Reader",
     "Rows",
     "Stream",
@@ -177,6 +179,24 @@ class FFRecordWriter:
     def append(self, record: BytesLike) -> int: ...
     def close(self) -> None: ...
     def abandon(self) -> None: ...
+
+@final
+class Hdf5Column: ...
+
+@final
+class Hdf5File:
+    def __new__(cls, path: str) -> Self: ...
+    def column(
+        self,
+        rows: int,
+        item: int,
+        varies: bool,
+        shape: Sequence[int],
+        block: Sequence[int],
+        offsets: bytes,
+    ) -> Hdf5Column: ...
+    def read(self, columns: Sequence[Hdf5Column], rows: npt.NDArray[np.int64]) -> list[_Packed]: ...
+    def close(self) -> None: ...
 
 def decode_pictures(
     kind: str, data: BytesLike, offsets: bytes

@@ -7,6 +7,30 @@ use std::sync::{Arc, Mutex};
 use pyo3::exceptions::PyBufferError;
 use pyo3::ffi;
 use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyMemoryView};
+
+/// A buffer, the offsets of the values in it as int64 bytes, and the length all of them have,
+/// 0 if they differ or are empty.
+pub type Packed<'py> = (Bound<'py, PyMemoryView>, Bound<'py, PyBytes>, u64);
+
+/// Returns a buffer that begins with values of these lengths.
+pub fn pack<'py>(
+    py: Python<'py>,
+    buffer: Vec<u8>,
+    lens: impl Iterator<Item = u64>,
+    spares: &Arc<Spares>,
+) -> PyResult<Packed<'py>> {
+    let mut offsets = vec![0; 8];
+    let (mut end, mut first, mut is_common) = (0_u64, None, true);
+    for len in lens {
+        end += len;
+        offsets.extend_from_slice(&end.to_ne_bytes());
+        is_common &= *first.get_or_insert(len) == len;
+    }
+    let common = if is_common { first.unwrap_or(0) } else { 0 };
+    let buffer = Bound::new(py, PyBuffer::new(buffer, end as usize, spares))?;
+    Ok((PyMemoryView::from(&buffer)?, PyBytes::new(py, &offsets), common))
+}
 
 /// Buffers that wait to be used again: fresh memory costs a page fault for every 4 KB, more
 /// than the copy itself.

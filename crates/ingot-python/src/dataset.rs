@@ -8,9 +8,9 @@ use ingot::format::ingot::{Field, FieldKind, Schema};
 use ingot::records::{Cell, Files, Mode, Rows, Wanted};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
-use pyo3::types::{PyByteArray, PyBytes, PyList, PyMemoryView};
+use pyo3::types::{PyByteArray, PyBytes, PyList};
 
-use crate::batch::{PyBuffer, Spares};
+use crate::batch::{self, Packed, Spares};
 use crate::bytes;
 use crate::damage::{self, DamageTuple};
 use crate::error::raised;
@@ -43,10 +43,6 @@ pub struct PyRows {
     rows: RwLock<Option<Arc<Rows>>>,
     spares: Arc<Spares>,
 }
-
-/// A buffer, the offsets of the values in it as int64 bytes, and the length all of them have,
-/// 0 if they differ or are empty.
-type Packed<'py> = (Bound<'py, PyMemoryView>, Bound<'py, PyBytes>, u64);
 
 impl PyRows {
     fn rows(&self) -> PyResult<Arc<Rows>> {
@@ -268,12 +264,11 @@ impl PyRows {
         located: &[Vec<Cell>],
     ) -> PyResult<Vec<Packed<'py>>> {
         let lens = located.iter().map(|cells| cells.iter().map(|cell| cell.raw as usize).sum());
-        let mut buffers: Vec<(Vec<u8>, usize)> = lens
-            .map(|len: usize| self.spares.take(len).map(|buffer| (buffer, len)))
-            .collect::<PyResult<_>>()?;
+        let mut buffers: Vec<Vec<u8>> =
+            lens.map(|len: usize| self.spares.take(len)).collect::<PyResult<_>>()?;
         py.detach(|| {
             let mut values: Vec<(Cell, &mut [u8])> = Vec::new();
-            for (cells, (buffer, _)) in located.iter().zip(&mut buffers) {
+            for (cells, buffer) in located.iter().zip(&mut buffers) {
                 let mut rest = &mut buffer[..];
                 values.extend(cells.iter().map(|cell| {
                     let len = cell.raw as usize;
@@ -286,20 +281,11 @@ impl PyRows {
             rows.fetch(&cells, &mut bufs)
         })
         .map_err(raised)?;
-        let mut packed = Vec::with_capacity(located.len());
-        for (cells, (buffer, len)) in located.iter().zip(buffers) {
-            let mut offsets = vec![0; 8];
-            let mut end = 0_u64;
-            for cell in cells {
-                end += cell.raw;
-                offsets.extend_from_slice(&end.to_ne_bytes());
-            }
-            let first = cells.first().map_or(0, |cell| cell.raw);
-            let common = if cells.iter().all(|cell| cell.raw == first) { first } else { 0 };
-            let buffer = Bound::new(py, PyBuffer::new(buffer, len, &self.spares))?;
-            packed.push((PyMemoryView::from(&buffer)?, PyBytes::new(py, &offsets), common));
-        }
-        Ok(packed)
+        let each = located.iter().zip(buffers);
+        each.map(|(cells, buffer)| {
+            batch::pack(py, buffer, cells.iter().map(|cell| cell.raw), &self.spares)
+        })
+        .collect()
     }
 }
 

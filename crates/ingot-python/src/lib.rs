@@ -9,6 +9,7 @@ mod damage;
 mod dataset;
 mod error;
 mod ffrecord;
+mod hdf5;
 mod reader;
 mod record;
 mod rows;
@@ -26,6 +27,8 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<batch::PyBuffer>()?;
     module.add_class::<reader::PyReader>()?;
     module.add_class::<dataset::PyRows>()?;
+    module.add_class::<hdf5::PyColumn>()?;
+    module.add_class::<hdf5::PyHdf5>()?;
     module.add_class::<stream::PyStream>()?;
     module.add_class::<writer::PyWriter>()?;
     module.add_class::<ffrecord::PyFfWriter>()?;

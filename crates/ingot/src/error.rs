@@ -134,14 +134,34 @@ impl Error {
     #[must_use]
     pub fn again(&self) -> Self {
         match self {
-            Error::Storage { path, record, offset, action, source } => Error::Storage {
+            Error::Format { path, reason } => {
+                Error::Format { path: path.clone(), reason: reason.clone() }
+            }
+            &Error::Version { ref path, found, supported } => {
+                Error::Version { path: path.clone(), found, supported }
+            }
+            &Error::Corrupt { ref path, record, offset, ref reason } => {
+                Error::Corrupt { path: path.clone(), record, offset, reason: reason.clone() }
+            }
+            &Error::Unfinished { ref path, rows, offset, ref reason } => {
+                Error::Unfinished { path: path.clone(), rows, offset, reason: reason.clone() }
+            }
+            &Error::Storage { ref path, record, offset, action, ref source } => Error::Storage {
                 path: path.clone(),
-                record: *record,
-                offset: *offset,
+                record,
+                offset,
                 action,
                 source: copy_of(source),
             },
-            other => Error::Invalid(other.to_string()),
+            Error::Locked { path } => Error::Locked { path: path.clone() },
+            Error::Closed { path, what } => Error::Closed { path: path.clone(), what },
+            &Error::Index { ref path, index, rows } => {
+                Error::Index { path: path.clone(), index, rows }
+            }
+            Error::Invalid(reason) => Error::Invalid(reason.clone()),
+            &Error::Memory { ref path, record, bytes } => {
+                Error::Memory { path: path.clone(), record, bytes }
+            }
         }
     }
 

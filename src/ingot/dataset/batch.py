@@ -55,7 +55,7 @@ class Batch:
                 found[one.name] = self._sequences(one, picks[one.name])
             else:
                 values = self._cells(one, read_cells[one.name])
-                found[one.name] = _picked(values, picks[one.name])
+                found[one.name] = picked(values, picks[one.name])
         return found
 
     def _present(self, field: Field) -> Truths:
@@ -123,7 +123,7 @@ def _decoded(field: Field, data: memoryview, offsets: bytes) -> Any:
         return None  # Which cell it is comes out then.
 
 
-def _picked(values: Any, picks: Picks) -> Any:
+def picked(values: Any, picks: Picks) -> Any:
     """Return of each run of numbers those that are picked."""
     if picks is None:
         return values

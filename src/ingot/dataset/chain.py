@@ -66,6 +66,11 @@ class Chain:
         """The sizes of all."""
         return sum(part.source.nbytes for part in self._parts)
 
+    @property
+    def others(self) -> Sequence[str]:
+        """What is in the files besides the rows."""
+        return sorted({name for part in self._parts for name in part.source.others})
+
     def __len__(self) -> int:
         return self._ends[-1]
 
@@ -117,11 +122,13 @@ class Chain:
         """Check every checksum of all files."""
         rows = 0
         damaged = []
+        unchecked: set[str] = set()
         for part in self._parts:
             found = part.source.verify(progress)
+            unchecked.update(found.unchecked)
             damaged += [replace(one, reason=f"{part.path}: {one.reason}") for one in found.damaged]
             rows += found.rows
-        return Verification(rows, damaged)
+        return Verification(rows, damaged, tuple(sorted(unchecked)))
 
     def close(self) -> None:
         """Close the files of all."""

@@ -61,13 +61,21 @@ class Dataset(Sequence[Row]):
 
     @property
     def metadata(self) -> dict[str, Any]:
-        """What `DatasetWriter(metadata=...)` was given; a fresh copy on each access."""
+        """What `DatasetWriter(metadata=...)` was given; a fresh copy on each access.
+
+        Of an HDF5 file these are its attributes, those of a data set in it as `image@units`.
+        """
         return self._part.source.metadata
 
     @property
     def nbytes(self) -> int:
         """The size of the files."""
         return self._part.source.nbytes
+
+    @property
+    def others(self) -> tuple[str, ...]:
+        """What is in an HDF5 file besides these rows; `ingot.open("x.h5/NAME")` opens it."""
+        return tuple(self._part.source.others)
 
     def __len__(self) -> int:
         return len(self._part)
@@ -230,7 +238,8 @@ class Dataset(Sequence[Row]):
     def verify(self, progress: Progress = None) -> Verification:
         """Read the files whole, also of a part, and check every checksum in them.
 
-        Files of Granular have none: of them it is checked that all records are there.
+        HDF5 has checksums only of data sets that were made with `fletcher32`, Granular has
+        none: `unchecked` names such fields, which are read to see that all of them is there.
 
         Args:
             progress: Called with the rows done and their total after each index page;
@@ -252,7 +261,8 @@ class Dataset(Sequence[Row]):
         self.close()
 
     def __repr__(self) -> str:
-        return f"<ingot.Dataset of {len(self)} rows of {self.spec!r} in {self.path!r}>"
+        others = f", besides {', '.join(self.others)}" if self.others else ""
+        return f"<ingot.Dataset of {len(self)} rows of {self.spec!r} in {self.path!r}{others}>"
 
     def _repr_html_(self) -> str:
         return html_of(self)

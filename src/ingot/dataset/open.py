@@ -8,8 +8,9 @@ from ingot._core import has_fields
 from ingot.dataset.chain import Chain
 from ingot.dataset.dataset import Dataset
 from ingot.dataset.granular import GranularRows, layout
+from ingot.dataset.hdf5 import Hdf5Rows, Location
 from ingot.dataset.manifest import NAME, Manifest
-from ingot.dataset.source import Part
+from ingot.dataset.source import Part, Source
 from ingot.dataset.stored import Stored
 from ingot.errors import FormatError
 from ingot.records.paths import StrPath, expand
@@ -21,14 +22,15 @@ def open(  # noqa: A001
 ) -> Reader | Dataset:
     """Open record files or a data set for reading.
 
-    Files of records are one sequence of bytes, a `Reader`; files whose rows have fields, and
-    directories that `DatasetWriter` or Granular has made, are a `Dataset`. An Ingot file costs
-    two or three small reads, whatever its size; of an FFRecord (`.ffr`) or ArrayRecord file
-    the index is read.
+    Files of records are one sequence of bytes, a `Reader`; files whose rows have fields,
+    HDF5 files, and directories that `DatasetWriter` or Granular has made, are a `Dataset`. An
+    Ingot file costs two or three small reads, whatever its size; of an FFRecord (`.ffr`) or
+    ArrayRecord file the index is read.
 
     Args:
         source: A file, a directory (its record files, by name), a pattern such as
-            `train-*.ingot`, or a list of these.
+            `train-*.ingot`, a place in an HDF5 file such as `mnist.h5/train`, or a list of
+            these.
         partial: Read the committed records of an Ingot file that is not finished, also
             while its writer goes on; `Reader.refresh` sees more.
         allow_pickle: Read fields of a data set that are stored as pickle, which can run any
@@ -47,12 +49,31 @@ def open(  # noqa: A001
             return _open_granular(folder)
     if isinstance(source, str | os.PathLike | Sequence):
         paths = expand(source)
+        if paths and Location.find(paths[0]) is not None:
+            return _open_hdf5(paths, partial=partial)
         if paths and has_fields(paths[0]):
             if isinstance(source, str | os.PathLike) and Path(source).is_dir():
                 message = f"{source}: nothing is committed in this data set: it has no {NAME}"
                 raise FormatError(message, str(source))
             return Dataset(Stored.open(paths, partial=partial, allow_pickle=allow_pickle))
     return Reader(source, partial=partial)
+
+
+def _open_hdf5(paths: Sequence[str], *, partial: bool) -> Dataset:
+    sources = []
+    for path in paths:
+        location = Location.find(path)
+        if location is None:
+            message = f"{path}: this is not an HDF5 file, but {paths[0]} is one"
+            raise FormatError(message, path)
+        sources.append(Hdf5Rows(location, partial=partial))
+    if len(sources) == 1:
+        return Dataset(sources[0])
+    return _chained(sources)
+
+
+def _chained(sources: Sequence[Source], folder: str | None = None) -> Dataset:
+    return Dataset(Chain([Part(one, tuple(one.spec), range(len(one))) for one in sources], folder))
 
 
 def _open_directory(folder: Path, *, allow_pickle: bool) -> Dataset:
@@ -82,8 +103,7 @@ def _open_granular(folder: Path) -> Dataset:
             return Dataset(GranularRows.open(folder))
         names = layout.shards((one.name for one in folder.iterdir()), str(folder))
         sources = [GranularRows.open(folder / name) for name in names]
-        parts = [Part(one, tuple(one.spec), range(len(one))) for one in sources]
-        return Dataset(Chain(parts, str(folder)))
+        return _chained(sources, str(folder))
     except FormatError:
         raise
     except ValueError as error:

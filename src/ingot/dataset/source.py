@@ -49,6 +49,10 @@ class Source(Protocol):
     def nbytes(self) -> int:
         """The size of the files."""
 
+    @property
+    def others(self) -> Sequence[str]:
+        """What is in the files besides the rows, by name."""
+
     def __len__(self) -> int: ...
 
     def read_row(self, number: int, wanted: Mapping[str, Elements]) -> Row:
@@ -106,6 +110,8 @@ class Part:
     def numbers(self, places: Rows) -> npt.NDArray[np.int64]:
         """Return the numbers that rows have in the source, by their places in the part."""
         if isinstance(self.rows, range):
+            if self.rows.start == 0 and self.rows.step == 1:
+                return np.asarray(places, np.int64)
             return self.rows.start + np.asarray(places, np.int64) * self.rows.step
         return self.rows[np.asarray(places, np.int64)]
 
@@ -129,6 +135,8 @@ class Part:
             TypeError: They are no integers.
         """
         array = _array(indices)
+        if (array.astype(np.uint64, copy=False) < len(self)).all():
+            return self.numbers(array.astype(np.int64, copy=False))
         bad = (array < -len(self)) | (array >= len(self))
         if bad.any():
             self.number(int(array[bad.argmax()]))
@@ -137,6 +145,8 @@ class Part:
 
 
 def _array(indices: Indices) -> npt.NDArray[np.integer[Any]]:
+    if type(indices) is np.ndarray and indices.dtype.kind in "iu" and indices.ndim == 1:
+        return indices
     if isinstance(indices, str | bytes | bytearray | set | frozenset | Mapping):
         raise TypeError(_no_indices(indices))
     if not isinstance(indices, Sequence) and not hasattr(indices, "__array__"):

@@ -20,6 +20,8 @@ from ingot.records import Damage, Verification
 class Stored:
     """Rows of Ingot files that have the same fields, one file behind the other."""
 
+    others: Sequence[str] = ()
+
     def __init__(
         self,
         native: NativeRows,

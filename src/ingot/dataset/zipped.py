@@ -59,6 +59,11 @@ class Zipped:
         """The sizes of all."""
         return sum(part.source.nbytes for part in self._parts)
 
+    @property
+    def others(self) -> Sequence[str]:
+        """What is in the files besides the rows."""
+        return sorted({name for part in self._parts for name in part.source.others})
+
     def __len__(self) -> int:
         return len(self._parts[0])
 
@@ -106,10 +111,12 @@ class Zipped:
     def verify(self, progress: Callable[[int, int], object] | None) -> Verification:
         """Check every checksum of all files."""
         damaged = []
+        unchecked: list[str] = []
         for part in self._parts:
-            found = part.source.verify(progress).damaged
-            damaged += [replace(one, reason=f"{part.path}: {one.reason}") for one in found]
-        return Verification(len(self), damaged)
+            found = part.source.verify(progress)
+            damaged += [replace(one, reason=f"{part.path}: {one.reason}") for one in found.damaged]
+            unchecked += [name for name in found.unchecked if name in part.spec]
+        return Verification(len(self), damaged, tuple(unchecked))
 
     def close(self) -> None:
         """Close the files of all."""

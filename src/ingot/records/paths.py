@@ -11,7 +11,7 @@ from ingot.errors import FormatError
 
 StrPath: TypeAlias = str | os.PathLike[str]
 
-SUFFIXES = (".array_record", ".arrayrecord", ".bag", ".bagz", ".ffr", ".ingot")
+SUFFIXES = (".array_record", ".arrayrecord", ".bag", ".bagz", ".ffr", ".h5", ".hdf5", ".ingot")
 
 _FFRECORD = "an FFRecord file; ingot.compat.ffrecord.FileWriter and pack_folder write these"
 _ARRAYRECORD = (
@@ -19,7 +19,7 @@ _ARRAYRECORD = (
     "ingot.compat.array_record.array_record_module.ArrayRecordWriter writes these"
 )
 _BAG = "a bag of Bagz or Granular; ingot.compat.bagz.Writer writes these"
-_HDF5 = "an HDF5 file"
+_HDF5 = "an HDF5 file; ingot.compat.h5record.H5Dataset writes these"
 _FOREIGN = {
     ".array_record": _ARRAYRECORD,
     ".arrayrecord": _ARRAYRECORD,

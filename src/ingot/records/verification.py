@@ -29,14 +29,17 @@ class Verification:
     Attributes:
         rows: How many records were checked.
         damaged: Everything that is wrong, in file order.
+        unchecked: The fields that have no checksums, as in HDF5 files and those of Granular:
+            that they can be read was checked, not that they are what was written.
     """
 
     __module__ = "ingot"
 
     rows: int
     damaged: list[Damage]
+    unchecked: tuple[str, ...] = ()
 
     @property
     def ok(self) -> bool:
-        """Whether every byte of the file is as it was written."""
+        """Whether every byte that has a checksum is as it was written, and all can be read."""
         return not self.damaged

@@ -5,6 +5,7 @@ pub mod arrayrecord;
 pub mod bag;
 pub mod checksum;
 pub mod ffrecord;
+pub mod hdf5;
 pub mod ingot;
 pub mod riegeli;
 

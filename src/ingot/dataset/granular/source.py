@@ -35,6 +35,8 @@ class GranularRows:
         codecs: How values of each type become bytes and back.
     """
 
+    others: Sequence[str] = ()
+
     def __init__(self, columns: Columns, codecs: Mapping[str, Codec]) -> None:
         self.columns = columns
         self.path = columns.path
@@ -150,7 +152,7 @@ class GranularRows:
                 damaged += [damage for number in rows for damage in self._damage(number)]
             if progress is not None:
                 progress(rows.stop, len(self))
-        return Verification(len(self), damaged)
+        return Verification(len(self), damaged, tuple(self.fields))
 
     def _damage(self, number: int) -> list[Damage]:
         try:

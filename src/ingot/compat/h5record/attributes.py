@@ -1,0 +1,355 @@
+"""What the columns of a data set are."""
+
+from collections.abc import Mapping
+from importlib import import_module
+from os import PathLike
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ingot.codecs.image import pillow
+from ingot.compat.h5record.exact import exact
+from ingot.compat.h5record.runs import Runs, runs_of
+from ingot.dataset.hdf5.writer import NewColumn, element_of
+
+StrPath = str | PathLike[str]
+_MODES = {1: "L", 3: "RGB", 4: "RGBA"}
+
+
+def _varying(kind: Any) -> np.dtype[Any]:
+    """Return the type of values that vary in length, as h5py has it."""
+    return np.dtype("O", metadata={"vlen": kind})
+
+
+class Attribute:
+    """A column: a name, a type, and how a value becomes what is stored.
+
+    One of your own derives from one of the classes here, and has another `dtype` or
+    `transform`.
+
+    Attributes:
+        name: The key of its values in a row.
+        dtype: The type of the elements.
+        shape: The shape of what `transform` returns, None for what is not known.
+        max_shape: The shape that the column grows to.
+    """
+
+    __module__ = "ingot.compat.h5record"
+
+    dtype: Any = None
+    name: str
+    shape: tuple[int | None, ...] | None = (None,)
+    max_shape: tuple[int | None, ...] = (None,)
+
+    def transform(self, data: Any) -> Any:
+        """Return a value with an axis in front, as it is stored.
+
+        Raises:
+            TypeError: It is of another type.
+            ValueError: It does not fit.
+        """
+        raise NotImplementedError
+
+    def column(self, value: Any = None) -> NewColumn:
+        """Return the column, for a first value that `transform` has returned, if there is one."""
+        shape = self.max_shape if value is None else np.shape(value)
+        return NewColumn(self.name, np.dtype(self.dtype), tuple(n or 0 for n in shape[1:]))
+
+    def result(self, value: Any) -> Any:
+        """Return what a row has of the column, from what was read of it."""
+        return value
+
+    def results(self, values: Any) -> Any:
+        """Return what many rows have of the column."""
+        return values
+
+    def options(self) -> dict[str, Any]:
+        """Return what makes the attribute once more."""
+        return {"name": self.name}
+
+    def init_attributes(
+        self, fout: Any, value: Any, compression: str | None, data_length: int | None
+    ) -> None:
+        """Make the column in an open `h5py.File`, with its first value."""
+        value = self.transform(value)
+        column = self.column(value)
+        fout.create_dataset(
+            self.name,
+            shape=(0, *column.shape),
+            maxshape=(data_length, *column.shape),
+            dtype=column.dtype,
+            compression=None if column.varies else compression,
+        )
+        self.append(fout, value)
+
+    def append(self, h5: Any, data: Any) -> Any:
+        """Add what `transform` has returned to the column in an open `h5py.File`."""
+        dataset = h5[self.name]
+        dataset.resize(dataset.shape[0] + len(data), axis=0)
+        for k, value in enumerate(data):
+            dataset[dataset.shape[0] - len(data) + k] = value
+        return h5
+
+    def __repr__(self) -> str:
+        options = ", ".join(f"{name}={value!r}" for name, value in self.options().items())
+        return f"{type(self).__name__}({options})"
+
+
+class Integer(Attribute):
+    """An integer of 64 bits."""
+
+    __module__ = "ingot.compat.h5record"
+
+    dtype = "int64"
+
+    def __init__(self, name: str = "label") -> None:
+        self.name = name
+
+    def transform(self, data: Any) -> npt.NDArray[Any]:
+        """Return a number in an array."""
+        found = exact(data, np.dtype(self.dtype))
+        if found.size != 1:
+            message = f"one number, not an array of shape {found.shape}"
+            raise ValueError(message)
+        return found.reshape(1)
+
+
+class Float(Integer):
+    """A number of 32 bits with a fraction."""
+
+    __module__ = "ingot.compat.h5record"
+
+    dtype = "float32"
+
+
+class Float16(Float):
+    """A number of 16 bits with a fraction."""
+
+    __module__ = "ingot.compat.h5record"
+
+    dtype = "float16"
+
+
+class String(Attribute):
+    """A text of any length."""
+
+    __module__ = "ingot.compat.h5record"
+
+    encoding = "utf-8"
+    dtype = _varying(str)
+    shape = None
+    max_shape = (None, 1)
+
+    def __init__(self, name: str = "string") -> None:
+        self.name = name
+
+    def column(self, value: Any = None) -> NewColumn:
+        """Return the column."""
+        del value
+        return NewColumn(self.name, self.dtype, (1,))
+
+    def transform(self, data: Any) -> list[str]:
+        """Return a text in a list."""
+        if not isinstance(data, str):
+            message = f"a str, not {type(data).__name__}"
+            raise TypeError(message)
+        if "\0" in data:
+            message = "HDF5 cannot store a text with a NUL in it"
+            raise ValueError(message)
+        data.encode(self.encoding)
+        return [data]
+
+
+class Image(Attribute):
+    """A picture of colours, height and width: all of a column are of the same size.
+
+    Args:
+        h: The height.
+        w: The width.
+        c: The colours.
+        name: The key in a row.
+    """
+
+    __module__ = "ingot.compat.h5record"
+
+    dtype = "uint8"
+
+    def __init__(self, h: int, w: int, c: int = 3, name: str = "image") -> None:
+        self.c = c
+        self.h = h
+        self.w = w
+        self.name = name
+        self.shape = self.max_shape = (None, c, h, w)
+
+    def options(self) -> dict[str, Any]:
+        """Return what makes the attribute once more."""
+        return {"h": self.h, "w": self.w, "c": self.c, "name": self.name}
+
+    def read_image(self, filename: StrPath, resize: bool = True) -> npt.NDArray[np.uint8]:
+        """Return the picture in a file, of so many colours, and of this size if `resize`."""
+        with pillow().open(filename) as picture:
+            return _pixels(picture, self.c, (self.w, self.h) if resize else None)
+
+    def transform(self, data: Any) -> npt.NDArray[Any]:
+        """Return a picture with an axis in front."""
+        found = exact(data, np.dtype(self.dtype))
+        found = found[np.newaxis] if found.ndim == 3 else found  # noqa: PLR2004
+        limits = (1, self.c, self.h, self.w)
+        fits = all(a <= b for a, b in zip(found.shape, limits, strict=False))
+        if found.ndim != len(limits) or found.shape[0] != 1 or not fits:
+            message = (
+                f"a picture of colours, height and width, {limits[1:]}, not of shape "
+                f"{np.shape(data)}"
+            )
+            raise ValueError(message)
+        return found
+
+
+class ImageSequence(Attribute):
+    """Pictures of the same size, any number of them: an array of (c, h, w, number).
+
+    Args:
+        h: The height.
+        w: The width.
+        c: The colours.
+        name: The key in a row.
+    """
+
+    __module__ = "ingot.compat.h5record"
+
+    dtype = _varying(np.dtype("uint8"))
+    img_channel = 3
+    shape = (1, 1)
+    max_shape = (None, 1)
+
+    def __init__(self, h: int, w: int, c: int = 3, name: str = "img_seq") -> None:
+        self.c = c
+        self.h = h
+        self.w = w
+        self.name = name
+
+    def options(self) -> dict[str, Any]:
+        """Return what makes the attribute once more."""
+        return {"h": self.h, "w": self.w, "c": self.c, "name": self.name}
+
+    def read_gif(self, filename: StrPath, resize: bool = True) -> npt.NDArray[np.uint8]:
+        """Return the pictures in a file, one behind the other in an array of one axis."""
+        size = (self.w, self.h) if resize else None
+        frames = import_module("PIL.ImageSequence")
+        with pillow().open(filename) as film:
+            each = [_pixels(frame, self.c, size) for frame in frames.Iterator(film)]
+        return np.stack(each, axis=-1).reshape(-1)
+
+    def column(self, value: Any = None) -> NewColumn:
+        """Return the column."""
+        del value
+        return NewColumn(self.name, self.dtype, (1,), (self.c, self.h, self.w, -1))
+
+    def transform(self, data: Any) -> npt.NDArray[Any]:
+        """Return the pixels of all pictures, flat, in an array of objects."""
+        array = np.asarray(data)
+        if array.dtype.kind == "O":
+            array = array.astype(np.int64)
+        found = exact(array, np.dtype("uint8"))
+        pixels = self.c * self.h * self.w
+        is_flat = found.ndim == 1 and pixels and found.size % pixels == 0
+        if not is_flat and found.shape[:-1] != (self.c, self.h, self.w):
+            message = (
+                f"pictures of ({self.c}, {self.h}, {self.w}, number), or as many numbers in a row, "
+                f"not of shape {found.shape}"
+            )
+            raise ValueError(message)
+        return runs_of([found.reshape(-1)])
+
+    def result(self, value: Any) -> npt.NDArray[Any]:
+        """Return the pictures as (c, h, w, number)."""
+        return np.asarray(value).reshape(self.c, self.h, self.w, -1)
+
+    def results(self, values: Any) -> list[npt.NDArray[Any]]:
+        """Return the pictures of each row."""
+        return [self.result(value) for value in values]
+
+
+class Sequence(Attribute):
+    """Integers of 32 bits, any number of them."""
+
+    __module__ = "ingot.compat.h5record"
+
+    dtype = _varying(np.dtype("int32"))
+    shape = (1, 1)
+    max_shape = (None, 1)
+
+    def __init__(
+        self, name: str = "sequence", sub_attributes: Mapping[str, Any] | None = None
+    ) -> None:
+        if sub_attributes is not None:
+            message = "sub_attributes: write one Sequence for each of them"
+            raise NotImplementedError(message)
+        self.name = name
+        self.sub_attributes = sub_attributes
+
+    def column(self, value: Any = None) -> NewColumn:
+        """Return the column."""
+        del value
+        return NewColumn(self.name, self.dtype, (1,))
+
+    def transform(self, data: Any) -> npt.NDArray[Any]:
+        """Return the numbers in an array of objects."""
+        if isinstance(data, str | bytes | Mapping):
+            message = f"an array of numbers, not {type(data).__name__}"
+            raise TypeError(message)
+        element = element_of(self.dtype)
+        found = exact(data if len(data) else np.empty(0, element), element)
+        if found.ndim != 1:
+            message = f"numbers along one axis, not an array of shape {found.shape}"
+            raise ValueError(message)
+        return runs_of([found])
+
+    def result(self, value: Any) -> Runs:
+        """Return the numbers in an array of one object, as HDF5 has them."""
+        return runs_of([value])
+
+    def results(self, values: Any) -> npt.NDArray[Any]:
+        """Return the numbers of each row in an array of objects."""
+        return np.asarray(runs_of(values)).reshape(-1, 1)
+
+
+class FloatSequence(Sequence):
+    """Numbers of 32 bits with fractions, any number of them."""
+
+    __module__ = "ingot.compat.h5record"
+
+    dtype = _varying(np.dtype("float32"))
+
+
+class Float16Sequence(Sequence):
+    """Numbers of 16 bits with fractions, any number of them."""
+
+    __module__ = "ingot.compat.h5record"
+
+    dtype = _varying(np.dtype("float16"))
+
+
+def _pixels(picture: Any, colours: int, size: tuple[int, int] | None) -> npt.NDArray[np.uint8]:
+    """Return a picture of Pillow's as (colours, height, width)."""
+    found = picture.convert(_MODES[colours])
+    array = np.asarray(found if size is None else found.resize(size), np.uint8)
+    array = array[:, :, np.newaxis] if array.ndim == 2 else array  # noqa: PLR2004
+    return array.transpose(2, 0, 1)
+
+
+CLASSES: dict[str, type[Attribute]] = {
+    one.__name__: one
+    for one in (
+        Integer,
+        Float,
+        Float16,
+        String,
+        Image,
+        ImageSequence,
+        Sequence,
+        FloatSequence,
+        Float16Sequence,
+    )
+}

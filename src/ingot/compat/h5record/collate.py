@@ -1,0 +1,28 @@
+"""What PyTorch's loader makes of rows."""
+
+from importlib import import_module
+from typing import Any
+
+from ingot.compat.h5record.runs import Runs
+
+
+def torch_dataset() -> type:
+    """Return PyTorch's class of data sets, whose loader is then told of sequences.
+
+    Without PyTorch it is `object`.
+    """
+    try:
+        data = import_module("torch.utils.data")
+    except ModuleNotFoundError:
+        return object
+    known = import_module("torch.utils.data._utils.collate").default_collate_fn_map
+    known[Runs] = _tensors
+    found: type = data.Dataset
+    return found
+
+
+def _tensors(batch: list[Runs], *, collate_fn_map: object = None) -> list[Any]:
+    """Return the numbers of each row as a tensor."""
+    del collate_fn_map
+    torch = import_module("torch")
+    return [torch.as_tensor(row[0]) for row in batch]

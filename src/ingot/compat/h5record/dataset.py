@@ -1,0 +1,262 @@
+"""A file of rows as H5Record has it."""
+
+import os
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+
+from ingot.compat.h5record import collate
+from ingot.compat.h5record.schema import KEY, Schema, parsed, schema_of
+from ingot.compat.h5record.target import SUFFIX, check_compression
+from ingot.compat.h5record.writer import RowWriter
+from ingot.dataset import Dataset
+from ingot.dataset.hdf5.handle import Handle
+from ingot.dataset.hdf5.writer import partial_path
+from ingot.dataset.open import open as open_any
+from ingot.dataset.progress import Meter
+from ingot.errors import FormatError
+
+if TYPE_CHECKING:
+    Base = object
+else:
+    Base = collate.torch_dataset()
+
+
+class H5Dataset(Base):
+    """Rows of a file, which is made of `data_iter` if it does not exist.
+
+    A name that ends in `.ingot` is a file of Ingot, any other one of HDF5. It is opened when
+    it is read, in each process anew, so that it pickles and works in workers of every start
+    method. It may be used from several threads.
+
+    Args:
+        schema: The columns: a list of attributes, or a dict of them by their names; some of
+            them are enough to read. None for the schema that Ingot has stored in the file.
+        save_filename: The file.
+        data_iter: Rows, dicts with a value for each attribute. If the file exists, they are
+            not used, unless `append_mode` is given.
+        data_length: How many rows there are at most.
+        chunk_size: How many rows are written together, and how many a chunk of HDF5 has
+            unless they are large.
+        compression: None, "gzip", "lzf" or "szip"; HDF5 compresses no text and no sequences.
+            In a file of Ingot these stand for zstd, lz4 and zstd, of all values.
+        transform: Called with each row; what it returns is the item.
+        append_mode: Add the rows of `data_iter` behind those that are there.
+        verbose: 1 for a line on standard error that says how far writing is.
+        to_memory: Read everything now.
+        multiprocess: Does nothing: workers can always share a file.
+
+    Attributes:
+        schema: The columns by their names.
+        save_filename, data_length, chunk_size, compression, transform, append_mode: As given.
+        num_entries: How many rows there are.
+
+    Raises:
+        FileNotFoundError: There is no such file, and no `data_iter`.
+        FormatError: The file lacks columns of the schema, or is damaged.
+        UnfinishedFileError: It was not written to its end.
+    """
+
+    __module__ = "ingot.compat.h5record"
+
+    def __init__(
+        self,
+        schema: Any,
+        save_filename: str | os.PathLike[str],
+        data_iter: Iterable[Any] | None = None,
+        data_length: int | None = None,
+        chunk_size: int = 300,
+        compression: str | None = None,
+        transform: Callable[[dict[str, Any]], Any] | None = None,
+        append_mode: bool = False,
+        verbose: int = 0,
+        to_memory: bool = False,
+        multiprocess: bool = False,
+    ) -> None:
+        del multiprocess
+        self.save_filename = save_filename
+        self.data_length = data_length
+        self.chunk_size = chunk_size
+        self.compression = compression
+        self.transform = transform
+        self.append_mode = append_mode
+        self.verbose = verbose
+        path = self._path = Path(save_filename).absolute()
+        check_compression(path, compression)
+        self.schema: Schema = {} if schema is None else schema_of(schema)
+        if not path.exists() or (append_mode and data_iter is not None):
+            self.preprocess(data_iter)
+        opened = open_any(path)
+        if not isinstance(opened, Dataset):
+            message = f"{path}: this is a file of records, not a data set"
+            raise FormatError(message, str(path))
+        self.schema = self.schema or parsed(_kept_schema(opened, path), str(path))
+        self._rows = _selected(opened, self.schema, path)
+        self._handle = Handle(str(path))
+        self.num_entries = len(self._rows)
+        self._memory: dict[str, Any] | None = None
+        if to_memory:
+            self._memory = self._rows[np.arange(self.num_entries)]
+
+    def preprocess(self, data_iter: Iterable[Any] | None) -> None:
+        """Write rows to the file, and to its end if it exists and `append_mode` is given."""
+        path = self._path
+        if data_iter is None or not self.schema:
+            raise FileNotFoundError(_nothing(path))
+        if path.exists() and not self.append_mode:
+            message = f"{path}: the file exists; append_mode=True goes on behind its rows"
+            raise FileExistsError(message)
+        writer = RowWriter(
+            path,
+            self.schema,
+            append=self.append_mode,
+            data_length=self.data_length,
+            chunk_size=max(1, self.chunk_size),
+            compression=self.compression,
+        )
+        meter = Meter(bool(self.verbose), str(path))
+        try:
+            for row in data_iter:
+                writer.append(row)
+                meter.update(writer.rows, writer.nbytes)
+            writer.finish()
+        except BaseException as error:
+            error.add_note(writer.keep())
+            raise
+        meter.finish(writer.rows, writer.nbytes)
+
+    @property
+    def reader(self) -> Any:
+        """What rows are read from: an `h5py.File`, an `ingot.Dataset`, or a dict in memory."""
+        if self._memory is not None:
+            return self._memory
+        return self._rows if self._path.suffix == SUFFIX else self._handle.file
+
+    def __len__(self) -> int:
+        return self.num_entries
+
+    def __getitem__(self, idx: Any) -> Any:
+        """Return a row; of a slice or a list of indices, what the rows have of each column."""
+        is_many = isinstance(idx, slice | list | tuple) or getattr(idx, "ndim", 0) > 0
+        if is_many:
+            places = range(self.num_entries)[idx] if isinstance(idx, slice) else idx
+            found = self._rows[np.asarray(places, np.int64)]
+            row = {name: one.results(found[name]) for name, one in self.schema.items()}
+        else:
+            found = self._rows[idx] if self._memory is None else self._remembered(idx)
+            row = {name: one.result(found[name]) for name, one in self.schema.items()}
+        return row if self.transform is None else self.transform(row)
+
+    def _remembered(self, idx: Any) -> dict[str, Any]:
+        place = range(self.num_entries)[idx]
+        return {name: values[place] for name, values in (self._memory or {}).items()}
+
+    def __getitems__(self, indices: Sequence[int]) -> list[Any]:
+        """Return rows, read together: what PyTorch's loader calls for a batch."""
+        if type(self).__getitem__ is not H5Dataset.__getitem__ or self._memory is not None:
+            return [self[index] for index in indices]
+        found = self._rows[indices]
+        columns = [(name, one.result, found[name]) for name, one in self.schema.items()]
+        rows = [
+            {name: result(values[k]) for name, result, values in columns}
+            for k in range(len(indices))
+        ]
+        return rows if self.transform is None else [self.transform(row) for row in rows]
+
+    def close(self) -> None:
+        """Close the file. A second call does nothing."""
+        self._rows.close()
+        self._handle.release()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def __getstate__(self) -> dict[str, Any]:
+        return self.__dict__ | {"_handle": None}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__ |= state
+        self._handle = Handle(str(self._path))
+
+    def __repr__(self) -> str:
+        columns = list(self.schema.values())
+        return f"<H5Dataset of {self.num_entries} rows of {columns} in {str(self._path)!r}>"
+
+
+def _nothing(path: Path) -> str:
+    message = f"{path}: there is no such file, and no rows to make it of: pass schema and data_iter"
+    if path.suffix != SUFFIX and partial_path(path).exists():
+        message += (
+            f"; {partial_path(path).name} has what a writer has left that did not finish, and "
+            "append_mode=True goes on with it"
+        )
+    return message
+
+
+def _kept_schema(opened: Dataset, path: Path) -> object:
+    if path.suffix == SUFFIX:
+        return opened.metadata.get(KEY)
+    return Handle(str(path)).file.attrs.get(KEY)
+
+
+def _selected(opened: Dataset, schema: Schema, path: Path) -> Dataset:
+    """Return the columns of a schema.
+
+    Raises:
+        FormatError: Some are not there.
+    """
+    missing = [name for name in schema if name not in opened.spec]
+    if missing:
+        message = f"{path}: there is no column {missing[0]!r} in {list(opened.spec)}"
+        if missing[0] in opened.others:
+            message = (
+                f"{path}: column {missing[0]!r} has not as many rows as the others, or is of no "
+                f"known type: a row was written without it; ingot.open reads {list(opened.spec)}"
+            )
+        raise FormatError(message, str(path))
+    return opened.select(*schema)
+
+
+class AtomicFile:
+    """A file for reading, whose position belongs to this object alone.
+
+    Args:
+        path: The file.
+    """
+
+    __module__ = "ingot.compat.h5record"
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self.fd = os.open(path, os.O_RDONLY)
+        self.pos = 0
+
+    def seek(self, pos: int, whence: int = 0) -> int:
+        """Go to a position, counted from the start, from here, or from the end."""
+        start = (0, self.pos, os.fstat(self.fd).st_size)[whence]
+        self.pos = start + pos
+        return self.pos
+
+    def tell(self) -> int:
+        """Return the position."""
+        return self.pos
+
+    def read(self, size: int) -> bytes:
+        """Return the next bytes, at most so many."""
+        found = os.pread(self.fd, size, self.pos)
+        self.pos += len(found)
+        return found
+
+    def close(self) -> None:
+        """Close the file. A second call does nothing."""
+        if self.fd >= 0:
+            os.close(self.fd)
+        self.fd = -1
+
+    def __del__(self) -> None:
+        if hasattr(self, "fd"):
+            self.close()

@@ -1,0 +1,47 @@
+"""Numbers as another type, as long as they stay the same."""
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+
+def exact(value: Any, dtype: np.dtype[Any]) -> npt.NDArray[Any]:
+    """Return numbers as elements of a type.
+
+    A fraction may be rounded; an integer may not, and nothing may become infinite.
+
+    Raises:
+        TypeError: They are no numbers.
+        ValueError: They do not fit.
+    """
+    if hasattr(value, "detach"):  # A tensor, which may be on another device or part of a graph.
+        value = value.detach().cpu()
+    array = np.asarray(value)
+    if array.dtype == dtype:
+        return array
+    if array.dtype.kind not in "biuf":
+        message = f"numbers, not {type(value).__name__}"
+        raise TypeError(message)
+    with np.errstate(all="ignore"):
+        found = array.astype(dtype)
+    if dtype.kind in "iu":
+        limits = np.iinfo(dtype)
+        fits = (array >= limits.min) & (array <= limits.max) & (found == array)
+    else:
+        fits = np.isfinite(found) | ~np.isfinite(array)
+    if not fits.all():
+        message = f"{_first(array, ~fits)} cannot be stored as {dtype}{_advice(array, dtype)}"
+        raise ValueError(message)
+    return found
+
+
+def _first(array: npt.NDArray[Any], wrong: npt.NDArray[np.bool_]) -> object:
+    found: object = array[wrong].reshape(-1)[0].item()
+    return found
+
+
+def _advice(array: npt.NDArray[Any], dtype: np.dtype[Any]) -> str:
+    if dtype == np.uint8 and array.dtype.kind == "f" and array.max(initial=0) <= 1:
+        return ": pixels from 0 to 1 are (image * 255).round().astype('uint8') here"
+    return ""

@@ -1,0 +1,137 @@
+"""Rows on their way to a file, in batches."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ingot.compat.h5record.schema import Schema, text_of
+from ingot.compat.h5record.target import Target, create, resume
+
+_BATCH_BYTES = 8 << 20
+
+
+class RowWriter:
+    """Takes rows one by one.
+
+    Args:
+        path: The file.
+        schema: What a row has.
+        append: Whether to go on with the file, or what was kept of it, if there is one.
+        data_length: How many rows there are at most.
+        chunk_size: How many rows are written together.
+        compression: As for `H5Dataset`.
+
+    Attributes:
+        rows: How many rows the file has, with those that are not written yet.
+        nbytes: How many bytes the values of the new ones have.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        schema: Schema,
+        *,
+        append: bool,
+        data_length: int | None,
+        chunk_size: int,
+        compression: str | None,
+    ) -> None:
+        self._path = path
+        self._schema = schema
+        self._data_length = data_length
+        self._chunk_size = chunk_size
+        self._compression = compression
+        self._target: Target | None = resume(path) if append else None
+        if self._target is not None and self._target.shapes.keys() != schema.keys():
+            listed = list(self._target.shapes)
+            self._target.keep()
+            message = f"{path}: the file has the columns {listed}, the schema {list(schema)}"
+            raise ValueError(message)
+        self._batch: dict[str, list[Any]] = {name: [] for name in schema}
+        self._batch_bytes = 0
+        self.rows = 0 if self._target is None else self._target.rows
+        self.nbytes = 0
+
+    def append(self, row: object) -> None:
+        """Add a row.
+
+        Raises:
+            TypeError: A value is of another type than its attribute.
+            ValueError: A value does not fit, or a key is missing or unknown.
+        """
+        if self._data_length is not None and self.rows >= self._data_length:
+            message = f"row {self.rows}: data_length says that there are {self._data_length} rows"
+            raise ValueError(message)
+        if not isinstance(row, Mapping):
+            message = f"row {self.rows}: a row is a dict, not {type(row).__name__}"
+            raise TypeError(message)
+        if row.keys() != self._schema.keys():
+            self._refuse_keys(row)
+        stored = {name: self._stored(name, row[name]) for name in self._schema}
+        target = self._target
+        if target is None:
+            target = self._target = self._create(stored)
+        for name, value in stored.items():
+            self._check_shape(name, value, target)
+        for name, value in stored.items():
+            self._batch[name].append(value[0])
+            self._batch_bytes += value[0].nbytes if hasattr(value[0], "nbytes") else len(value[0])
+        self.rows += 1
+        if self.rows - target.rows >= self._chunk_size or self._batch_bytes >= _BATCH_BYTES:
+            self._flush(target)
+
+    def _refuse_keys(self, row: Mapping[Any, Any]) -> None:
+        missing = [name for name in self._schema if name not in row]
+        unknown = [name for name in row if name not in self._schema]
+        what = f"{missing[0]!r} is missing" if missing else f"there is no {unknown[0]!r}"
+        message = f"row {self.rows}: {what}; the schema has {list(self._schema)}"
+        raise ValueError(message)
+
+    def _stored(self, name: str, value: Any) -> Any:
+        try:
+            return self._schema[name].transform(value)
+        except (TypeError, ValueError) as error:
+            message = f"row {self.rows}: {name!r}: {error}"
+            raise (TypeError if isinstance(error, TypeError) else ValueError)(message) from error
+
+    def _check_shape(self, name: str, value: Any, target: Target) -> None:
+        expected = target.shapes[name]
+        if len(value) != 1 or (expected is not None and np.shape(value)[1:] != expected):
+            message = (
+                f"row {self.rows}: {name!r}: one value of shape {expected} as in the first row, "
+                f"not {np.shape(value)}"
+            )
+            raise ValueError(message)
+
+    def _create(self, first: Mapping[str, Any] | None) -> Target:
+        return create(
+            self._path,
+            [one.column(first and first[name]) for name, one in self._schema.items()],
+            schema=text_of(self._schema),
+            data_length=self._data_length,
+            chunk_size=self._chunk_size,
+            compression=self._compression,
+        )
+
+    def _flush(self, target: Target) -> None:
+        target.write(self._batch)
+        self.nbytes += self._batch_bytes
+        self._batch = {name: [] for name in self._schema}
+        self._batch_bytes = 0
+
+    def finish(self) -> None:
+        """Write what is left, and make the file whole."""
+        if self._target is None:
+            self._target = self._create(None)
+        self._flush(self._target)
+        self._target.finish()
+
+    def keep(self) -> str:
+        """Keep what can be kept of a file that will not be whole; return what that is."""
+        if self._target is None:
+            return f"{self._path} was not made"
+        if self.rows > self._target.rows:
+            self._flush(self._target)
+        return self._target.keep()

@@ -1,0 +1,251 @@
+"""Writes rows to an HDF5 file, in batches, so that it appears under its name when it is whole."""
+
+import errno
+import os
+import shutil
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from ingot.dataset.folder import sync_folder
+from ingot.dataset.hdf5.attributes import SHAPE, UNFINISHED
+from ingot.dataset.hdf5.handle import h5py, translated
+from ingot.errors import FormatError
+
+_VERSIONS = ("v110", "v110")
+"""What the file may use of HDF5: readers since version 1.10 understand it."""
+
+_CHUNK_BYTES = 256 << 10
+_CHUNK_BYTES_FILTERED = 32 << 10
+_PIXELS = 8
+"""Elements that the filter szip takes together; it can do nothing with fewer."""
+
+_NO_LINKS = (errno.EPERM, errno.ENOTSUP, errno.ENOSYS, errno.EMLINK)
+
+
+class NewColumn(NamedTuple):
+    """A column to be made.
+
+    Attributes:
+        name: Its name.
+        dtype: The type of its elements, as h5py has it: also text and runs of numbers.
+        shape: The shape of a row.
+        values: The shape that flat values have, -1 for the length that varies; None if they
+            are what they are.
+    """
+
+    name: str
+    dtype: np.dtype[Any]
+    shape: tuple[int, ...]
+    values: tuple[int, ...] | None = None
+
+    @property
+    def varies(self) -> bool:
+        """Whether values vary in length."""
+        return self.dtype.kind == "O"
+
+    @property
+    def element(self) -> Any:
+        """The type of the elements of values that vary in length; `str` for text."""
+        return element_of(self.dtype)
+
+
+def element_of(dtype: np.dtype[Any]) -> Any:
+    """Return what h5py's type of values that vary in length says of their elements."""
+    metadata: Mapping[str, Any] = dtype.metadata or {}
+    return metadata["vlen"]
+
+
+def partial_path(path: Path) -> Path:
+    """Return where rows are while a file is not whole."""
+    return path.with_name(f"{path.name}.partial")
+
+
+class Hdf5Writer:
+    """Rows on their way to a file. Made by `create` or `append`.
+
+    Attributes:
+        path: The file.
+        rows: How many rows it has.
+        begun: How many rows it had to begin with.
+    """
+
+    def __init__(self, path: Path, file: Any, *, replaces: bool) -> None:
+        self.path = path
+        self._file = file
+        self._replaces = replaces
+        lengths = {name: dataset.shape[0] for name, dataset in _columns(file).items()}
+        if len(set(lengths.values())) != 1:
+            file.close()
+            message = f"{path}: the columns have not as many rows: {lengths}"
+            raise FormatError(message, str(path))
+        self.rows: int = next(iter(lengths.values()))
+        self.begun = self.rows
+
+    @classmethod
+    def create(
+        cls,
+        path: Path,
+        columns: Sequence[NewColumn],
+        *,
+        rows_max: int | None = None,
+        chunk_rows: int = 300,
+        compression: str | None = None,
+        attributes: Mapping[str, str] | None = None,
+    ) -> Self:
+        """Begin a file.
+
+        Args:
+            path: Where it will be.
+            columns: Its columns.
+            rows_max: How many rows it can have; None for any number.
+            chunk_rows: How many rows a chunk has, if they are not too large.
+            compression: "gzip", "lzf" or "szip" for columns whose values are of one size:
+                HDF5 compresses no others.
+            attributes: Attributes of the file.
+
+        Raises:
+            StorageError: Another process is writing it, or the system refuses.
+        """
+        with translated(str(path)):
+            file = h5py().File(partial_path(path), "w", libver=_VERSIONS)
+            file.attrs[UNFINISHED] = 1
+            for name, text in (attributes or {}).items():
+                file.attrs[name] = text
+            for column in columns:
+                options = _options(column, rows_max, chunk_rows, compression)
+                dataset = file.create_dataset(column.name, dtype=column.dtype, **options)
+                if column.values is not None:
+                    dataset.attrs[SHAPE] = column.values
+        return cls(path, file, replaces=False)
+
+    @classmethod
+    def append(cls, path: Path) -> Self:
+        """Go on with a file: with a copy, or with what an earlier writer has kept.
+
+        Raises:
+            StorageError: Another process is writing it, or the system refuses.
+            FormatError: It is no HDF5 file, or damaged.
+        """
+        partial, replaces = partial_path(path), path.exists()
+        with translated(str(path)):
+            if replaces:
+                with h5py().File(path, "r"):  # Nobody is writing to it.
+                    shutil.copyfile(path, partial)
+            file = h5py().File(partial, "r+", libver=_VERSIONS)
+            file.attrs[UNFINISHED] = 1
+        return cls(path, file, replaces=replaces)
+
+    @property
+    def columns(self) -> list[NewColumn]:
+        """What the file has."""
+        each = _columns(self._file).items()
+        return [NewColumn(name, one.dtype, one.shape[1:]) for name, one in each]
+
+    def write(self, batch: Mapping[str, Sequence[Any]]) -> None:
+        """Add rows: as many values of each column.
+
+        Raises:
+            ValueError: Values do not fit, or there are more rows than the file can have.
+        """
+        count = len(next(iter(batch.values())))
+        if count == 0:
+            return
+        end = self.rows + count
+        for name, values in batch.items():
+            dataset = self._file[name]
+            if dataset.maxshape[0] is not None and end > dataset.maxshape[0]:
+                message = f"{self.path}: the file was made for at most {dataset.maxshape[0]} rows"
+                raise ValueError(message)
+            dataset.resize(end, axis=0)
+            dataset[self.rows :] = _array(values, dataset)
+        self.rows = end
+
+    def finish(self) -> None:
+        """Make the file whole, and give it its name.
+
+        Raises:
+            StorageError: The system refuses.
+        """
+        with translated(str(self.path)):
+            del self._file.attrs[UNFINISHED]
+            self._file.close()
+            partial = partial_path(self.path)
+            _sync(partial)
+            if self._replaces:
+                partial.replace(self.path)
+            else:
+                _publish(partial, self.path)
+            sync_folder(self.path.parent)
+
+    def keep(self) -> int:
+        """Leave the rows so far in a file of their own; return how many there are.
+
+        Those that were to go behind the rows of a file are not kept: it stays as it is.
+        """
+        self._file.close()
+        if self._replaces or self.rows == 0:
+            partial_path(self.path).unlink(missing_ok=True)
+            return 0
+        return self.rows
+
+
+def _columns(file: Any) -> dict[str, Any]:
+    library = h5py()
+    return {name: one for name, one in file.items() if isinstance(one, library.Dataset)}
+
+
+def _options(
+    column: NewColumn, rows_max: int | None, chunk_rows: int, compression: str | None
+) -> dict[str, Any]:
+    """Return how a column is laid out."""
+    elements = int(np.prod(column.shape, dtype=np.int64))
+    filtered = compression is not None and not column.varies
+    limit = _CHUNK_BYTES_FILTERED if filtered else _CHUNK_BYTES
+    rows = max(1, min(chunk_rows, limit // max(1, elements * column.dtype.itemsize)))
+    rows = rows if rows_max is None else max(1, min(rows, rows_max))
+    options: dict[str, Any] = {
+        "shape": (0, *column.shape),
+        "maxshape": (rows_max, *column.shape),
+        "chunks": (rows, *(max(1, length) for length in column.shape)),
+    }
+    if filtered and (compression != "szip" or rows * elements >= _PIXELS):
+        options |= {"compression": compression}
+        options |= {"shuffle": True} if compression != "szip" and column.dtype.itemsize > 1 else {}
+    return options
+
+
+def _array(values: Sequence[Any], dataset: Any) -> npt.NDArray[Any]:
+    """Return values as an array that h5py writes in one go."""
+    shape = (len(values), *dataset.shape[1:])
+    if dataset.dtype.kind != "O":
+        return np.asarray(values, dataset.dtype).reshape(shape)
+    array = np.empty(len(values), object)
+    for k, value in enumerate(values):
+        array[k] = value
+    return array.reshape(shape)
+
+
+def _sync(path: Path) -> None:
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def _publish(partial: Path, path: Path) -> None:
+    """Give a file its name, which nobody else must have taken meanwhile."""
+    try:
+        path.hardlink_to(partial)
+    except OSError as error:
+        if error.errno not in _NO_LINKS:
+            raise
+        if path.exists():
+            raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(path)) from None
+        partial.rename(path)
+        return
+    partial.unlink()
