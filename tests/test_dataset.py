@@ -1,10 +1,14 @@
 """Data sets: rows of named, typed fields."""
 
+import errno
 import json
 import math
 import os
 import pickle
 import random
+import stat
+import subprocess
+import sys
 import threading
 
 import numpy as np
@@ -264,7 +268,7 @@ def test_a_data_set_without_rows_is_one(tmp_path):
 
 def test_readers_see_what_was_committed(tmp_path):
     path = tmp_path / "x"
-    writer = ingot.DatasetWriter(path, {"a": "int"}, shard_rows=10)
+    writer = ingot.DatasetWriter(path, {"a": "int"}, shard_rows=10, atomic=True)
     writer.extend({"a": k} for k in range(25))
     assert not (path / "dataset.json").exists()
     writer.flush()
@@ -277,18 +281,43 @@ def test_readers_see_what_was_committed(tmp_path):
     assert {entry.name for entry in path.iterdir()} == listed | {"dataset.json"}
 
 
-def test_an_exception_leaves_the_old_data_set(tmp_path):
+def test_an_exception_leaves_the_files_that_are_full(tmp_path):
     path = tmp_path / "x"
     with ingot.DatasetWriter(path, {"a": "int"}) as writer:
         writer.append({"a": 1})
     with (
         pytest.raises(TypeError) as caught,
-        ingot.DatasetWriter(path, {"a": "int"}, append=True, shard_rows=1) as writer,
+        ingot.DatasetWriter(path, {"a": "int"}, append=True, shard_rows=2) as writer,
     ):
-        writer.extend([{"a": 2}, {"a": 3}, {"a": "x"}])
-    assert "as the last flush left it" in caught.value.__notes__[0]
-    assert ingot.open(path).column("a").tolist() == [1]
-    assert len(list(path.iterdir())) == 2
+        writer.extend([{"a": k} for k in range(2, 9)] + [{"a": "x"}])
+    assert caught.value.__notes__[0] == (
+        f"{path}: 7 rows are committed; DatasetWriter(path, spec, append=True) goes on behind them"
+    )
+    assert ingot.open(path).column("a").tolist() == [1, 2, 3, 4, 5, 6, 7]
+    assert len(list(path.iterdir())) == 5
+
+
+def test_an_exception_leaves_the_old_data_set_if_all_or_nothing_is_asked_for(tmp_path):
+    path = tmp_path / "x"
+    with ingot.DatasetWriter(path, {"a": "int"}) as writer:
+        writer.append({"a": 1})
+    for options in ({"append": True, "atomic": True}, {"overwrite": True}):
+        with (
+            pytest.raises(TypeError),
+            ingot.DatasetWriter(path, {"a": "int"}, shard_rows=1, **options) as writer,
+        ):
+            writer.extend([{"a": 2}, {"a": 3}, {"a": "x"}])
+        assert ingot.open(path).column("a").tolist() == [1]
+        assert len(list(path.iterdir())) == 2
+
+
+def test_files_are_committed_when_they_are_full(tmp_path):
+    path = tmp_path / "x"
+    writer = ingot.DatasetWriter(path, {"a": "int"}, shard_rows=3)
+    writer.extend({"a": k} for k in range(4))
+    assert ingot.open(path).column("a").tolist() == [0, 1, 2]
+    writer.abandon()
+    assert ingot.open(path).column("a").tolist() == [0, 1, 2]
 
 
 def test_a_directory_may_be_moved(path, tmp_path):
@@ -423,9 +452,52 @@ def test_a_writer_of_records_does_not_go_on_with_a_data_set(tmp_path):
         assert list(ingot.open(path)) == [row]
 
 
-def test_a_writer_that_was_never_closed_warns(tmp_path):
-    with pytest.warns(ResourceWarning, match="never closed"):
+def test_a_writer_that_was_never_closed_warns_and_loses_nothing(tmp_path):
+    with pytest.warns(ResourceWarning, match="never closed; its 1 rows were committed"):
         ingot.DatasetWriter(tmp_path / "x", {"a": "int"}).append({"a": 1})
+    assert ingot.open(tmp_path / "x").column("a").tolist() == [1]
+
+
+@pytest.mark.parametrize("ending", ["", "raise ValueError"])
+@pytest.mark.parametrize("name", ["x", "x.ingot"])
+def test_rows_of_a_writer_that_is_open_at_the_end_of_a_program_are_kept(tmp_path, name, ending):
+    path = tmp_path / name
+    code = (
+        "import ingot, sys\n"
+        "w = ingot.DatasetWriter(sys.argv[1], {'a': 'int'})\n"
+        "w.extend({'a': k} for k in range(5))\n"
+        "w.flush()\n"
+        "w.append({'a': 5})\n"
+        f"{ending}\n"
+    )
+    outcome = subprocess.run(
+        [sys.executable, "-c", code, path], capture_output=True, text=True, check=False
+    )
+    assert outcome.stderr.count(f"ingot: {path}: the writer was never closed;") == 1
+    ds = ingot.open(path, partial=bool(ending))
+    assert ds.column("a").tolist() == list(range(5 if ending else 6))
+
+
+def test_a_commit_that_could_not_be_synced_is_final(tmp_path, monkeypatch):
+    path = tmp_path / "x"
+    writer = ingot.DatasetWriter(path, {"a": "int"})
+    writer.append({"a": 1})
+    sync = os.fsync
+
+    def fails_for_directories(handle):
+        if stat.S_ISDIR(os.fstat(handle).st_mode):
+            raise OSError(errno.EIO, os.strerror(errno.EIO))
+        sync(handle)
+
+    monkeypatch.setattr(os, "fsync", fails_for_directories)
+    with pytest.raises(ingot.StorageError, match="write failed"):
+        writer.flush()
+    monkeypatch.undo()
+    for call in (writer.flush, writer.close, writer.close):
+        with pytest.raises(ingot.StorageError, match="this writer cannot go on"):
+            call()
+    writer.abandon()
+    assert ingot.open(path).column("a").tolist() == [1]
 
 
 def test_bytes_that_are_no_picture_are_named(tmp_path):
@@ -460,7 +532,7 @@ def test_a_list_of_truths_is_no_list_of_indices(path):
 
 def test_the_child_of_a_fork_leaves_the_data_set_to_its_parent(tmp_path):
     path = tmp_path / "x"
-    writer = ingot.DatasetWriter(path, {"a": "int"}, shard_rows=2)
+    writer = ingot.DatasetWriter(path, {"a": "int"}, shard_rows=2, atomic=True)
     writer.extend({"a": k} for k in range(5))
     child = os.fork()
     if child == 0:
@@ -478,7 +550,7 @@ def test_the_child_of_a_fork_leaves_the_data_set_to_its_parent(tmp_path):
 
 def test_what_was_never_committed_is_not_read(tmp_path):
     path = tmp_path / "x"
-    writer = ingot.DatasetWriter(path, {"a": "int"}, shard_rows=2)
+    writer = ingot.DatasetWriter(path, {"a": "int"}, shard_rows=2, atomic=True)
     writer.extend({"a": k} for k in range(5))
     with pytest.raises(ingot.FormatError, match="nothing is committed"):
         ingot.open(path)

@@ -22,8 +22,14 @@ def start(script, *arguments, **options):
     return subprocess.Popen([sys.executable, str(FAULTS / script), *map(str, arguments)], **options)
 
 
-@pytest.mark.parametrize("how", ["kill", "interrupt"])
-@pytest.mark.parametrize("scenario", ["append", "overwrite", "first", "last", "commit", "build"])
+@pytest.mark.parametrize("how", ["kill", "interrupt", "error"])
+@pytest.mark.parametrize(
+    "scenario",
+    [
+        *("append", "overwrite", "first", "last", "commit", "build"),
+        *("rebuild", "rebuildother", "insist", "insistappending"),
+    ],
+)
 def test_a_stop_at_any_step_leaves_the_old_data_set_or_the_new(tmp_path, run_fault, scenario, how):
     outcome = run_fault("kill_each_step.py", scenario, tmp_path, "call", how, timeout=120)
     assert outcome.returncode == 0, outcome.stderr

@@ -240,7 +240,7 @@ def test_an_overwrite_that_fails_leaves_the_old_data_set(tmp_path):
         ):
             writer.extend([{"a": 2}, {"a": "x"}])
         assert column(path) == [1]
-        words = "what was there before stays" if path.suffix else "as the last flush left it"
+        words = "what was there before stays" if path.suffix else "is as it was, with 1 rows"
         assert words in caught.value.__notes__[0]
     check_tidy(tmp_path / "x")
     assert names(tmp_path) == {"x", "x.ingot"}
@@ -267,7 +267,7 @@ def test_exceptions_say_what_has_become_of_a_file(tmp_path):
     directory = tmp_path / "y"
     assert "nothing is committed" in fail(directory, [1, "x"])
     assert names(directory) == set()
-    assert "as the last flush left it" in fail(directory, [1, "flush"])
+    assert "1 rows are committed" in fail(directory, [1, "flush"])
     assert column(directory) == [1]
     check_tidy(directory)
 
@@ -276,7 +276,8 @@ def leave_orphans(path):
     """Have a writer killed that has two shards closed and one open."""
     child = os.fork()
     if child == 0:
-        writer = ingot.DatasetWriter(path, SPEC, shard_rows=2, append=True, sync=False)
+        options = {"shard_rows": 2, "append": True, "atomic": True, "sync": False}
+        writer = ingot.DatasetWriter(path, SPEC, **options)
         writer.extend({"a": k} for k in range(5))
         os.kill(os.getpid(), signal.SIGKILL)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == -signal.SIGKILL
@@ -299,7 +300,7 @@ def test_what_a_killed_writer_has_left_is_removed_by_the_next(tmp_path, how):
 
 def test_what_a_living_writer_writes_is_not_removed(tmp_path):
     path = tmp_path / "x"
-    living = ingot.DatasetWriter(path, SPEC, shard_rows=2)
+    living = ingot.DatasetWriter(path, SPEC, shard_rows=2, atomic=True)
     living.extend({"a": k} for k in range(5))  # two shards are closed, one is open
     write(path, [10], append=True)
     write(path, [11], overwrite=True)

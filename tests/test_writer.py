@@ -565,15 +565,31 @@ def test_a_writer_is_refused_in_a_forked_child(path, run_fault):
     assert read_all(path) == [b"parent", b"parent again"]
 
 
-def test_a_writer_that_is_never_closed_warns(path):
+def test_a_writer_that_is_never_closed_warns_and_loses_nothing(path):
     writer = ingot.Writer(path)
     writer.append(b"kept")
     writer.flush()
-    writer.append(b"lost")
-    with pytest.warns(ResourceWarning, match="the writer was never closed"):
+    writer.append(b"kept too")
+    with pytest.warns(ResourceWarning, match="the writer was never closed; its 2 records were"):
         writer = gc.collect()
-    with ingot.open(path, partial=True) as reader:
-        assert list(reader) == [b"kept"]
+    with ingot.open(path) as reader:
+        assert list(reader) == [b"kept", b"kept too"]
+
+
+@pytest.mark.parametrize("ending", ["", "raise ValueError", "raise SystemExit(3)"])
+def test_records_of_a_writer_that_is_open_at_the_end_of_a_program_are_kept(path, ending):
+    code = f"import ingot, sys\nw = ingot.Writer(sys.argv[1])\nw.extend([b'a', b'b'])\n{ending}\n"
+    outcome = subprocess.run(
+        [sys.executable, "-c", code, path], capture_output=True, text=True, check=False
+    )
+    assert outcome.stderr.count(f"ingot: {path}: the writer was never closed;") == 1
+    assert "Use a with block, or call close()" in outcome.stderr
+    failed = "ValueError" in ending
+    if failed:
+        with pytest.raises(ingot.UnfinishedFileError):
+            ingot.open(path)
+    with ingot.open(path, partial=failed) as reader:
+        assert list(reader) == [b"a", b"b"]
 
 
 @pytest.mark.parametrize("compression", ["zstd", None])

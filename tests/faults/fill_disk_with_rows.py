@@ -3,6 +3,7 @@
 import contextlib
 import errno
 import random
+import shutil
 import sys
 from pathlib import Path
 
@@ -39,10 +40,26 @@ with ingot.DatasetWriter(path / "x", SPEC, shard_rows=50) as writer:
     writer.extend(rows(100))
 before = list(ingot.open(path / "x"))
 files = sorted(listed())
-for options in ({"append": True}, {"overwrite": True}, {"append": True, "shard": (0, 1)}):
+all_or_nothing = (
+    {"append": True, "atomic": True},
+    {"overwrite": True},
+    {"append": True, "shard": (0, 1)},
+)
+for options in all_or_nothing:
     refused(lambda options=options: write(**options))
     assert list(ingot.open(path / "x")) == before
     assert sorted(listed()) == files
+
+
+refused(lambda: write(append=True))
+more = list(ingot.open(path / "x"))
+assert len(more) > 500, len(more)
+assert len(more) % 50 == 0
+assert more[:100] == before
+shutil.rmtree(path / "x")
+with ingot.DatasetWriter(path / "x", SPEC) as writer:
+    writer.extend(before)
+files = sorted(listed())
 
 
 def fn(_):

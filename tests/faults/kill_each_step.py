@@ -1,14 +1,18 @@
-"""Kill or interrupt a process at each step in turn; what was committed must be there.
+"""Stop a process at each step in turn; what was committed must be there.
 
 Run as `kill_each_step.py SCENARIO FOLDER UNIT HOW`. A step is a line of `ingot.dataset`, if the
-unit is `line`, or with `call` what changes a file. Prints at how many steps it was stopped.
+unit is `line`, or with `call` what changes a file. At that step the process is killed, or
+interrupted (`interrupt`), or the system refuses the step (`error`). Prints at how many steps
+that was done.
 """
 
+import errno
 import json
 import os
 import shutil
 import signal
 import sys
+import traceback
 from pathlib import Path
 
 import ingot
@@ -30,8 +34,17 @@ def row(k):
     return {"a": k}
 
 
-def build(path, fn=row):
-    return ingot.build(path, fn, range(5), spec=SPEC, workers=0, chunk=2, progress=None, sync=False)
+def other_row(k):
+    return {"a": 10 * k}
+
+
+def failing_row(k):
+    raise ArithmeticError(k)
+
+
+def build(path, fn=row, **options):
+    options = {"workers": 0, "chunk": 2, "progress": None, "sync": False} | options
+    return ingot.build(path, fn, range(5), spec=SPEC, **options)
 
 
 def column(path):
@@ -41,7 +54,7 @@ def column(path):
 class Append:
     """A writer goes on with a data set and commits twice."""
 
-    allowed = ([1], [1, 2, 3, 4], [1, 2, 3, 4, 5])
+    allowed = ([1], [1, 2, 3], [1, 2, 3, 4], [1, 2, 3, 4, 5])
 
     def begin(self, path):
         write(path, [1])
@@ -157,6 +170,73 @@ class Build:
         return [0, 1, 2, 3, 4]
 
 
+class Rebuild:
+    """A data set that was built is built anew, once more if that fails."""
+
+    allowed = ([0, 1, 2, 3, 4], [0, 10, 20, 30, 40])
+
+    def begin(self, path):
+        build(path)
+
+    def run(self, path):
+        build(path, other_row, overwrite=True, sync=True)
+
+    def again(self, path, _found):
+        build(path, other_row, overwrite=True)
+        return [0, 10, 20, 30, 40]
+
+
+class RebuildOther(Rebuild):
+    """After a build that was stopped another one is begun, whose function fails."""
+
+    def again(self, path, found):
+        for options in ({"overwrite": True}, {"overwrite": True, "resume": False}):
+            try:
+                build(path, failing_row, **options)
+            except ArithmeticError:
+                assert column(path) == found, (found, column(path))
+        build(path, row, overwrite=True, resume=False)
+        return [0, 1, 2, 3, 4]
+
+
+class Insist:
+    """A writer replaces a data set, and is closed again if that fails."""
+
+    allowed = ([1, 2, 3], [7, 8, 9])
+    options = {"overwrite": True}
+
+    def begin(self, path):
+        write(path, [1, 2, 3])
+
+    def run(self, path):
+        writer = ingot.DatasetWriter(path, SPEC, shard_rows=2, **self.options)
+        writer.extend({"a": k} for k in (7, 8, 9))
+        try:
+            writer.flush()
+            writer.close()
+        except (KeyboardInterrupt, OSError) as error:
+            try:
+                writer.close()
+            except ingot.StorageError:
+                assert isinstance(error, OSError)
+                writer.abandon()
+            else:
+                assert column(path) in self.allowed
+                assert column(path) != [1, 2, 3], "it was closed without an error"
+            raise
+
+    def again(self, path, _found):
+        write(path, [7, 8, 9], overwrite=True)
+        return [7, 8, 9]
+
+
+class InsistAppending(Insist):
+    """A writer goes on with a data set, and is closed again if that fails."""
+
+    allowed = ([1, 2, 3], [1, 2, 3, 7, 8], [1, 2, 3, 7, 8, 9])
+    options = {"append": True}
+
+
 class Countdown:
     """Stops this process at one of its steps."""
 
@@ -167,6 +247,8 @@ class Countdown:
         self.left -= 1
         if self.left == 0 and sys.argv[4] == "interrupt":
             raise KeyboardInterrupt
+        if self.left == 0 and sys.argv[4] == "error":
+            raise OSError(errno.EIO, os.strerror(errno.EIO))
         if self.left == 0:
             os.kill(os.getpid(), signal.SIGKILL)
 
@@ -183,19 +265,33 @@ class Countdown:
 
 
 def run_until(scenario, path, step):
-    """Have a process stopped at a step; return whether it was."""
+    """Have a process stopped at a step; return whether it came so far."""
     child = os.fork()
     if child:
-        return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) in (-signal.SIGKILL, 1)
+        code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+        assert code in (-signal.SIGKILL, 0, 1, 3), code
+        return code != 0
+    countdown = Countdown(step)
     if sys.argv[3] == "line":
-        sys.settrace(Countdown(step).trace)
+        sys.settrace(countdown.trace)
     else:
-        sys.addaudithook(Countdown(step).audit)
+        sys.addaudithook(countdown.audit)
+        sync = os.fsync
+
+        def counted(handle):
+            countdown.count()
+            sync(handle)
+
+        os.fsync = counted
     try:
         scenario.run(path)
-    except KeyboardInterrupt:
+    except (KeyboardInterrupt, OSError):
         os._exit(1)
-    os._exit(0)
+    except BaseException:
+        traceback.print_exc()
+        os._exit(2)
+    # A step that may fail, such as making a directory that is there, stops nothing.
+    os._exit(3 if countdown.left <= 0 else 0)
 
 
 def check(scenario, path, step):
@@ -209,9 +305,11 @@ def check(scenario, path, step):
     assert {entry.name for entry in path.iterdir()} == listed, step
 
 
-scenario = {one.__name__.lower(): one for one in (Append, Overwrite, Last, First, Commit, Build)}[
-    sys.argv[1]
-]()
+scenarios = (
+    *(Append, Overwrite, Last, First, Commit, Build),
+    *(Rebuild, RebuildOther, Insist, InsistAppending),
+)
+scenario = {one.__name__.lower(): one for one in scenarios}[sys.argv[1]]()
 was_stopped, step = True, 0
 while was_stopped:
     step += 1

@@ -18,13 +18,13 @@ from ingot.dataset.inputs import Inputs
 from ingot.dataset.journal import NAME as JOURNAL
 from ingot.dataset.journal import Chunk, Journal, shards_in
 from ingot.dataset.manifest import Manifest, Shard
-from ingot.dataset.owner import SUFFIX, Owner
+from ingot.dataset.metadata import json_of
+from ingot.dataset.owner import SUFFIX, Owner, remove
 from ingot.dataset.plan import check_same, plan_of
 from ingot.dataset.progress import Meter, Progress
 from ingot.dataset.shards import Compression, Options, limits
 from ingot.dataset.spec import Spec, SpecLike
 from ingot.dataset.stored import Stored
-from ingot.dataset.target import json_of
 from ingot.dataset.vacancy import check_vacant
 from ingot.errors import FormatError
 from ingot.records.paths import check_target
@@ -123,7 +123,7 @@ def build(
             journal.remove()
         finally:
             finished = {shard.name for shard in shards_in(folder)}
-            owner.remove_unlisted(finished | _names_committed(folder))
+            owner.remove_unlisted(finished | Manifest.names(folder))
             owner.release()
     return _opened(folder, checked)
 
@@ -259,8 +259,7 @@ def _missing(folder: Path, journal: Journal, source: Inputs) -> Iterator[Task]:
         paths = [folder / shard.name for shard in known.shards]
         sizes = [path.stat().st_size if path.is_file() else None for path in paths]
         if sizes != [shard.nbytes for shard in known.shards]:
-            for path in paths:
-                path.unlink(missing_ok=True)
+            remove(folder, [shard.name for shard in known.shards])
             yield task
 
 
@@ -295,14 +294,9 @@ def _commit(
         if found is not None and not overwrite:
             message = f"{maker.folder}: another writer has made a data set here meanwhile"
             raise FileExistsError(message)
-        superseded = owner.take_over(_names_committed(maker.folder))
+        superseded = owner.take_over(Manifest.names(maker.folder))
         new.commit(maker.folder, overwrite=True, sync=sync)
     owner.remove(superseded)
-
-
-def _names_committed(folder: Path) -> set[str]:
-    found = Manifest.find(folder)
-    return {shard.name for shard in found.shards} if found else set()
 
 
 def _names_in(journal: Journal) -> set[str]:

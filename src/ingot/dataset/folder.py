@@ -66,10 +66,10 @@ def writing(path: Path) -> Iterator[None]:
     """Have errors of the system name the file that was being written."""
     try:
         yield
-    except StorageError:
+    except (StorageError, FileExistsError):
         raise
     except OSError as error:
-        message = f"{path}: write failed: {error.strerror}"
+        message = f"{path}: write failed: {error.strerror or error}"
         raise StorageError(message, str(path), errno=error.errno) from error
 
 

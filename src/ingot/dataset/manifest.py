@@ -69,6 +69,12 @@ class Manifest:
             return None
 
     @classmethod
+    def names(cls, folder: Path) -> set[str]:
+        """Return the names of the files that the manifest of a directory lists, if it has one."""
+        found = cls.find(folder)
+        return {shard.name for shard in found.shards} if found else set()
+
+    @classmethod
     def _of(cls, path: Path, content: dict[str, Any]) -> "Manifest":
         check_version(path, content)
         return cls(

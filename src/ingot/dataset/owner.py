@@ -68,15 +68,15 @@ class Owner:
         folders.append(self._handle, self._path, f"{line}\n".encode(), end)
 
     def remove(self, names: Iterable[str]) -> None:
-        """Remove files that are listed nowhere."""
+        """Remove files, but none that the manifest lists, whoever asks for it."""
         removed = set(names)
-        _remove([self._folder / name for name in removed])
+        remove(self._folder, removed)
         self._taken -= removed
 
     def remove_unlisted(self, listed: set[str]) -> None:
         """Remove the shards with this token that are not listed."""
         names = _shards_of(self._folder, self.token) - listed
-        if not _remove([self._folder / name for name in names]):
+        if not remove(self._folder, names):
             self._taken |= names
 
     def release(self) -> None:
@@ -107,7 +107,7 @@ def _sweep(folder: Path) -> list[str]:
     places = part.places(folder)
     for place in places:
         if place.run in runs:
-            _remove([folder / name for name in _names_of(folder, place) - listed])
+            remove(folder, _names_of(folder, place))
             (folder / place.name).unlink()
     dead = [
         entry
@@ -155,7 +155,7 @@ def _inherit(path: Path, listed: set[str]) -> list[str]:
         return sorted(names - listed)
     for line in lines[:-1]:
         names |= folders.parse(path, "what a writer has left", line.encode(), _superseded)
-    if _remove([path.with_name(name) for name in names - listed]):
+    if remove(path.parent, names - listed):
         path.unlink()
     return []
 
@@ -166,10 +166,15 @@ def _superseded(content: object) -> set[str]:
     return set(items(content))
 
 
-def _remove(paths: list[Path]) -> bool:
-    """Remove record files; return whether no process has one of them open for writing."""
+def remove(folder: Path, names: Iterable[str]) -> bool:
+    """Remove record files that the manifest does not list.
+
+    Every file of a data set that is removed is removed here: what the manifest on disk lists
+    stays, whoever asks. Returns whether no process has one of the others open for writing.
+    """
     free = True
-    for path in paths:
+    committed = Manifest.names(folder)
+    for path in (folder / name for name in names if name not in committed):
         if path.suffix == SUFFIX and path.is_symlink():
             path.unlink()
         elif path.suffix == SUFFIX and path.exists():

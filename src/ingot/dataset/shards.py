@@ -141,13 +141,18 @@ class ShardWriter:
         size = (self._folder / self._name).stat().st_size
         self.finished.append(Shard(self._name, rows, size))
 
+    def drop(self) -> list[str]:
+        """Give up the file that is open, if there is one; return its name."""
+        if self._writer is None:
+            return []
+        self._writer.abandon()
+        self._writer = None
+        return [self._name]
+
     def abandon(self) -> list[str]:
-        """Give up the file that is open; return the names of all files."""
-        names = [shard.name for shard in self.finished]
-        if self._writer is not None:
-            self._writer.abandon()
-            names.append(self._name)
-        self._writer, self.finished = None, []
+        """Give up all files; return their names."""
+        names = [shard.name for shard in self.finished] + self.drop()
+        self.finished = []
         return names
 
 

@@ -1,117 +1,27 @@
-"""Where the rows of a data set go: one file, or a directory of several."""
+"""A data set in a directory, on its way."""
 
-import json
 import os
 import warnings
 from collections.abc import Sequence
 from pathlib import Path
+from time import monotonic
 from typing import Any
 
-from ingot._core import Rows as NativeRows
-from ingot._core import has_fields
 from ingot.dataset import folder as folders
 from ingot.dataset import part
 from ingot.dataset.journal import check_not_built
-from ingot.dataset.manifest import NAME, Manifest
+from ingot.dataset.manifest import Manifest
+from ingot.dataset.metadata import check_metadata, json_of
 from ingot.dataset.owner import Owner
 from ingot.dataset.part import Part, Place
 from ingot.dataset.row import Stored
 from ingot.dataset.shards import Options, ShardWriter, names_of
 from ingot.dataset.spec import Spec
 from ingot.dataset.vacancy import check_vacant
-from ingot.errors import FormatError
+from ingot.errors import FormatError, StorageError
 
-
-class FileTarget:
-    """A data set in one file.
-
-    Attributes:
-        rows: How many rows it has to begin with.
-    """
-
-    def __init__(
-        self,
-        path: Path,
-        spec: Spec,
-        metadata: dict[str, Any] | None,
-        options: Options,
-        *,
-        append: bool,
-        overwrite: bool,
-    ) -> None:
-        self._mode = "append" if append and path.exists() else "create"
-        self._mode = "replace" if overwrite else self._mode
-        if self._mode == "append":
-            _check_file(path, spec, metadata)
-        try:
-            self._writer = options.open(path, self._mode, json_of(metadata or {}), spec)
-        except FileExistsError as error:
-            error.add_note(
-                "pass append=True to go on at its end, or overwrite=True to replace it once "
-                "the new file is closed"
-            )
-            raise
-        self.rows = len(self._writer)
-
-    def append(self, stored: Sequence[Stored], _nbytes: int) -> None:
-        """Add a row that is encoded."""
-        self._writer.append_row(stored)
-
-    def flush(self) -> None:
-        """Commit the rows."""
-        self._writer.flush()
-
-    def close(self) -> None:
-        """Commit the rows and make the file whole."""
-        self._writer.close()
-
-    def abandon(self) -> str:
-        """Commit nothing more; return what there is now."""
-        committed = self._writer.abandon()
-        if self._mode == "replace":
-            return "the new file was not finished; what was there before stays"
-        if self._mode == "create" and committed == 0:
-            return "nothing was committed; the file was removed"
-        return (
-            f"left unfinished with {committed} committed rows; ingot.open(path, partial=True) "
-            "reads them, DatasetWriter(path, spec, append=True) goes on behind them, "
-            "ingot.recover(path) makes the file whole"
-        )
-
-
-def _check_file(path: Path, spec: Spec, metadata: dict[str, Any] | None) -> None:
-    if not has_fields(str(path)):
-        message = f"{path}: this is no data set, or its writer died before the first row"
-        raise FormatError(message, str(path))
-    rows = NativeRows([str(path)], partial=True)
-    if rows.fields() != spec.stored():
-        fields = {name: kind for name, _, _, kind in rows.fields()}
-        message = f"{path}: the file has the fields {fields}, not {dict(spec)}"
-        raise ValueError(message)
-    _check_metadata(path, json.loads(rows.metadata_json()), metadata)
-
-
-def _check_metadata(path: Path, found: dict[str, Any], given: dict[str, Any] | None) -> None:
-    if given is not None and json.loads(json_of(given)) != found:
-        message = f"{path}: append=True goes on with the metadata {found!r:.200}; leave it out"
-        raise ValueError(message)
-
-
-def json_of(metadata: object) -> str:
-    """Return metadata as JSON.
-
-    Raises:
-        TypeError: It is no dict, or JSON has no word for something in it.
-        ValueError: A number in it is none, or it is too deep.
-    """
-    if not isinstance(metadata, dict):
-        message = f"metadata is a dict, not {type(metadata).__name__}"
-        raise TypeError(message)
-    try:
-        return json.dumps(metadata, allow_nan=False, separators=(",", ":"))
-    except (TypeError, ValueError, RecursionError) as error:
-        message = f"metadata is what JSON can say: {error}"
-        raise (TypeError if isinstance(error, TypeError) else ValueError)(message) from error
+_PAUSE_S = 1.0
+"""Between two commits of files that are full: the manifest lists all of them each time."""
 
 
 class DirectoryTarget:
@@ -133,6 +43,7 @@ class DirectoryTarget:
         *,
         append: bool,
         overwrite: bool,
+        atomic: bool = False,
         shard: tuple[int, int] | None = None,
         run: str | None = None,
     ) -> None:
@@ -156,6 +67,9 @@ class DirectoryTarget:
         self._overwrite = overwrite
         self._place = None if shard is None else _place(path, found, shard, run)
         self._is_new = found is None or overwrite
+        self._failure: StorageError | None = None
+        self._is_atomic = atomic or overwrite or shard is not None
+        self._next_commit = 0.0
         self._owner = Owner(path)
         if self._place is None:
             self._owner.report()
@@ -168,8 +82,12 @@ class DirectoryTarget:
         self._shards = ShardWriter(path, names, spec, json_of(self._metadata), options)
 
     def append(self, stored: Sequence[Stored], nbytes: int) -> None:
-        """Add a row that is encoded."""
+        """Add a row that is encoded; commit the files that are full, now and then."""
         self._shards.append(stored, nbytes)
+        if self._shards.finished and not self._is_atomic and monotonic() >= self._next_commit:
+            self._check_sound()
+            self._commit()
+            self._next_commit = monotonic() + _PAUSE_S
 
     def flush(self) -> None:
         """Commit the rows.
@@ -183,18 +101,33 @@ class DirectoryTarget:
                 "are committed when all of them have closed; it cannot flush"
             )
             raise ValueError(message)
+        self._check_sound()
         self._shards.finish()
-        if not self._shards.finished:
-            return
-        with folders.locked(self._path):
-            superseded = self._owner.take_over(_names_in(self._path) if self._overwrite else [])
-            new = Manifest(dict(self._spec), tuple(self._shards.finished), self._metadata)
-            new.commit(self._path, overwrite=self._overwrite, sync=self._sync)
+        if self._shards.finished:
+            self._commit()
+
+    def _check_sound(self) -> None:
+        """Refuse to go on after a commit that failed: a second try could hide that."""
+        if self._failure is not None:
+            message = f"{self._failure}; this writer cannot go on, open another one"
+            raise StorageError(message, str(self._path), errno=self._failure.errno)
+
+    def _commit(self) -> None:
+        try:
+            with folders.locked(self._path):
+                old = Manifest.names(self._path) if self._overwrite else set()
+                superseded = self._owner.take_over(old)
+                new = Manifest(dict(self._spec), tuple(self._shards.finished), self._metadata)
+                new.commit(self._path, overwrite=self._overwrite, sync=self._sync)
+        except StorageError as error:
+            self._failure = error
+            raise
         self._shards.finished, self._overwrite, self._is_new = [], False, False
         self._owner.remove(superseded)
 
     def close(self) -> None:
         """Commit the rows, or leave them for the last writer to commit."""
+        self._check_sound()
         if self._place is None:
             self._shards.finish(at_least_one=self._is_new)
             self.flush()
@@ -227,16 +160,31 @@ class DirectoryTarget:
         """Commit nothing more; return what there is now.
 
         What is listed stays: a commit may have been interrupted behind the point of no return.
+        Files that are full are committed first, unless all or nothing was asked for.
         """
-        listed = set(_names_in(self._path))
+        self._shards.drop()  # A full disk has room for the manifest then.
+        why = ""
+        if self._shards.finished and not self._is_atomic and self._failure is None:
+            try:
+                self._commit()
+            except (StorageError, FormatError) as error:
+                why = f" ({error})"
+        listed = Manifest.names(self._path)
         if self._place is not None and (part := Part.find(self._path, self._place)):
             listed |= {shard.name for shard in part.shards}
         self._shards.abandon()
         self._owner.remove_unlisted(listed)
         self._owner.release()
-        if (self._path / NAME).exists():
-            return "the data set is as the last flush left it"
-        return "nothing is committed; the files of this writer were removed"
+        found = Manifest.find(self._path)
+        if found is None:
+            return f"nothing is committed; the files of this writer were removed{why}"
+        rows = sum(shard.rows for shard in found.shards)
+        if self._overwrite:
+            return f"the data set is as it was, with {rows} rows{why}"
+        return (
+            f"{rows} rows are committed{why}; DatasetWriter(path, spec, append=True) goes on "
+            "behind them"
+        )
 
 
 def _own(part: Part, place: Place, manifest: Manifest | None) -> list[str]:
@@ -255,7 +203,7 @@ def join(folder: Path, owner: Owner, place: Place, *, sync: bool) -> None:
     if found is None:
         return
     joined, overwrite = found
-    superseded = owner.take_over(_names_in(folder) if overwrite else [])
+    superseded = owner.take_over(Manifest.names(folder) if overwrite else [])
     joined.commit(folder, overwrite=overwrite, sync=sync)
     owner.remove(superseded)
     for one in part.group(folder, place):
@@ -296,18 +244,13 @@ def _check_finished(folder: Path, place: Place) -> None:
         raise ValueError(message)
 
 
-def _names_in(folder: Path) -> list[str]:
-    found = Manifest.find(folder)
-    return [shard.name for shard in found.shards] if found else []
-
-
 def _check_manifest(
     path: Path, found: Manifest, spec: Spec, metadata: dict[str, Any] | None
 ) -> None:
     if found.spec != dict(spec):
         message = f"{path}: the data set has the fields {found.spec}, not {dict(spec)}"
         raise ValueError(message)
-    _check_metadata(path, found.metadata, metadata)
+    check_metadata(path, found.metadata, metadata)
 
 
 def _place(path: Path, found: Manifest | None, shard: tuple[int, int], run: str | None) -> Place:

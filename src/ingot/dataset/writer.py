@@ -1,6 +1,7 @@
 """A data set, open for writing."""
 
 import os
+import sys
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -10,12 +11,15 @@ from typing import Any, Self
 
 from ingot.codecs import Codec
 from ingot.dataset import row
+from ingot.dataset.file import FileTarget
+from ingot.dataset.metadata import json_of
 from ingot.dataset.part import check_run, check_shard
 from ingot.dataset.progress import Meter, Progress
 from ingot.dataset.shards import Compression, Options, limits, size_of
 from ingot.dataset.spec import Spec, SpecLike
-from ingot.dataset.target import DirectoryTarget, FileTarget, json_of
+from ingot.dataset.target import DirectoryTarget
 from ingot.records.paths import check_target
+from ingot.records.unclosed import watch
 
 _SUFFIX = ".ingot"
 
@@ -23,10 +27,11 @@ _SUFFIX = ".ingot"
 class DatasetWriter:
     """Writes rows of named, typed fields, to one file or to a directory of several.
 
-    A path that ends in `.ingot` is one file. Any other is a directory of files, each of
-    which is whole once it is full, and a manifest that says which of them make the data set:
-    until `flush` or `close` has replaced it, readers see what was there before. What a writer
-    that was killed has left in a directory is removed by the next one.
+    A path that ends in `.ingot` is one file. Any other is a directory of files, and a manifest
+    that says which of them make the data set: it is replaced when a file is full, by `flush`
+    and by `close`. What a writer that was killed has left in a directory is removed by the next
+    one. A writer that is not closed when the program ends is closed then, with a line on
+    standard error.
 
     Args:
         path: A file or a directory. It must not exist, unless `append` or `overwrite` is given.
@@ -40,6 +45,9 @@ class DatasetWriter:
         shard_rows: How many rows a file of a directory gets.
         append: Go on with a data set that is there.
         overwrite: Take the place of a data set that is there, at the first commit.
+        atomic: Commit at `flush` and `close` alone. Without it, files of a directory are
+            committed as they fill, so that a bad row, Ctrl-C, a full disk or a kill costs the
+            rows of the last one. With `overwrite` and `shard` it is always so.
         shard: (k, n) for one of n writers of a directory, which may run at the same time, in
             any order, and on several machines. The rows of writer 0 come first. All rows are
             committed at once, when the last of the n is closed; a writer that runs again
@@ -75,6 +83,7 @@ class DatasetWriter:
         shard_rows: int | None = None,
         append: bool = False,
         overwrite: bool = False,
+        atomic: bool = False,
         shard: tuple[int, int] | None = None,
         run: str | None = None,
         compression: Compression = "auto",
@@ -112,6 +121,7 @@ class DatasetWriter:
                 options,
                 append=append,
                 overwrite=overwrite,
+                atomic=atomic,
                 shard=None if shard is None else check_shard(shard),
                 run=None if run is None else check_run(run),
             )
@@ -120,6 +130,7 @@ class DatasetWriter:
         self._process = os.getpid()
         self._lock = RLock()
         self._closed = False
+        watch(self)
 
     @property
     def path(self) -> str:
@@ -229,10 +240,22 @@ class DatasetWriter:
         if left := self._abandon():
             error.add_note(f"{self._path}: {left}")
 
+    def _settle(self, *, failed: bool) -> str:
+        """Close the data set for somebody who did not; return what was done.
+
+        Args:
+            failed: Whether an exception is the reason: then it is left as by `abandon`.
+        """
+        if failed:
+            return self._abandon() or "it belongs to another process"
+        self.close()
+        return f"its {self._rows} rows were committed"
+
     def __del__(self) -> None:
         if not getattr(self, "_closed", True) and os.getpid() == self._process:
+            done = self._settle(failed=sys.exc_info()[1] is not None)
             warnings.warn(
-                f"{self._path}: the writer was never closed; rows since the last flush are lost",
+                f"{self._path}: the writer was never closed; {done}",
                 ResourceWarning,
                 stacklevel=2,
             )

@@ -2,6 +2,7 @@
 
 import json
 import os
+import sys
 import warnings
 from pathlib import Path
 from types import TracebackType
@@ -9,6 +10,7 @@ from typing import Any, Literal, Self
 
 from ingot._core import Writer as NativeWriter
 from ingot.records.paths import check_target, text_of
+from ingot.records.unclosed import watch
 
 
 class Writer(NativeWriter):
@@ -44,6 +46,7 @@ class Writer(NativeWriter):
     __module__ = "ingot"
     _path: str
     _mode: str
+    _process: int
 
     def __new__(
         cls,
@@ -82,6 +85,8 @@ class Writer(NativeWriter):
             raise
         writer._path = str(absolute)
         writer._mode = mode
+        writer._process = os.getpid()
+        watch(writer)
         return writer
 
     @property
@@ -115,10 +120,26 @@ class Writer(NativeWriter):
             "behind them, ingot.recover(path) makes the file whole"
         )
 
+    def _settle(self, *, failed: bool) -> str:
+        """Close the file for somebody who did not; return what was done.
+
+        Args:
+            failed: Whether an exception is the reason. The file is then not made whole, but
+                has all records so far.
+        """
+        count = len(self)
+        if not failed:
+            self.close()
+            return f"its {count} records were committed, and the file is whole"
+        if self._mode != "replace":
+            self.flush()
+        return self._left(self.abandon())
+
     def __del__(self) -> None:
-        if not self.closed:
+        if not self.closed and self._process == os.getpid():
+            done = self._settle(failed=sys.exc_info()[1] is not None)
             warnings.warn(
-                f"{self._path}: the writer was never closed; records since the last flush are lost",
+                f"{self._path}: the writer was never closed; {done}",
                 ResourceWarning,
                 stacklevel=2,
             )

@@ -1,0 +1,83 @@
+"""A data set in one file, on its way."""
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from ingot._core import Rows as NativeRows
+from ingot._core import has_fields
+from ingot.dataset.metadata import check_metadata, json_of
+from ingot.dataset.row import Stored
+from ingot.dataset.shards import Options
+from ingot.dataset.spec import Spec
+from ingot.errors import FormatError
+
+
+class FileTarget:
+    """A data set in one file.
+
+    Attributes:
+        rows: How many rows it has to begin with.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        spec: Spec,
+        metadata: dict[str, Any] | None,
+        options: Options,
+        *,
+        append: bool,
+        overwrite: bool,
+    ) -> None:
+        self._mode = "append" if append and path.exists() else "create"
+        self._mode = "replace" if overwrite else self._mode
+        if self._mode == "append":
+            _check_file(path, spec, metadata)
+        try:
+            self._writer = options.open(path, self._mode, json_of(metadata or {}), spec)
+        except FileExistsError as error:
+            error.add_note(
+                "pass append=True to go on at its end, or overwrite=True to replace it once "
+                "the new file is closed"
+            )
+            raise
+        self.rows = len(self._writer)
+
+    def append(self, stored: Sequence[Stored], _nbytes: int) -> None:
+        """Add a row that is encoded."""
+        self._writer.append_row(stored)
+
+    def flush(self) -> None:
+        """Commit the rows."""
+        self._writer.flush()
+
+    def close(self) -> None:
+        """Commit the rows and make the file whole."""
+        self._writer.close()
+
+    def abandon(self) -> str:
+        """Commit nothing more; return what there is now."""
+        committed = self._writer.abandon()
+        if self._mode == "replace":
+            return "the new file was not finished; what was there before stays"
+        if self._mode == "create" and committed == 0:
+            return "nothing was committed; the file was removed"
+        return (
+            f"left unfinished with {committed} committed rows; ingot.open(path, partial=True) "
+            "reads them, DatasetWriter(path, spec, append=True) goes on behind them, "
+            "ingot.recover(path) makes the file whole"
+        )
+
+
+def _check_file(path: Path, spec: Spec, metadata: dict[str, Any] | None) -> None:
+    if not has_fields(str(path)):
+        message = f"{path}: this is no data set, or its writer died before the first row"
+        raise FormatError(message, str(path))
+    rows = NativeRows([str(path)], partial=True)
+    if rows.fields() != spec.stored():
+        fields = {name: kind for name, _, _, kind in rows.fields()}
+        message = f"{path}: the file has the fields {fields}, not {dict(spec)}"
+        raise ValueError(message)
+    check_metadata(path, json.loads(rows.metadata_json()), metadata)
