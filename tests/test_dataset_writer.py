@@ -727,3 +727,13 @@ def test_sequences_of_structures_and_of_sequences_are_trees(tmp_path):
         ingot.DatasetWriter(tmp_path / "x", {"steps[]": {"a": "int"}})
     with pytest.raises(ValueError, match=r'"int\[\]\[\]" is tree\[\] here'):
         ingot.DatasetWriter(tmp_path / "x", {"a": "int[][]"})
+
+
+@pytest.mark.parametrize(
+    "options", [{"compression": "gzip"}, {"compression": 3}, {"level": 0}, {"level": "3"}]
+)
+def test_a_compression_that_cannot_be_is_refused_before_the_first_row(tmp_path, options):
+    for name in ("x", "x.ingot"):
+        with pytest.raises(ValueError, match=r"compression is one of 'auto'|level is 1"):
+            ingot.DatasetWriter(tmp_path / name, SPEC, **options)
+    assert names(tmp_path) == set()

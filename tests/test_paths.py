@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import ingot
-from ingot.compat import ffrecord
+from ingot.compat import bagz, ffrecord
 from ingot.records.bag import BagWriter
 
 PARTS = [[b"%d.%d" % (part, k) * (k % 50) for k in range(300)] for part in range(5)]
@@ -198,3 +198,34 @@ def test_the_limits_of_a_bag_are_not_those_of_its_compressed_neighbour(tmp_path)
         writer.append(b"compressed")
     assert list(ingot.open(tmp_path / "x.bag")) == [b"plain"]
     assert list(ingot.open(tmp_path / "x.bagz")) == [b"compressed"]
+
+
+def test_a_tilde_is_the_home_directory_wherever_a_path_is_taken(tmp_path, monkeypatch):
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "home" / "raw").mkdir(parents=True)
+    (tmp_path / "home" / "raw" / "a.txt").write_bytes(b"a")
+    with ingot.Writer("~/x.ingot") as writer:
+        writer.append(b"a")
+    with ingot.DatasetWriter("~/rows", {"a": "int"}) as writer:
+        writer.append({"a": 1})
+    ingot.build("~/built", _row, [1, 2], spec={"a": "int"}, workers=0, progress=None)
+    ingot.pack("~/raw", "~/raw.ingot")
+    assert ingot.open("~/x.ingot")[0] == b"a"
+    assert ingot.open(["~/x.ingot", "~/x.ingot"])[[0, 1]] == [b"a", b"a"]
+    assert len(ingot.open("~/x*.ingot")) == 1
+    assert ingot.open("~/rows").column("a").tolist() == [1]
+    assert ingot.open("~/built").column("a").tolist() == [1, 2]
+    assert ingot.PackedFolder("~/raw.ingot").read_one("a.txt") == b"a"
+    assert ingot.recover("~/x.ingot").was_whole
+    with ffrecord.FileWriter("~/x.ffr", 1) as writer:
+        writer.write_one(b"a")
+    assert bytes(ffrecord.FileReader("~/x.ffr").read_one(0)) == b"a"
+    with bagz.Writer("~/x.bagz") as writer:
+        writer.write(b"a")
+    assert bagz.Reader("~/x.bagz")[0] == b"a"
+    assert [entry.name for entry in tmp_path.iterdir()] == ["home"]
+
+
+def _row(k):
+    return {"a": k}

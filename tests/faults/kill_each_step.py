@@ -14,6 +14,7 @@ import signal
 import sys
 import traceback
 from pathlib import Path
+from types import MappingProxyType
 
 import ingot
 from ingot.dataset import commit
@@ -203,7 +204,7 @@ class Insist:
     """A writer replaces a data set, and is closed again if that fails."""
 
     allowed = ([1, 2, 3], [7, 8, 9])
-    options = {"overwrite": True}
+    options = MappingProxyType({"overwrite": True})
 
     def begin(self, path):
         write(path, [1, 2, 3])
@@ -218,7 +219,8 @@ class Insist:
             try:
                 writer.close()
             except ingot.StorageError:
-                assert isinstance(error, OSError)
+                if isinstance(error, KeyboardInterrupt):
+                    sys.exit("an interrupt is no reason to refuse a second try")
                 writer.abandon()
             else:
                 assert column(path) in self.allowed
@@ -234,7 +236,7 @@ class InsistAppending(Insist):
     """A writer goes on with a data set, and is closed again if that fails."""
 
     allowed = ([1, 2, 3], [1, 2, 3, 7, 8], [1, 2, 3, 7, 8, 9])
-    options = {"append": True}
+    options = MappingProxyType({"append": True})
 
 
 class Countdown:
@@ -287,7 +289,7 @@ def run_until(scenario, path, step):
         scenario.run(path)
     except (KeyboardInterrupt, OSError):
         os._exit(1)
-    except BaseException:
+    except BaseException:  # noqa: BLE001 -- all that goes wrong is told
         traceback.print_exc()
         os._exit(2)
     # A step that may fail, such as making a directory that is there, stops nothing.

@@ -27,7 +27,7 @@ from ingot.dataset.spec import Spec, SpecLike
 from ingot.dataset.stored import Stored
 from ingot.dataset.vacancy import check_vacant
 from ingot.errors import FormatError
-from ingot.records.paths import check_target
+from ingot.records.paths import absolute, check_target
 
 _AGAIN = "pass resume=False to start over"
 _REPLACE = "pass overwrite=True to replace it once the new one is finished"
@@ -99,7 +99,7 @@ def build(
         >>> ds = ingot.build("cats", row, files, spec={"image": "jpg", "name": "utf8"})
         ... # doctest: +SKIP
     """
-    folder = Path(path).absolute()
+    folder = absolute(path)
     checked = Spec.of(spec, codecs)
     options = Options(compression, level, sync, *limits(shard_bytes, shard_rows))
     text = json_of({} if metadata is None else metadata)

@@ -13,7 +13,7 @@ from ingot.dataset.manifest import NAME, Manifest
 from ingot.dataset.source import Part, Source
 from ingot.dataset.stored import Stored
 from ingot.errors import FormatError
-from ingot.records.paths import StrPath, expand
+from ingot.records.paths import StrPath, absolute, expand
 from ingot.records.reader import Reader
 
 
@@ -42,7 +42,7 @@ def open(  # noqa: A001
         FormatError: It is of no known container, or is damaged.
     """
     if isinstance(source, str | os.PathLike):
-        folder = Path(source).absolute()
+        folder = absolute(source)
         if (folder / NAME).is_file():
             return _open_directory(folder, allow_pickle=allow_pickle)
         if layout.is_dataset(folder) or layout.is_sharded(folder):
@@ -52,7 +52,7 @@ def open(  # noqa: A001
         if paths and Location.find(paths[0]) is not None:
             return _open_hdf5(paths, partial=partial)
         if paths and has_fields(paths[0]):
-            if isinstance(source, str | os.PathLike) and Path(source).is_dir():
+            if isinstance(source, str | os.PathLike) and absolute(source).is_dir():
                 message = f"{source}: nothing is committed in this data set: it has no {NAME}"
                 raise FormatError(message, str(source))
             return Dataset(Stored.open(paths, partial=partial, allow_pickle=allow_pickle))

@@ -16,6 +16,8 @@ from ingot.dataset.spec import Spec
 Compression: TypeAlias = Literal["auto", "zstd", "lz4"] | None
 
 DEFAULT_BYTES = 10**9
+_COMPRESSIONS = ("auto", "zstd", "lz4", None)
+_LEVELS = range(1, 23)
 _LIMIT = 2**63
 _PREFIXES = ["", "K", "M", "G", "T"]
 _SIZE = re.compile(r"(\d{1,30}(?:\.\d{1,30})?)\s*([kKMGT]?)(i?)B?")
@@ -38,6 +40,20 @@ class Options:
     sync: bool = True
     shard_bytes: int | None = None
     shard_rows: int | None = None
+
+    def __post_init__(self) -> None:
+        """Refuse what no file could be written with.
+
+        Raises:
+            ValueError: It is so.
+        """
+        if self.compression not in _COMPRESSIONS:
+            listed = ", ".join(map(repr, _COMPRESSIONS))
+            message = f"compression is one of {listed}, not {self.compression!r:.50}"
+            raise ValueError(message)
+        if type(self.level) is not int or self.level not in _LEVELS:
+            message = f"level is 1 to {_LEVELS[-1]}, not {self.level!r:.50}"
+            raise ValueError(message)
 
     def open(self, path: Path, mode: str, metadata: str, spec: Spec) -> NativeWriter:
         """Open a file for rows of these fields; modes are those of the native writer."""

@@ -135,7 +135,7 @@ class Part:
             TypeError: They are no integers.
         """
         array = _array(indices)
-        if (array.astype(np.uint64, copy=False) < len(self)).all():
+        if array.dtype.kind in "iu" and (array.astype(np.uint64, copy=False) < len(self)).all():
             return self.numbers(array.astype(np.int64, copy=False))
         bad = (array < -len(self)) | (array >= len(self))
         if bad.any():

@@ -19,6 +19,7 @@ from ingot.dataset.shards import Options, ShardWriter, names_of
 from ingot.dataset.spec import Spec
 from ingot.dataset.vacancy import check_vacant
 from ingot.errors import FormatError, StorageError
+from ingot.records.paths import absolute
 
 _PAUSE_S = 1.0
 """Between two commits of files that are full: the manifest lists all of them each time."""
@@ -219,7 +220,7 @@ def commit(path: str | os.PathLike[str]) -> None:
     Raises:
         ValueError: Some of the writers have not finished.
     """
-    folder = Path(path).absolute()
+    folder = absolute(path)
     owner = Owner(folder)
     try:
         with folders.locked(folder):

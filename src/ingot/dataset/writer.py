@@ -4,7 +4,6 @@ import os
 import sys
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
-from pathlib import Path
 from threading import RLock
 from types import TracebackType
 from typing import Any, Self
@@ -18,7 +17,7 @@ from ingot.dataset.progress import Meter, Progress
 from ingot.dataset.shards import Compression, Options, limits, size_of
 from ingot.dataset.spec import Spec, SpecLike
 from ingot.dataset.target import DirectoryTarget
-from ingot.records.paths import check_target
+from ingot.records.paths import absolute, check_target
 from ingot.records.unclosed import watch
 
 _SUFFIX = ".ingot"
@@ -93,7 +92,7 @@ class DatasetWriter:
         sync: bool = True,
     ) -> None:
         self._closed = True  # Until all is well.
-        self._path = Path(path).absolute()
+        self._path = absolute(path)
         self._spec = Spec.of(spec, codecs)
         options = Options(compression, level, sync, *limits(shard_bytes, shard_rows))
         check_target(self._path)

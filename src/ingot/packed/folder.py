@@ -4,7 +4,7 @@ import errno
 import io
 import os
 from collections.abc import ItemsView, Iterable, Iterator, Mapping, Sequence, ValuesView
-from pathlib import Path, PurePath, PurePosixPath
+from pathlib import PurePath, PurePosixPath
 from typing import Literal, Self, TypeAlias, overload
 
 from ingot.errors import CorruptFileError, StorageError
@@ -14,7 +14,7 @@ from ingot.packed.pattern import Pattern
 from ingot.packed.tree import Tree
 from ingot.packed.unpack import unpack
 from ingot.records import Reader, Verification
-from ingot.records.paths import StrPath, text_of
+from ingot.records.paths import StrPath, absolute
 from ingot.records.reader import Progress
 
 AnyPath: TypeAlias = str | os.PathLike[str] | PackedPath
@@ -52,7 +52,7 @@ class PackedFolder(Mapping[str, bytes]):
     __hash__ = object.__hash__
 
     def __init__(self, source: StrPath) -> None:
-        if Path(text_of(source)).is_dir():
+        if absolute(source).is_dir():
             raise IsADirectoryError(errno.EISDIR, "a pack is a file", os.fspath(source))
         self._reader = Reader(source)
         try:

@@ -11,7 +11,7 @@ from ingot.packed import tree
 from ingot.packed.progress import reporter
 from ingot.packed.tree import Tree
 from ingot.records import Writer
-from ingot.records.paths import StrPath, check_target, text_of
+from ingot.records.paths import StrPath, absolute, check_target
 from ingot.records.reader import Progress
 
 _KINDS = {
@@ -54,14 +54,15 @@ def pack(
         OSError: A file cannot be read. No target is left.
     """
     check_target(target)
+    target, source = absolute(target), absolute(folder)
     if not overwrite and os.path.lexists(target):
         note = "file exists; pass overwrite=True to replace it"
         raise FileExistsError(errno.EEXIST, note, os.fspath(target))
-    if Path(target).resolve().is_relative_to(Path(text_of(folder)).resolve()):
+    if target.resolve().is_relative_to(source.resolve()):
         message = f"{os.fspath(target)}: the target lies in the folder that is to be packed"
         raise ValueError(message)
     paths: list[str] = []
-    names = _scan(text_of(folder), paths, [])
+    names = _scan(str(source), paths, [])
     marked = {**(metadata or {}), tree.METADATA_KEY: tree.VERSION}
     writer = Writer(target, compression=compression, metadata=marked, overwrite=overwrite)
     try:

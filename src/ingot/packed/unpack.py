@@ -4,7 +4,6 @@ import errno
 import os
 from collections.abc import Iterator
 from contextlib import suppress
-from pathlib import Path
 from typing import Self
 
 import numpy as np
@@ -14,7 +13,7 @@ from ingot.errors import FormatError
 from ingot.packed.progress import reporter
 from ingot.packed.tree import Tree, rows, walk
 from ingot.records import Reader
-from ingot.records.paths import StrPath
+from ingot.records.paths import StrPath, absolute
 from ingot.records.reader import Progress
 
 _BATCH_BYTES = 64 << 20
@@ -32,7 +31,7 @@ def unpack(
     _check_names(tree, reader.path)
     report = reporter(progress, "unpacked")
     records = np.fromiter(rows(tree), np.int64)
-    Path(target).mkdir(parents=True, exist_ok=True)
+    absolute(target).mkdir(parents=True, exist_ok=True)
     with _Folders(target) as folders:
         if not overwrite:
             folders.require_empty()
@@ -76,10 +75,10 @@ class _Folders:
     """
 
     def __init__(self, target: StrPath) -> None:
-        self._target = os.fspath(target)
+        self._target = str(absolute(target))
         self._path = ""
         self._names: list[str] = []
-        self._open = [os.open(target, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)]
+        self._open = [os.open(self._target, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)]
 
     def __enter__(self) -> Self:
         return self

@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, Literal, Self, TypeAlias
 
 import numpy as np
@@ -12,7 +11,7 @@ from ingot._core import BagWriter as NativeWriter
 from ingot._core import Reader as NativeReader
 from ingot._core import Stream
 from ingot.records.closing import Closing
-from ingot.records.paths import StrPath, text_of
+from ingot.records.paths import StrPath, absolute
 from ingot.records.reader import Reader
 
 __all__ = ["BagFile", "BagReader", "BagWriter", "Stream"]
@@ -79,9 +78,9 @@ class BagReader(Reader):
 
 
 def _absolute(file: BagFile) -> BagFile:
-    limits = None if file.limits_path is None else str(Path(file.limits_path).absolute())
+    limits = None if file.limits_path is None else str(absolute(file.limits_path))
     return BagFile(
-        str(Path(file.path).absolute()),
+        str(absolute(file.path)),
         limits,
         file.compression,
         file.dictionary,
@@ -124,10 +123,10 @@ class BagWriter(NativeWriter, Closing):
         sync: bool = False,
     ) -> Self:
         """Open the file; see the class."""
-        limits = None if limits_path is None else str(Path(text_of(limits_path)).absolute())
+        limits = None if limits_path is None else str(absolute(limits_path))
         return super().__new__(
             cls,
-            str(Path(text_of(path)).absolute()),
+            str(absolute(path)),
             limits,
             mode=mode,
             level=level,

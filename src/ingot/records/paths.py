@@ -83,6 +83,15 @@ def text_of(path: object) -> str:
     return text
 
 
+def absolute(path: object) -> Path:
+    """Return the absolute path of a file, with the home directory for a `~` in front.
+
+    Raises:
+        TypeError: It is no path, or one of bytes.
+    """
+    return Path(os.path.expanduser(text_of(path))).absolute()  # noqa: PTH111 -- no user is no error
+
+
 def _listed(source: object) -> Iterable[object]:
     if isinstance(source, str | os.PathLike):
         return [source]
@@ -96,18 +105,18 @@ def _expand_one(path: str) -> list[str]:
     if not path:
         message = "the path is empty"
         raise FileNotFoundError(message)
-    absolute = str(Path(path).absolute())
-    if Path(absolute).is_dir():
-        return _record_files(absolute)
-    if found := shards(absolute):
+    whole = str(absolute(path))
+    if Path(whole).is_dir():
+        return _record_files(whole)
+    if found := shards(whole):
         return found
-    if glob.has_magic(path) and not Path(absolute).exists():
-        found = sorted(glob.glob(absolute, recursive=True))  # noqa: PTH207 -- the pattern is a whole path
+    if glob.has_magic(path) and not Path(whole).exists():
+        found = sorted(glob.glob(whole, recursive=True))  # noqa: PTH207 -- the pattern is a whole path
         if not found:
             message = f"{path}: no file matches this pattern"
             raise FileNotFoundError(message)
         return [path for path in found if not _is_limits(path)]
-    return [absolute]
+    return [whole]
 
 
 def shards(path: str) -> list[str]:

@@ -6,7 +6,6 @@ import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, Literal, Self, SupportsIndex, TypeAlias, overload
 
 import numpy as np
@@ -15,7 +14,7 @@ import numpy.typing as npt
 from ingot._core import Reader as NativeReader
 from ingot.errors import FormatError
 from ingot.records.batch import Batch
-from ingot.records.paths import StrPath, expand
+from ingot.records.paths import StrPath, absolute, expand
 from ingot.records.verification import Damage, Verification
 
 Indices: TypeAlias = Iterable[SupportsIndex] | npt.NDArray[np.integer[Any]]
@@ -317,8 +316,8 @@ def _plain(indices: Indices) -> Indices:
 
 def _absolute(source: StrPath | Sequence[StrPath]) -> str | list[str]:
     if isinstance(source, str | os.PathLike):
-        return str(Path(source).absolute())
-    return [str(Path(one).absolute()) for one in source]
+        return str(absolute(source))
+    return [str(absolute(one)) for one in source]
 
 
 def _print_progress(done: int, total: int) -> None:

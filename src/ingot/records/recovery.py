@@ -2,10 +2,9 @@
 
 import os
 from dataclasses import dataclass
-from pathlib import Path
 
 from ingot._core import recover as recover_file
-from ingot.records.paths import text_of
+from ingot.records.paths import absolute
 from ingot.records.verification import Damage
 
 
@@ -37,5 +36,5 @@ def recover(path: str | os.PathLike[str], *, sync: bool = True) -> Recovery:
         StorageError: A writer has the file open.
         FormatError: It is not an Ingot file, or is damaged beyond this.
     """
-    rows, was_whole, cut_bytes, damaged = recover_file(str(Path(text_of(path)).absolute()), sync)
+    rows, was_whole, cut_bytes, damaged = recover_file(str(absolute(path)), sync)
     return Recovery(rows, was_whole, cut_bytes, [Damage(*damage) for damage in damaged])

@@ -4,12 +4,11 @@ import json
 import os
 import sys
 import warnings
-from pathlib import Path
 from types import TracebackType
 from typing import Any, Literal, Self
 
 from ingot._core import Writer as NativeWriter
-from ingot.records.paths import check_target, text_of
+from ingot.records.paths import absolute, check_target
 from ingot.records.unclosed import watch
 
 
@@ -64,8 +63,8 @@ class Writer(NativeWriter):
             other = "overwrite" if overwrite else "metadata"
             message = f"append=True goes on with the file as it is; {other} has no meaning with it"
             raise ValueError(message)
-        absolute = Path(text_of(path)).absolute()
-        if append and absolute.exists():
+        whole = absolute(path)
+        if append and whole.exists():
             mode = "append"
         else:
             check_target(path)
@@ -76,14 +75,14 @@ class Writer(NativeWriter):
             message = f"metadata is a dict, not {type(metadata).__name__}"
             raise TypeError(message)
         try:
-            writer = super().__new__(cls, str(absolute), mode, text, compression, level, sync)
+            writer = super().__new__(cls, str(whole), mode, text, compression, level, sync)
         except FileExistsError as error:
             error.add_note(
                 "pass append=True to go on at its end, or overwrite=True to replace it once "
                 "the new file is closed"
             )
             raise
-        writer._path = str(absolute)
+        writer._path = str(whole)
         writer._mode = mode
         writer._process = os.getpid()
         watch(writer)

@@ -37,6 +37,7 @@ def local(path: str) -> str:
     Raises:
         FileNotFoundError: It has the name of another file system in front.
     """
+    path = os.path.expanduser(path)  # noqa: PTH111 -- no user is no error
     found = _FILE_SYSTEM.fullmatch(path)
     if found is None or Path(path).exists():
         return path

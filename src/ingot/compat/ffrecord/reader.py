@@ -19,7 +19,7 @@ from ingot.compat.ffrecord.errors import (
 )
 from ingot.errors import ClosedError, CorruptFileError
 from ingot.records.ffrecord import FFRecordReader
-from ingot.records.paths import text_of
+from ingot.records.paths import absolute
 
 StrPath: TypeAlias = str | os.PathLike[str]
 Sample: TypeAlias = npt.NDArray[np.uint8]
@@ -162,9 +162,9 @@ def _translated(error: CorruptFileError | IndexError | ClosedError) -> Exception
 
 def _resolve(fname: StrPath | Sequence[StrPath]) -> list[str]:
     if isinstance(fname, list | tuple):
-        names = [str(Path(text_of(one))) for one in fname]
+        names = [str(absolute(one)) for one in fname]
     elif isinstance(fname, str | os.PathLike):
-        path = Path(fname)
+        path = absolute(fname)
         names = sorted(str(one) for one in path.glob("*.ffr")) if path.is_dir() else [str(path)]
     else:
         message = "fname must be str, os.PathLike, list or tuple"

@@ -3,12 +3,11 @@
 import operator
 import os
 import warnings
-from pathlib import Path
 from typing import TYPE_CHECKING, Self, SupportsIndex, TypeAlias
 
 from ingot.compat.ffrecord.errors import CountError, PathError
 from ingot.records.ffrecord import FFRecordWriter
-from ingot.records.paths import text_of
+from ingot.records.paths import absolute, text_of
 
 if TYPE_CHECKING:
     from typing_extensions import Buffer as BytesLike
@@ -42,7 +41,7 @@ class FileWriter:
         self._name = path
         self._n = None if n is None else _count(n, path)
         self._count = 0
-        self._writer = FFRecordWriter(str(Path(path).absolute()), self._n, sync)
+        self._writer = FFRecordWriter(str(absolute(path)), self._n, sync)
 
     @property
     def n(self) -> int | None:

@@ -8,6 +8,7 @@ from ingot.compat.granular.handles import HandleBag, HandleWriter
 from ingot.compat.granular.paths import PathLike, is_local, local
 from ingot.dataset.granular import Bag, Column, Columns, layout, open_columns
 from ingot.records.bag import BagWriter
+from ingot.records.paths import absolute
 
 
 class Writer(Protocol):
@@ -38,8 +39,8 @@ def open_reader(source: Any, limits: Any = None, *, single: bool, cached: bool) 
         cached: Whether to read all of what the engine does not read.
     """
     if is_local(source) and (limits is None or is_local(limits)):
-        path = Path(source).absolute()
-        beside = path.with_suffix(".idx") if limits is None else Path(limits).absolute()
+        path = absolute(source)
+        beside = path.with_suffix(".idx") if limits is None else absolute(limits)
         is_pair = limits is not None or (not single and beside.is_file())
         return Column.paired(path, beside) if is_pair else Column.single(path)
     source, limits = (Path(one) if is_local(one) else one for one in (source, limits))

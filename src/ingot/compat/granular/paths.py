@@ -4,6 +4,8 @@ import os
 from pathlib import Path
 from typing import IO, Any, Protocol, TypeAlias, TypeGuard, cast
 
+from ingot.records.paths import absolute
+
 
 class PathLike(Protocol):
     """A path of another file system, as Granular asks for it: `elements.Path` is one."""
@@ -49,7 +51,7 @@ def local(path: AnyPath) -> Path | PathLike:
         TypeError: It is no path.
     """
     if is_local(path):
-        return Path(path).absolute()
+        return absolute(path)
     if not hasattr(path, "open"):
         message = f"expected a path, not {type(path).__name__}"
         raise TypeError(message)

@@ -16,7 +16,8 @@ from ingot.dataset.hdf5.handle import Handle
 from ingot.dataset.hdf5.writer import partial_path
 from ingot.dataset.open import open as open_any
 from ingot.dataset.progress import Meter
-from ingot.errors import FormatError
+from ingot.errors import FormatError, UnfinishedFileError
+from ingot.records.paths import absolute
 
 if TYPE_CHECKING:
     Base = object
@@ -83,12 +84,12 @@ class H5Dataset(Base):
         self.transform = transform
         self.append_mode = append_mode
         self.verbose = verbose
-        path = self._path = Path(save_filename).absolute()
+        path = self._path = absolute(save_filename).resolve()
         check_compression(path, compression)
         self.schema: Schema = {} if schema is None else schema_of(schema)
         if not path.exists() or (append_mode and data_iter is not None):
             self.preprocess(data_iter)
-        opened = open_any(path)
+        opened = self._open(data_iter)
         if not isinstance(opened, Dataset):
             message = f"{path}: this is a file of records, not a data set"
             raise FormatError(message, str(path))
@@ -100,14 +101,25 @@ class H5Dataset(Base):
         if to_memory:
             self._memory = self._rows[np.arange(self.num_entries)]
 
+    def _open(self, data_iter: Iterable[Any] | None) -> object:
+        try:
+            return open_any(self._path)
+        except UnfinishedFileError as error:
+            if self._path.suffix != SUFFIX:
+                raise
+            if data_iter is None or self.append_mode:
+                error.add_note(
+                    "append_mode=True goes on behind its rows; data_iter alone begins anew"
+                )
+                raise
+        self.preprocess(data_iter)
+        return open_any(self._path)
+
     def preprocess(self, data_iter: Iterable[Any] | None) -> None:
-        """Write rows to the file, and to its end if it exists and `append_mode` is given."""
+        """Write rows to the file, and behind those that are there if `append_mode` is given."""
         path = self._path
         if data_iter is None or not self.schema:
             raise FileNotFoundError(_nothing(path))
-        if path.exists() and not self.append_mode:
-            message = f"{path}: the file exists; append_mode=True goes on behind its rows"
-            raise FileExistsError(message)
         writer = RowWriter(
             path,
             self.schema,

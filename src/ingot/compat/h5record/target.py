@@ -132,8 +132,9 @@ class Hdf5Target:
 class IngotTarget:
     """A file of Ingot."""
 
-    def __init__(self, path: Path, writer: DatasetWriter) -> None:
+    def __init__(self, path: Path, writer: DatasetWriter, *, replaces: bool = False) -> None:
         self._path = path
+        self._replaces = replaces
         self._writer = writer
         self.rows = len(writer)
         fields = writer.spec.fields.values()
@@ -149,7 +150,13 @@ class IngotTarget:
         """Begin a file."""
         spec = {one.name: _type(one) for one in columns}
         packing = _INGOT_COMPRESSION[compression]
-        return cls(path, DatasetWriter(path, spec, compression=packing, metadata={KEY: schema}))
+        metadata = {KEY: schema}
+        # What a writer has left that did not finish is replaced, when this one does.
+        replaces = path.exists()
+        writer = DatasetWriter(
+            path, spec, compression=packing, metadata=metadata, overwrite=replaces
+        )
+        return cls(path, writer, replaces=replaces)
 
     @classmethod
     def resume(cls, path: Path) -> Self:
@@ -173,11 +180,13 @@ class IngotTarget:
 
     def keep(self) -> str:
         """Commit the rows so far without making the file whole."""
-        if self.rows:
+        if self.rows and not self._replaces:
             self._writer.flush()
         self._writer.abandon()
         if not self.rows:
             return f"{self._path} was not made"
+        if self._replaces:
+            return f"{self._path} is as it was, and still not finished"
         return (
             f"{self._path} is left unfinished with {self.rows} rows, and append_mode=True goes "
             "on behind them"

@@ -51,6 +51,7 @@ class RowWriter:
             raise ValueError(message)
         self._batch: dict[str, list[Any]] = {name: [] for name in schema}
         self._batch_bytes = 0
+        self._failed = False
         self.rows = 0 if self._target is None else self._target.rows
         self.nbytes = 0
 
@@ -116,7 +117,9 @@ class RowWriter:
         )
 
     def _flush(self, target: Target) -> None:
+        self._failed = True  # What a write that failed has left is not written again.
         target.write(self._batch)
+        self._failed = False
         self.nbytes += self._batch_bytes
         self._batch = {name: [] for name in self._schema}
         self._batch_bytes = 0
@@ -132,6 +135,9 @@ class RowWriter:
         """Keep what can be kept of a file that will not be whole; return what that is."""
         if self._target is None:
             return f"{self._path} was not made"
-        if self.rows > self._target.rows:
-            self._flush(self._target)
-        return self._target.keep()
+        try:
+            if not self._failed:
+                self._flush(self._target)
+            return self._target.keep()
+        except OSError as error:
+            return f"{self._path} was not made, and its rows could not be kept: {error}"

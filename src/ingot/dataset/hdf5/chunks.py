@@ -76,8 +76,13 @@ def _offsets(dataset: Any) -> npt.NDArray[np.uint64] | None:
     return found.reshape(-1)
 
 
-def read(dataset: Any, numbers: npt.NDArray[np.int64]) -> npt.NDArray[Any]:
+def read(dataset: Any, numbers: range | npt.NDArray[np.int64]) -> npt.NDArray[Any]:
     """Return rows, which must exist, by h5py; each chunk is read once."""
+    if isinstance(numbers, range):
+        if dataset.shape and numbers and numbers.step > 0:
+            whole: npt.NDArray[Any] = dataset[numbers.start : numbers.stop : numbers.step]
+            return whole
+        numbers = np.asarray(numbers, np.int64)
     if not dataset.shape:
         return np.repeat(np.asarray(dataset[()])[np.newaxis], len(numbers), 0)
     if not len(numbers):

@@ -22,6 +22,11 @@ Member: TypeAlias = tuple[str, ...]
 """The names that lead to a member of a compound type; () for the whole value."""
 
 
+_ROW_BYTES = 1 << 30
+_EXPANSION = 1100
+"""A larger row is stored in at least so many parts of its size: no filter compresses better."""
+
+
 class Column(ABC):
     """A data set whose rows have values of one or more fields.
 
@@ -48,6 +53,9 @@ class Column(ABC):
         """Return a data set as a column; None if there is no type for its values."""
         library, dtype = h5py(), dataset.dtype
         if dataset.shape is None or dataset.id.get_create_plist().get_external_count():
+            return None
+        row_bytes = math.prod(dataset.shape[1:]) * dtype.itemsize
+        if row_bytes > _ROW_BYTES and row_bytes > _EXPANSION * dataset.id.get_storage_size():
             return None
         is_single = dataset.shape[1:] in {(), (1,)}
         element = library.check_vlen_dtype(dtype)

@@ -184,7 +184,7 @@ class Hdf5Rows:
         if not isinstance(numbers, range):
             return np.asarray(self._read(numbers, [name])[name])
         with translated(self.path):
-            found = chunks.read(self._handle.file[column.path], np.asarray(numbers, np.int64))
+            found = chunks.read(self._handle.file[column.path], numbers)
         return np.asarray(column.pick(found)[name])
 
     def present(self, name: str, numbers: Rows) -> npt.NDArray[np.bool_]:

@@ -10,10 +10,10 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 import numpy.typing as npt
 
-from ingot.dataset.folder import sync_folder
+from ingot.dataset.folder import sync_folder, try_lock, writing
 from ingot.dataset.hdf5.attributes import SHAPE, UNFINISHED
 from ingot.dataset.hdf5.handle import h5py, translated
-from ingot.errors import FormatError
+from ingot.errors import FormatError, StorageError
 
 _VERSIONS = ("v110", "v110")
 """What the file may use of HDF5: readers since version 1.10 understand it."""
@@ -110,8 +110,10 @@ class Hdf5Writer:
         Raises:
             StorageError: Another process is writing it, or the system refuses.
         """
-        with translated(str(path)):
-            file = h5py().File(partial_path(path), "w", libver=_VERSIONS)
+        partial = partial_path(path)
+        _clear(partial)
+        with writing(path):
+            file = h5py().File(partial, "x", libver=_VERSIONS)
             file.attrs[UNFINISHED] = 1
             for name, text in (attributes or {}).items():
                 file.attrs[name] = text
@@ -131,10 +133,13 @@ class Hdf5Writer:
             FormatError: It is no HDF5 file, or damaged.
         """
         partial, replaces = partial_path(path), path.exists()
+        if replaces:
+            _clear(partial)
+            with translated(str(path)), h5py().File(path, "r"):  # Nobody is writing to it.
+                pass
+            with writing(path):
+                shutil.copy(path, partial)
         with translated(str(path)):
-            if replaces:
-                with h5py().File(path, "r"):  # Nobody is writing to it.
-                    shutil.copyfile(path, partial)
             file = h5py().File(partial, "r+", libver=_VERSIONS)
             file.attrs[UNFINISHED] = 1
         return cls(path, file, replaces=replaces)
@@ -149,7 +154,8 @@ class Hdf5Writer:
         """Add rows: as many values of each column.
 
         Raises:
-            ValueError: Values do not fit, or there are more rows than the file can have.
+            ValueError: There are more rows than the file can have.
+            StorageError: The system refuses.
         """
         count = len(next(iter(batch.values())))
         if count == 0:
@@ -160,8 +166,9 @@ class Hdf5Writer:
             if dataset.maxshape[0] is not None and end > dataset.maxshape[0]:
                 message = f"{self.path}: the file was made for at most {dataset.maxshape[0]} rows"
                 raise ValueError(message)
-            dataset.resize(end, axis=0)
-            dataset[self.rows :] = _array(values, dataset)
+            with writing(self.path):
+                dataset.resize(end, axis=0)
+                dataset[self.rows :] = _array(values, dataset)
         self.rows = end
 
     def finish(self) -> None:
@@ -170,7 +177,7 @@ class Hdf5Writer:
         Raises:
             StorageError: The system refuses.
         """
-        with translated(str(self.path)):
+        with writing(self.path):
             del self._file.attrs[UNFINISHED]
             self._file.close()
             partial = partial_path(self.path)
@@ -185,10 +192,19 @@ class Hdf5Writer:
         """Leave the rows so far in a file of their own; return how many there are.
 
         Those that were to go behind the rows of a file are not kept: it stays as it is.
+
+        Raises:
+            StorageError: The system refuses, and there is no such file.
         """
-        self._file.close()
+        partial = partial_path(self.path)
+        try:
+            with writing(partial):
+                self._file.close()
+        except StorageError:
+            partial.unlink(missing_ok=True)
+            raise
         if self._replaces or self.rows == 0:
-            partial_path(self.path).unlink(missing_ok=True)
+            partial.unlink(missing_ok=True)
             return 0
         return self.rows
 
@@ -227,6 +243,25 @@ def _array(values: Sequence[Any], dataset: Any) -> npt.NDArray[Any]:
     for k, value in enumerate(values):
         array[k] = value
     return array.reshape(shape)
+
+
+def _clear(partial: Path) -> None:
+    """Remove what an earlier writer has left.
+
+    Raises:
+        StorageError: It is still writing.
+    """
+    try:
+        handle = os.open(partial, os.O_RDWR | os.O_NOFOLLOW)
+    except FileNotFoundError:
+        return
+    try:
+        if not try_lock(handle):
+            message = f"{partial}: another process is writing this file"
+            raise StorageError(message, str(partial), errno=errno.EAGAIN)
+        partial.unlink()
+    finally:
+        os.close(handle)
 
 
 def _sync(path: Path) -> None:

@@ -1,11 +1,11 @@
 """An ArrayRecord file, open for writing."""
 
 import os
-from pathlib import Path
 from typing import Literal, Self
 
 from ingot._core import ArrayRecordWriter as NativeWriter
 from ingot.records.closing import Closing
+from ingot.records.paths import absolute
 
 _LEVELS = {"zstd": 3, "brotli": 6, "snappy": 1, "none": 0}
 
@@ -55,7 +55,7 @@ class ArrayRecordWriter(NativeWriter, Closing):
             raise ValueError(message)
         return super().__new__(
             cls,
-            str(Path(path).absolute()),
+            str(absolute(path)),
             group_size=group_size,
             codec=codec,
             level=_LEVELS[codec] if level is None else level,
