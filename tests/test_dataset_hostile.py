@@ -42,18 +42,26 @@ def test_what_is_built_already_is_opened_without_pickle_and_checked(tmp_path):
         return ingot.build(folder, make, range(3), spec=spec, workers=0, progress=None)
 
     build()
-    shard = json.loads((folder / "dataset.json").read_text())["shards"][0]
+    manifest = json.loads((folder / "dataset.json").read_text())
+    shard = manifest["shards"][0]
+
+    def replace(fields, rows):
+        path = forge(folder / shard["name"], fields, rows)
+        others = manifest["shards"][1:]
+        lies = {"name": shard["name"], "rows": shard["rows"], "nbytes": path.stat().st_size}
+        (folder / "dataset.json").write_text(json.dumps(manifest | {"shards": [lies, *others]}))
+
     fields = [("i", "column", 8, "int"), ("x", "cell", None, "pickle")]
     trap = b"cos\nsystem\n(S'touch trap'\ntR."
-    forge(folder / shard["name"], fields, [[bytes(8), trap]] * shard["rows"])
+    replace(fields, [[bytes(8), trap]] * shard["rows"])
     with pytest.raises(ingot.FormatError, match="allow_pickle=True"):
         build()[0]
     assert not Path("trap").exists()
-    forge(folder / shard["name"], fields, [[bytes(8), trap]] * (shard["rows"] + 1))
+    replace(fields, [[bytes(8), trap]] * (shard["rows"] + 1))
     with pytest.raises(ingot.FormatError, match="the manifest tells of"):
         build()
     fields = [("i", "column", 8, "float"), ("x", "cell", None, "pickle")]
-    forge(folder / shard["name"], fields, [[bytes(8), trap]] * shard["rows"])
+    replace(fields, [[bytes(8), trap]] * shard["rows"])
     with pytest.raises(ingot.FormatError, match="fields"):
         build()
 

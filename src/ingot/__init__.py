@@ -4,6 +4,7 @@ from ingot._core import __version__ as __version__
 from ingot.dataset import Dataset, DatasetWriter
 from ingot.dataset.build import build
 from ingot.dataset.open import open  # noqa: A004
+from ingot.dataset.recovery import recover
 from ingot.errors import (
     ClosedError,
     CorruptFileError,
@@ -24,7 +25,6 @@ from ingot.records import (
     Verification,
     View,
     Writer,
-    recover,
 )
 
 __all__ = [

@@ -93,6 +93,13 @@ impl PyRows {
         Ok(self.rows()?.files().files()[0].metadata().to_owned())
     }
 
+    /// Returns the bytes that tell each file from others, as hexadecimal digits.
+    fn ids(&self) -> PyResult<Vec<String>> {
+        let rows = self.rows()?;
+        let hex = |bytes: Vec<u8>| bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+        Ok(rows.files().files().iter().map(|file| hex(file.fingerprint())).collect())
+    }
+
     /// Returns the sizes of the files together.
     fn file_bytes(&self) -> PyResult<u64> {
         Ok(self.rows()?.files().stats().file_bytes)

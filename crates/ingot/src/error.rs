@@ -117,7 +117,9 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 fn advice(rows: u64) -> String {
     if rows == 0 {
-        return "nothing is committed; call ingot.recover to make it an empty file".to_owned();
+        return "nothing is committed; if it is a copy that was cut short, copy it again, else call \
+                ingot.recover to make it an empty file"
+            .to_owned();
     }
     format!(
         "{rows} rows are committed; open it with partial=True to read them, or call \

@@ -305,11 +305,13 @@ def _names_in(journal: Journal) -> set[str]:
 
 def _opened(folder: Path, spec: Spec) -> Dataset:
     manifest = Manifest.read(folder)
+    for shard in manifest.shards:
+        shard.check(folder)
     paths = [str(folder / shard.name) for shard in manifest.shards]
     native = NativeRows(paths, partial=False)
     if native.fields() != spec.stored():
         message = f"{folder}: the fields of its files are not those of {spec!r}"
         raise FormatError(message, str(folder))
     source = Stored(native, spec.shut(), paths, allow_pickle=False, folder=str(folder))
-    manifest.check(folder, len(source), source.spec)
+    manifest.check(folder, len(source), source.spec, source.ids)
     return Dataset(source)

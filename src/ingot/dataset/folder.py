@@ -122,15 +122,19 @@ def sync_folder(folder: Path) -> None:
         os.close(handle)
 
 
-def load(path: Path) -> bytes:
+def load(path: Path, bytes_max: int | None = None) -> bytes:
     """Return the content of a file.
 
     Raises:
         FileNotFoundError: There is none.
-        FormatError: It is a pipe, a device or a directory.
+        FormatError: It is a pipe, a device or a directory, or larger than it may be.
     """
-    if not stat.S_ISREG(path.stat().st_mode):
+    found = path.stat()
+    if not stat.S_ISREG(found.st_mode):
         message = f"{path}: this is no regular file"
+        raise FormatError(message, str(path))
+    if bytes_max is not None and found.st_size > bytes_max:
+        message = f"{path}: {found.st_size:,} bytes, and no such file has more than {bytes_max:,}"
         raise FormatError(message, str(path))
     return path.read_bytes()
 

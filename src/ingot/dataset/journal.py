@@ -87,7 +87,8 @@ class Journal:
 
     def add(self, chunk: Chunk, *, sync: bool) -> None:
         """Say that a chunk is done."""
-        self._add(asdict(chunk), sync=sync)
+        shards = [shard.content() for shard in chunk.shards]
+        self._add({**asdict(chunk), "shards": shards}, sync=sync)
         self.chunks[chunk.number] = chunk
 
     def _add(self, content: dict[str, Any], *, sync: bool) -> None:

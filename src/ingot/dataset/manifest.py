@@ -1,18 +1,23 @@
 """Which files make a data set: a small file that is replaced as a whole."""
 
 import dataclasses
+import errno
 import json
-from collections.abc import Mapping
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
 from ingot.dataset import folder as folders
-from ingot.errors import FormatError
+from ingot.errors import CorruptFileError, FormatError
 
 NAME = "dataset.json"
 VERSION = 1
 _LIMIT = 2**63
+_BYTES_MAX = 256 << 20
+_ID = re.compile("[0-9a-f]{32}")
+_AGAIN = "copy it again, or open the other files with skip_damaged=True"
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,11 +28,38 @@ class Shard:
         name: Its name in the directory.
         rows: Number of its rows.
         nbytes: Its size.
+        id: The id in its header, in hexadecimal digits; manifests of before had none.
     """
 
     name: str
     rows: int
     nbytes: int
+    id: str | None = None
+
+    def content(self) -> dict[str, Any]:
+        """Return what JSON says of it."""
+        return {name: value for name, value in asdict(self).items() if value is not None}
+
+    def check(self, folder: Path) -> None:
+        """Hold the size of the file against the manifest.
+
+        Raises:
+            FileNotFoundError: There is no such file.
+            CorruptFileError: It has another size.
+        """
+        path = folder / self.name
+        try:
+            found = path.stat().st_size
+        except FileNotFoundError:
+            what = f"{self.nbytes:,} bytes with {self.rows:,} rows"
+            message = f"this file of the data set is missing, {what}; {_AGAIN}"
+            raise FileNotFoundError(errno.ENOENT, message, str(path)) from None
+        if found < self.nbytes:
+            message = f"{path}: the file is cut short: {found:,} of {self.nbytes:,} bytes; {_AGAIN}"
+            raise CorruptFileError(message, str(path), offset=found)
+        if found > self.nbytes:
+            message = f"{path}: another file is in its place: {found:,} bytes, not {self.nbytes:,}"
+            raise CorruptFileError(message, str(path), offset=self.nbytes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +89,7 @@ class Manifest:
             FormatError: It is damaged, or names files outside of the directory.
         """
         path = folder / NAME
-        data = folders.load(path)
+        data = folders.load(path, _BYTES_MAX)
         return folders.parse(path, "the manifest of a data set", data, lambda it: cls._of(path, it))
 
     @classmethod
@@ -85,12 +117,17 @@ class Manifest:
             None if content.get("build") is None else mapping(content["build"]),
         )
 
-    def check(self, folder: Path, found: int, spec: Mapping[str, str]) -> None:
+    def check(self, folder: Path, found: int, spec: Mapping[str, str], ids: Sequence[str]) -> None:
         """Hold the manifest of a directory against what its files have.
 
         Raises:
-            FormatError: They have other rows or fields.
+            FormatError: They have other rows, fields or ids.
         """
+        for shard, own in zip(self.shards, ids, strict=True):
+            if shard.id not in (None, own):
+                path = folder / shard.name
+                message = f"{path}: another file is in its place: its id is {own}, not {shard.id}"
+                raise FormatError(message, str(path))
         rows = sum(shard.rows for shard in self.shards)
         if found != rows or dict(spec) != self.spec:
             message = (
@@ -125,7 +162,7 @@ class Manifest:
         content = {
             "version": VERSION,
             "spec": self.spec,
-            "shards": [asdict(shard) for shard in self.shards],
+            "shards": [shard.content() for shard in self.shards],
             "metadata": self.metadata,
         }
         content |= {"runs": self.runs} if self.runs else {}
@@ -192,6 +229,9 @@ def check_name(name: Any) -> None:
 
 def _checked(shard: Shard) -> Shard:
     check_name(shard.name)
+    if shard.id is not None and not (isinstance(shard.id, str) and _ID.fullmatch(shard.id)):
+        message = f"{shard.name}: an id is 32 hexadecimal digits, not {shard.id!r:.40}"
+        raise TypeError(message)
     for number in (shard.rows, shard.nbytes):
         if type(number) is not int or not 0 <= number < _LIMIT:
             message = f"{shard.name}: rows and bytes are numbers below 2^63, not {number!r:.40}"

@@ -49,6 +49,8 @@ def deep(values: dict[str, Any]) -> dict[str, Any]:
 
 def at(values: Mapping[str, Any], name: str) -> Any:
     """Return the value of a field by its full name, from dicts inside of dicts."""
+    if DOT not in name:
+        return values[name]
     for part in name.split(DOT):
         values = values[part]
     return values

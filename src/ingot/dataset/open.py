@@ -1,7 +1,9 @@
 """Whatever a user has: records or a data set."""
 
 import os
+import warnings
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from ingot._core import has_fields
@@ -16,9 +18,15 @@ from ingot.errors import FormatError
 from ingot.records.paths import StrPath, absolute, expand
 from ingot.records.reader import Reader
 
+_LISTED = 5
+
 
 def open(  # noqa: A001
-    source: StrPath | Sequence[StrPath], *, partial: bool = False, allow_pickle: bool = False
+    source: StrPath | Sequence[StrPath],
+    *,
+    partial: bool = False,
+    allow_pickle: bool = False,
+    skip_damaged: bool = False,
 ) -> Reader | Dataset:
     """Open record files or a data set for reading.
 
@@ -35,6 +43,8 @@ def open(  # noqa: A001
             while its writer goes on; `Reader.refresh` sees more.
         allow_pickle: Read fields of a data set that are stored as pickle, which can run any
             code. Without it, such a field raises FormatError when it is read.
+        skip_damaged: Open a data set in a directory without those of its files that are
+            missing, cut short or damaged at their ends; a warning says which.
 
     Raises:
         FileNotFoundError: There is no such file.
@@ -43,8 +53,10 @@ def open(  # noqa: A001
     """
     if isinstance(source, str | os.PathLike):
         folder = absolute(source)
+        if Location.find(str(folder)) is not None:
+            return _open_hdf5([str(folder)], partial=partial)
         if (folder / NAME).is_file():
-            return _open_directory(folder, allow_pickle=allow_pickle)
+            return _open_directory(folder, allow_pickle=allow_pickle, skip_damaged=skip_damaged)
         if layout.is_dataset(folder) or layout.is_sharded(folder):
             return _open_granular(folder)
     if isinstance(source, str | os.PathLike | Sequence):
@@ -76,25 +88,56 @@ def _chained(sources: Sequence[Source], folder: str | None = None) -> Dataset:
     return Dataset(Chain([Part(one, tuple(one.spec), range(len(one))) for one in sources], folder))
 
 
-def _open_directory(folder: Path, *, allow_pickle: bool) -> Dataset:
+def _open_directory(folder: Path, *, allow_pickle: bool, skip_damaged: bool) -> Dataset:
     manifest = Manifest.read(folder)
+    if skip_damaged:
+        manifest = _sound(folder, manifest, allow_pickle=allow_pickle)
     try:
         return _open_listed(folder, manifest, allow_pickle=allow_pickle)
     except FileNotFoundError:
         if Manifest.find(folder) in (manifest, None):
             raise
     # A writer has put another data set in its place meanwhile.
-    return _open_directory(folder, allow_pickle=allow_pickle)
+    return _open_directory(folder, allow_pickle=allow_pickle, skip_damaged=skip_damaged)
 
 
 def _open_listed(folder: Path, manifest: Manifest, *, allow_pickle: bool) -> Dataset:
     if not manifest.shards:
         message = f"{folder}: nothing is committed in this data set yet"
         raise FormatError(message, str(folder))
+    for shard in manifest.shards:
+        shard.check(folder)
     paths = [str(folder / shard.name) for shard in manifest.shards]
     source = Stored.open(paths, allow_pickle=allow_pickle, folder=str(folder))
-    manifest.check(folder, len(source), source.spec)
+    manifest.check(folder, len(source), source.spec, source.ids)
     return Dataset(source)
+
+
+def _sound(folder: Path, manifest: Manifest, *, allow_pickle: bool) -> Manifest:
+    """Return a manifest without the files that cannot be opened, and warn of them.
+
+    Raises:
+        FormatError: There is none that can.
+    """
+    sound, lost = [], []
+    for shard in manifest.shards:
+        try:
+            _open_listed(folder, replace(manifest, shards=(shard,)), allow_pickle=allow_pickle)
+        except (FormatError, OSError) as error:
+            lost.append(f"{shard.name} ({shard.rows:,} rows): {error}")
+        else:
+            sound.append(shard)
+    if lost:
+        rows = sum(shard.rows for shard in sound)
+        total = sum(shard.rows for shard in manifest.shards)
+        message = (
+            f"{folder}: {rows:,} of {total:,} rows can be read; {len(lost)} of "
+            f"{len(manifest.shards)} files are left out: {'; '.join(lost[:_LISTED])}"
+        )
+        if not sound:
+            raise FormatError(message, str(folder))
+        warnings.warn(message, stacklevel=4)
+    return replace(manifest, shards=tuple(sound))
 
 
 def _open_granular(folder: Path) -> Dataset:

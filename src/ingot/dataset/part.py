@@ -125,7 +125,8 @@ class Part:
         found = None if other is None else Part.find(folder, other)
         if other is not None and found is not None:
             found.check_like(self, str(folder / other.name))
-        content = {"version": VERSION, **asdict(self)}
+        shards = [shard.content() for shard in self.shards]
+        content = {"version": VERSION, **asdict(self), "shards": shards}
         folders.replace(folder / place.name, json.dumps(content, indent=1) + "\n", sync=sync)
 
     def check_like(self, other: "Part", path: str) -> None:

@@ -8,6 +8,7 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
+from ingot._core import Rows as NativeRows
 from ingot._core import Writer as NativeWriter
 from ingot.dataset.manifest import Shard
 from ingot.dataset.row import Stored
@@ -154,8 +155,9 @@ class ShardWriter:
         rows = len(self._writer)
         self._writer.close()
         self._writer = None
-        size = (self._folder / self._name).stat().st_size
-        self.finished.append(Shard(self._name, rows, size))
+        path = self._folder / self._name
+        (own,) = NativeRows([str(path)], partial=False).ids()
+        self.finished.append(Shard(self._name, rows, path.stat().st_size, own))
 
     def drop(self) -> list[str]:
         """Give up the file that is open, if there is one; return its name."""

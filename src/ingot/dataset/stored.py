@@ -80,6 +80,11 @@ class Stored:
         return loaded
 
     @property
+    def ids(self) -> list[str]:
+        """What tells each file from others."""
+        return self._native.ids()
+
+    @property
     def nbytes(self) -> int:
         """The size of the files."""
         return self._native.file_bytes()

@@ -249,9 +249,7 @@ class ImageSequence(Attribute):
     def transform(self, data: Any) -> npt.NDArray[Any]:
         """Return the pixels of all pictures, flat, in an array of objects."""
         array = np.asarray(data)
-        if array.dtype.kind == "O":
-            array = array.astype(np.int64)
-        found = exact(array, np.dtype("uint8"))
+        found = exact(array.tolist() if array.dtype.kind == "O" else array, np.dtype("uint8"))
         pixels = self.c * self.h * self.w
         is_flat = found.ndim == 1 and pixels and found.size % pixels == 0
         if not is_flat and found.shape[:-1] != (self.c, self.h, self.w):

@@ -14,6 +14,7 @@ from ingot.compat.h5record.writer import RowWriter
 from ingot.dataset import Dataset
 from ingot.dataset.hdf5.handle import Handle
 from ingot.dataset.hdf5.writer import partial_path
+from ingot.dataset.nested import at
 from ingot.dataset.open import open as open_any
 from ingot.dataset.progress import Meter
 from ingot.errors import FormatError, UnfinishedFileError
@@ -99,7 +100,9 @@ class H5Dataset(Base):
         self.num_entries = len(self._rows)
         self._memory: dict[str, Any] | None = None
         if to_memory:
-            self._memory = self._rows[np.arange(self.num_entries)]
+            found = self._rows[np.arange(self.num_entries)]
+            self._memory = {name: at(found, name) for name in self.schema}
+            self._rows.close()
 
     def _open(self, data_iter: Iterable[Any] | None) -> object:
         try:
@@ -151,25 +154,35 @@ class H5Dataset(Base):
 
     def __getitem__(self, idx: Any) -> Any:
         """Return a row; of a slice or a list of indices, what the rows have of each column."""
-        is_many = isinstance(idx, slice | list | tuple) or getattr(idx, "ndim", 0) > 0
-        if is_many:
-            places = range(self.num_entries)[idx] if isinstance(idx, slice) else idx
-            found = self._rows[np.asarray(places, np.int64)]
+        if isinstance(idx, slice | list | tuple | range) or getattr(idx, "ndim", 0) > 0:
+            found = self._many(_places(idx, self.num_entries))
             row = {name: one.results(found[name]) for name, one in self.schema.items()}
+        elif self._memory is not None:
+            place = range(self.num_entries)[idx]
+            row = {name: one.result(self._memory[name][place]) for name, one in self.schema.items()}
         else:
-            found = self._rows[idx] if self._memory is None else self._remembered(idx)
-            row = {name: one.result(found[name]) for name, one in self.schema.items()}
+            found = self._rows[idx]
+            row = {name: one.result(at(found, name)) for name, one in self.schema.items()}
         return row if self.transform is None else self.transform(row)
 
-    def _remembered(self, idx: Any) -> dict[str, Any]:
-        place = range(self.num_entries)[idx]
-        return {name: values[place] for name, values in (self._memory or {}).items()}
+    def _many(self, places: Any) -> dict[str, Any]:
+        """Return what many rows have of each column."""
+        if self._memory is None:
+            found = self._rows[places]
+            return {name: at(found, name) for name in self.schema}
+        numbers = [range(self.num_entries)[place] for place in places]
+        return {
+            name: values[numbers]
+            if isinstance(values, np.ndarray)
+            else [values[k] for k in numbers]
+            for name, values in self._memory.items()
+        }
 
     def __getitems__(self, indices: Sequence[int]) -> list[Any]:
         """Return rows, read together: what PyTorch's loader calls for a batch."""
-        if type(self).__getitem__ is not H5Dataset.__getitem__ or self._memory is not None:
+        if type(self).__getitem__ is not H5Dataset.__getitem__:
             return [self[index] for index in indices]
-        found = self._rows[indices]
+        found = self._many(indices)
         columns = [(name, one.result, found[name]) for name, one in self.schema.items()]
         rows = [
             {name: result(values[k]) for name, result, values in columns}
@@ -179,7 +192,8 @@ class H5Dataset(Base):
 
     def close(self) -> None:
         """Close the file. A second call does nothing."""
-        self._rows.close()
+        if self._memory is None:
+            self._rows.close()
         self._handle.release()
 
     def __enter__(self) -> Self:
@@ -189,7 +203,8 @@ class H5Dataset(Base):
         self.close()
 
     def __getstate__(self) -> dict[str, Any]:
-        return self.__dict__ | {"_handle": None}
+        left_out = ["_handle"] if self._memory is None else ["_handle", "_rows"]
+        return self.__dict__ | dict.fromkeys(left_out)
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__ |= state
@@ -198,6 +213,15 @@ class H5Dataset(Base):
     def __repr__(self) -> str:
         columns = list(self.schema.values())
         return f"<H5Dataset of {self.num_entries} rows of {columns} in {str(self._path)!r}>"
+
+
+def _places(idx: Any, count: int) -> Any:
+    """Return the rows that a slice, a mask or a list stands for."""
+    if isinstance(idx, slice):
+        return np.arange(count)[idx]
+    if getattr(idx, "dtype", None) is not None and np.asarray(idx).dtype == np.bool_:
+        return np.arange(count)[np.asarray(idx)]
+    return idx
 
 
 def _nothing(path: Path) -> str:

@@ -30,6 +30,9 @@ def exact(value: Any, dtype: np.dtype[Any]) -> npt.NDArray[Any]:
         fits = (array >= limits.min) & (array <= limits.max) & (found == array)
     else:
         fits = np.isfinite(found) | ~np.isfinite(array)
+        if array.dtype.kind in "iu":
+            with np.errstate(all="ignore"):
+                fits &= found.astype(array.dtype) == array
     if not fits.all():
         message = f"{_first(array, ~fits)} cannot be stored as {dtype}{_advice(array, dtype)}"
         raise ValueError(message)

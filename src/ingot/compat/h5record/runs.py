@@ -13,8 +13,6 @@ class Runs(np.ndarray[tuple[int, ...], np.dtype[np.object_]]):
     PyTorch's `default_collate` makes a list of tensors of it, one for each row.
     """
 
-    __module__ = "ingot.compat.h5record"
-
 
 def runs_of(values: Sequence[npt.NDArray[Any]]) -> Runs:
     """Return an array of one axis whose elements are the values."""

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from typing import TypeAlias
 
 from ingot.compat.h5record.attributes import CLASSES, Attribute
+from ingot.dataset.nested import DOT, groups
 from ingot.errors import FormatError
 
 Schema: TypeAlias = dict[str, Attribute]
@@ -36,6 +37,9 @@ def schema_of(given: object) -> Schema:
     if isinstance(given, Mapping) and list(given) != list(schema):
         message = f"the keys of a schema are the names of its attributes, {list(schema)}"
         raise ValueError(message)
+    if inside := sorted(groups(schema) & schema.keys()):
+        message = f"{inside[0]!r} and an attribute whose name begins with {inside[0] + DOT!r}"
+        raise ValueError(message + ": one would be inside of the other")
     if not schema:
         message = "a schema has at least one attribute"
         raise ValueError(message)

@@ -1,5 +1,6 @@
 """Where rows go: a file of HDF5, or one of Ingot."""
 
+import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol, Self, TypeAlias
@@ -7,14 +8,15 @@ from typing import Any, Protocol, Self, TypeAlias
 import numpy as np
 
 from ingot.codecs.array import FixedArray
-from ingot.compat.h5record.schema import KEY
+from ingot.compat.h5record.schema import KEY, parsed
 from ingot.dataset import Dataset, DatasetWriter
 from ingot.dataset.hdf5.writer import Hdf5Writer, NewColumn, partial_path
 from ingot.dataset.open import open as open_any
+from ingot.dataset.spec import Field
+from ingot.errors import FormatError, UnfinishedFileError
 
 Batch: TypeAlias = Mapping[str, Sequence[Any]]
-Shapes: TypeAlias = dict[str, tuple[int, ...] | None]
-"""The shape of the values of each column; None if they vary."""
+Columns: TypeAlias = dict[str, NewColumn]
 
 SUFFIX = ".ingot"
 """Files of this name are those of Ingot."""
@@ -36,11 +38,11 @@ class Target(Protocol):
 
     Attributes:
         rows: How many rows it has.
-        shapes: What values it takes.
+        columns: What values it takes.
     """
 
     rows: int
-    shapes: Shapes
+    columns: Columns
 
     def write(self, batch: Batch) -> None:
         """Add as many values of each column."""
@@ -102,9 +104,7 @@ class Hdf5Target:
     def __init__(self, writer: Hdf5Writer) -> None:
         self._writer = writer
         self.rows = writer.rows
-        self.shapes: Shapes = {
-            one.name: None if one.varies else one.shape for one in writer.columns
-        }
+        self.columns: Columns = {one.name: one for one in writer.columns}
 
     def write(self, batch: Batch) -> None:
         """Add rows."""
@@ -132,16 +132,15 @@ class Hdf5Target:
 class IngotTarget:
     """A file of Ingot."""
 
-    def __init__(self, path: Path, writer: DatasetWriter, *, replaces: bool = False) -> None:
+    def __init__(
+        self, path: Path, writer: DatasetWriter, columns: Columns, *, replaces: bool = False
+    ) -> None:
         self._path = path
         self._replaces = replaces
         self._writer = writer
-        self.rows = len(writer)
-        fields = writer.spec.fields.values()
-        self.shapes: Shapes = {
-            one.name: None if one.is_sequence or one.codec.dtype is None else tuple(one.codec.shape)
-            for one in fields
-        }
+        self.rows = self._begun = len(writer)
+        self.columns = columns
+        self._whole: int | None = None
 
     @classmethod
     def create(
@@ -156,7 +155,7 @@ class IngotTarget:
         writer = DatasetWriter(
             path, spec, compression=packing, metadata=metadata, overwrite=replaces
         )
-        return cls(path, writer, replaces=replaces)
+        return cls(path, writer, {one.name: one for one in columns}, replaces=replaces)
 
     @classmethod
     def resume(cls, path: Path) -> Self:
@@ -165,13 +164,26 @@ class IngotTarget:
         if not isinstance(found, Dataset):
             message = f"{path}: this is a file of records, not a data set"
             raise TypeError(message)
-        return cls(path, DatasetWriter(path, found.spec, append=True))
+        try:
+            schema = parsed(found.metadata.get(KEY), str(path))
+        except FormatError:  # It has none, or classes of the user's own.
+            schema = {}
+        columns = {
+            name: _column(field, schema[name].column().values if name in schema else None)
+            for name, field in found.spec.fields.items()
+        }
+        whole = path.stat().st_size if _is_whole(path) else None
+        target = cls(path, DatasetWriter(path, found.spec, append=True), columns)
+        target._whole = whole
+        return target
 
     def write(self, batch: Batch) -> None:
         """Add rows."""
         names = list(batch)
+        shapes = {name: shape for name in names if (shape := self.columns[name].values)}
         for values in zip(*batch.values(), strict=True):
-            self._writer.append(dict(zip(names, values, strict=True)))
+            row = dict(zip(names, values, strict=True))
+            self._writer.append(row | {name: row[name].reshape(shapes[name]) for name in shapes})
         self.rows = len(self._writer)
 
     def finish(self) -> None:
@@ -180,6 +192,10 @@ class IngotTarget:
 
     def keep(self) -> str:
         """Commit the rows so far without making the file whole."""
+        if self._whole is not None:
+            self._writer.abandon()
+            os.truncate(self._path, self._whole)  # What was added is behind the old end.
+            return f"{self._path} has its {self._begun} rows as before, and none of the new ones"
         if self.rows and not self._replaces:
             self._writer.flush()
         self._writer.abandon()
@@ -191,6 +207,23 @@ class IngotTarget:
             f"{self._path} is left unfinished with {self.rows} rows, and append_mode=True goes "
             "on behind them"
         )
+
+
+def _is_whole(path: Path) -> bool:
+    try:
+        open_any(path)
+    except UnfinishedFileError:
+        return False
+    return True
+
+
+def _column(field: Field, values: tuple[int, ...] | None) -> NewColumn:
+    """Return a field of Ingot as a column."""
+    dtype = field.codec.dtype
+    if dtype is not None and not field.is_sequence:
+        return NewColumn(field.name, dtype, tuple(field.codec.shape))
+    element = str if field.codec.name == "utf8" else dtype or np.dtype("uint8")
+    return NewColumn(field.name, np.dtype("O", metadata={"vlen": element}), (1,), values)
 
 
 def _type(column: NewColumn) -> str:

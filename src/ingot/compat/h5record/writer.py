@@ -6,10 +6,26 @@ from typing import Any
 
 import numpy as np
 
+from ingot.compat.h5record.exact import exact
 from ingot.compat.h5record.schema import Schema, text_of
 from ingot.compat.h5record.target import Target, create, resume
+from ingot.dataset.hdf5.writer import NewColumn
 
 _BATCH_BYTES = 8 << 20
+
+
+def _unlike(schema: Schema, columns: Mapping[str, NewColumn]) -> str | None:
+    """Return why rows of a schema cannot go behind those of a file; None if they can."""
+    if columns.keys() != schema.keys():
+        return f"the file has the columns {list(columns)}, the schema {list(schema)}"
+    for name, attribute in schema.items():
+        new, old = attribute.column(), columns[name]
+        is_alike = new.varies == old.varies and (
+            not new.varies or (new.element is str) == (old.element is str)
+        )
+        if not is_alike or (new.values or old.values) != (old.values or new.values):
+            return f"column {name!r} of the file is of another kind than {attribute!r}"
+    return None
 
 
 class RowWriter:
@@ -44,11 +60,12 @@ class RowWriter:
         self._chunk_size = chunk_size
         self._compression = compression
         self._target: Target | None = resume(path) if append else None
-        if self._target is not None and self._target.shapes.keys() != schema.keys():
-            listed = list(self._target.shapes)
-            self._target.keep()
-            message = f"{path}: the file has the columns {listed}, the schema {list(schema)}"
-            raise ValueError(message)
+        if self._target is not None:
+            why = _unlike(schema, self._target.columns)
+            if why is not None:
+                self._target.keep()
+                message = f"{path}: {why}"
+                raise ValueError(message)
         self._batch: dict[str, list[Any]] = {name: [] for name in schema}
         self._batch_bytes = 0
         self._failed = False
@@ -74,11 +91,12 @@ class RowWriter:
         target = self._target
         if target is None:
             target = self._target = self._create(stored)
-        for name, value in stored.items():
-            self._check_shape(name, value, target)
-        for name, value in stored.items():
-            self._batch[name].append(value[0])
-            self._batch_bytes += value[0].nbytes if hasattr(value[0], "nbytes") else len(value[0])
+        fitting = {
+            name: self._fitting(value, target.columns[name]) for name, value in stored.items()
+        }
+        for name, value in fitting.items():
+            self._batch[name].append(value)
+            self._batch_bytes += len(value) if isinstance(value, str) else value.nbytes
         self.rows += 1
         if self.rows - target.rows >= self._chunk_size or self._batch_bytes >= _BATCH_BYTES:
             self._flush(target)
@@ -97,14 +115,23 @@ class RowWriter:
             message = f"row {self.rows}: {name!r}: {error}"
             raise (TypeError if isinstance(error, TypeError) else ValueError)(message) from error
 
-    def _check_shape(self, name: str, value: Any, target: Target) -> None:
-        expected = target.shapes[name]
-        if len(value) != 1 or (expected is not None and np.shape(value)[1:] != expected):
+    def _fitting(self, stored: Any, column: NewColumn) -> Any:
+        """Return a copy of a value, as the file has it: its owner may change it afterwards."""
+        place = f"row {self.rows}: {column.name!r}"
+        if len(stored) != 1 or (not column.varies and np.shape(stored)[1:] != column.shape):
             message = (
-                f"row {self.rows}: {name!r}: one value of shape {expected} as in the first row, "
-                f"not {np.shape(value)}"
+                f"{place}: one value of shape {column.shape} as in the first row, "
+                f"not {np.shape(stored)}"
             )
             raise ValueError(message)
+        if isinstance(stored[0], str):
+            return stored[0]
+        dtype = np.dtype(column.element) if column.varies else column.dtype
+        try:
+            return np.array(exact(stored[0], dtype))
+        except ValueError as error:
+            message = f"{place}: {error}"
+            raise ValueError(message) from error
 
     def _create(self, first: Mapping[str, Any] | None) -> Target:
         return create(

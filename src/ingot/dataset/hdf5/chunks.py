@@ -1,5 +1,6 @@
 """Where HDF5 keeps the rows of a data set, and reading them by chunks."""
 
+import math
 from collections.abc import Callable
 from itertools import pairwise
 from typing import Any
@@ -34,8 +35,7 @@ def locate(column: Column, dataset: Any, file: Hdf5File) -> Hdf5Column | None:
         and dataset.shape
         and dataset.size
     )
-    kind = library.h5t.py_create(dataset.dtype, logical=True)
-    if not is_plain or not (column.varies or dataset.id.get_type().equal(kind)):
+    if not is_plain or not _is_exact(dataset):
         return None
     block, offsets = dataset.shape, None
     if plist.get_layout() == library.h5d.CONTIGUOUS:
@@ -46,10 +46,23 @@ def locate(column: Column, dataset: Any, file: Hdf5File) -> Hdf5Column | None:
     if offsets is None:
         return None
     if column.varies:
+        if math.prod(block[1:]) != 1:
+            return None
         block = block[:1]
     block = (*block, *column.shape[len(block) - 1 :])
     form = (column.rows, column.item, column.varies, column.shape)
     return file.column(*form, block, offsets.tobytes())
+
+
+def _is_exact(dataset: Any) -> bool:
+    """Return whether bytes of the file are those of the type that numpy has for them."""
+    library = h5py()
+    kind, dtype = dataset.id.get_type(), dataset.dtype
+    if dtype.kind == "O" and library.check_string_dtype(dtype) is not None:
+        return True
+    if library.check_vlen_dtype(dtype) is not None:
+        kind, dtype = kind.get_super(), np.dtype(library.check_vlen_dtype(dtype))
+    return bool(kind.equal(library.h5t.py_create(dtype, logical=True)))
 
 
 def _offsets(dataset: Any) -> npt.NDArray[np.uint64] | None:
@@ -84,7 +97,10 @@ def read(dataset: Any, numbers: range | npt.NDArray[np.int64]) -> npt.NDArray[An
             return whole
         numbers = np.asarray(numbers, np.int64)
     if not dataset.shape:
-        return np.repeat(np.asarray(dataset[()])[np.newaxis], len(numbers), 0)
+        single = np.empty(len(numbers), dataset.dtype)
+        for k in range(len(numbers)):
+            single[k] = dataset[()]
+        return single
     if not len(numbers):
         found: npt.NDArray[Any] = dataset[:0]
         return found

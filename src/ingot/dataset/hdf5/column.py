@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ingot.codecs import Codec, codec_of
-from ingot.codecs.array import FixedArray
+from ingot.codecs.array import FixedArray, stored_dtype
 from ingot.dataset.batch import stacked
 from ingot.dataset.hdf5.attributes import SHAPE
 from ingot.dataset.hdf5.handle import h5py
@@ -51,7 +51,11 @@ class Column(ABC):
     @staticmethod
     def of(name: str, dataset: Any) -> "Column | None":
         """Return a data set as a column; None if there is no type for its values."""
-        library, dtype = h5py(), dataset.dtype
+        library = h5py()
+        try:
+            dtype = dataset.dtype
+        except TypeError:  # It is one that numpy lacks.
+            return None
         if dataset.shape is None or dataset.id.get_create_plist().get_external_count():
             return None
         row_bytes = math.prod(dataset.shape[1:]) * dtype.itemsize
@@ -62,7 +66,7 @@ class Column(ABC):
         text = library.check_string_dtype(dtype)
         if is_single and text is not None and text.length is None:
             return TextColumn(name, dataset)
-        if is_single and element is not None and _codec(np.dtype(element), ()) is not None:
+        if is_single and text is None and element is not None and _is_number(np.dtype(element)):
             return RunColumn(name, dataset, np.dtype(element))
         shape = () if is_single and dtype.kind == "S" else dataset.shape[1:]
         members = dict(_members(dtype, shape))
@@ -168,6 +172,9 @@ class RunColumn(Column):
 
     def pick(self, found: npt.NDArray[Any]) -> dict[str, Any]:
         """Return a list of arrays, or one array of arrays that are alike."""
+        if not self._dtype.isnative:
+            message = f"h5py gives wrong numbers for runs of {self._dtype.str}"
+            raise ValueError(message)
         return self._arrays(found.reshape(len(found)).tolist())
 
     def _arrays(self, values: list[npt.NDArray[Any]]) -> dict[str, Any]:
@@ -195,7 +202,12 @@ def _codec(dtype: np.dtype[Any], shape: tuple[int, ...]) -> Codec | None:
     """Return the codec of values of a fixed size, if there is one."""
     if dtype.kind in "SV":
         return None if shape else codec_of("utf8" if dtype.kind == "S" else "bytes")
+    return FixedArray(dtype, *shape) if _is_number(dtype) else None
+
+
+def _is_number(dtype: np.dtype[Any]) -> bool:
     try:
-        return FixedArray(dtype, *shape)
+        stored_dtype(dtype)
     except TypeError:
-        return None
+        return False
+    return True

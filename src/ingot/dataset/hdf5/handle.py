@@ -6,9 +6,16 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib import import_module
+from threading import RLock
 from typing import Any
 
-from ingot.errors import CorruptFileError, FormatError, StorageError, UnfinishedFileError
+from ingot.errors import (
+    CorruptFileError,
+    FormatError,
+    IngotError,
+    StorageError,
+    UnfinishedFileError,
+)
 
 _LOCKED = "unable to lock file"
 _WRITTEN = "already open for write"
@@ -36,7 +43,7 @@ def translated(path: str, row: int | None = None) -> Iterator[None]:
         yield
     except (FileNotFoundError, PermissionError, IsADirectoryError):
         raise
-    except (CorruptFileError, StorageError):
+    except IngotError:
         raise
     except OSError as error:
         raise _of_system(path, row, error) from error
@@ -100,7 +107,14 @@ class Handle:
         self.path = path
         self.partial = partial
         self._file: Any = None
-        self._process = 0
+        self._owner = (0, RLock())
+
+    def _lock(self) -> RLock:
+        """Return the lock of this process; the parent's may be held by a thread of it."""
+        if self._owner[0] != os.getpid():
+            self._file = None
+            self._owner = (os.getpid(), RLock())
+        return self._owner[1]
 
     @property
     def file(self) -> Any:
@@ -110,11 +124,20 @@ class Handle:
             StorageError: Another process writes to it, or the system refuses.
             FormatError: It is no HDF5 file, or damaged.
         """
-        if self._file is None or self._process != os.getpid():
-            with translated(self.path):
-                self._file = self._open()
-            self._process = os.getpid()
-        return self._file
+        with self._lock():
+            if self._file is None:
+                with translated(self.path):
+                    self._file = self._open()
+            return self._file
+
+    @contextmanager
+    def use(self, row: int | None = None) -> Iterator[Any]:
+        """Yield the file, which other threads neither use nor close meanwhile.
+
+        Its errors, with the row that was wanted, are those of Ingot.
+        """
+        with self._lock(), translated(self.path, row):
+            yield self.file
 
     def _open(self) -> Any:
         library = h5py()
@@ -127,6 +150,7 @@ class Handle:
 
     def release(self) -> None:
         """Close the file until it is needed again."""
-        if self._file is not None and self._process == os.getpid():
-            self._file.close()
-        self._file = None
+        with self._lock():
+            file, self._file = self._file, None
+            if file is not None:
+                file.close()

@@ -6,8 +6,8 @@ from typing import NamedTuple, Self
 SUFFIXES = (".h5", ".hdf5")
 
 _SIGNATURE = b"\x89HDF\r\n\x1a\n"
-_STARTS = (0, 512, 1024, 2048)
-"""Where HDF5 may begin: in front of it is a block of the user's."""
+_STARTS = (0, *(512 << k for k in range(12)))
+"""Where HDF5 is looked for: in front of it may be a block of the user's."""
 
 
 class Location(NamedTuple):

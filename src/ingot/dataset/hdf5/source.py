@@ -2,8 +2,10 @@
 
 import json
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import cached_property
+from pathlib import Path
 from typing import Any, NamedTuple, Self, TypeAlias
 
 import numpy as np
@@ -14,7 +16,7 @@ from ingot.dataset.batch import picked
 from ingot.dataset.hdf5 import chunks
 from ingot.dataset.hdf5.attributes import metadata_of
 from ingot.dataset.hdf5.column import Column
-from ingot.dataset.hdf5.handle import Handle, translated
+from ingot.dataset.hdf5.handle import Handle
 from ingot.dataset.hdf5.location import Location
 from ingot.dataset.hdf5.table import Table
 from ingot.dataset.row import undecodable
@@ -59,8 +61,7 @@ class Hdf5Rows:
         self.path = str(location)
         self.paths = [location.file]
         self._stamp = _stamp(location.file)
-        file = self._handle.file
-        with translated(location.file):
+        with self._handle.use() as file:
             table = Table.of(file, location, partial=partial)
         self.others = table.others
         self._rows = table.rows
@@ -86,10 +87,25 @@ class Hdf5Rows:
     def __reduce__(self) -> tuple[Any, ...]:
         return _reopened, (*self._location, self._stamp, self._handle.partial)
 
+    @contextmanager
+    def _h5py(self, row: int | None = None) -> Iterator[Any]:
+        """Yield the file as h5py has it; it must be as it was when this was opened."""
+        self._check_unchanged()
+        with self._handle.use(row) as file:
+            yield file
+        self._check_unchanged()
+
+    def _check_unchanged(self) -> None:
+        if not Path(self._location.file).exists() or _stamp(self._location.file) != self._stamp:
+            message = (
+                f"{self._location.file}: the file was changed or removed after it was opened: "
+                "open it again"
+            )
+            raise FormatError(message, self._location.file)
+
     @cached_property
     def _metadata(self) -> str:
-        with translated(self.path):
-            file = self._handle.file
+        with self._h5py() as file:
             root = file[self._location.inside] if self._location.inside else file
             columns = {one.path: file[one.path] for one in self._columns.values()}
             return json.dumps(metadata_of(root, columns))
@@ -114,11 +130,11 @@ class Hdf5Rows:
             return self._latest[1]
         columns = {self._columns[name].path: self._columns[name] for name in names}
         missing = [path for path in columns if path not in self._located]
-        with translated(self.path):
-            for path in missing:
-                dataset = self._handle.file[path]
-                self._located[path] = chunks.locate(columns[path], dataset, self._native)
-        if None not in self._located.values():
+        if missing:
+            with self._h5py() as file:
+                for path in missing:
+                    self._located[path] = chunks.locate(columns[path], file[path], self._native)
+        if missing and None not in self._located.values():
             self._handle.release()
         located = [(one, self._located[path]) for path, one in columns.items()]
         reading = _Reading(
@@ -137,8 +153,8 @@ class Hdf5Rows:
         for column, one in zip(reading.by_engine, packed, strict=True):
             values |= self._decoded(column, column.decode, one, numbers)
         for column in reading.by_h5py:
-            with translated(self.path, int(numbers[0]) if len(numbers) == 1 else None):
-                found = chunks.read(self._handle.file[column.path], numbers)
+            with self._h5py(int(numbers[0]) if len(numbers) == 1 else None) as file:
+                found = chunks.read(file[column.path], numbers)
             values |= self._decoded(column, column.pick, found, numbers)
         return values
 
@@ -183,8 +199,8 @@ class Hdf5Rows:
         column = self._columns[name]
         if not isinstance(numbers, range):
             return np.asarray(self._read(numbers, [name])[name])
-        with translated(self.path):
-            found = chunks.read(self._handle.file[column.path], numbers)
+        with self._h5py() as file:
+            found = chunks.read(file[column.path], numbers)
         return np.asarray(column.pick(found)[name])
 
     def present(self, name: str, numbers: Rows) -> npt.NDArray[np.bool_]:
@@ -203,8 +219,7 @@ class Hdf5Rows:
                 damaged += [one for number in range(start, stop) for one in self._damage(number)]
             if progress is not None:
                 progress(stop, len(self))
-        with translated(self.path):
-            file = self._handle.file
+        with self._h5py() as file:
             unchecked = [
                 name for name, one in self._columns.items() if not file[one.path].fletcher32
             ]

@@ -66,10 +66,14 @@ def _root(file: Any, location: Location) -> Any:
     if not location.inside:
         return file
     try:
-        return file[location.inside]
+        found = file[location.inside]
     except (KeyError, ValueError):
         message = f"{location.file}: there is no {location.inside!r}, but {_listed(file)}"
         raise FormatError(message, location.file) from None
+    if found.file.filename != file.filename:
+        message = f"{location}: this is a link to {found.file.filename}: open that file"
+        raise FormatError(message, location.file)
+    return found
 
 
 def _datasets(root: Any) -> Iterator[tuple[str, Any]]:
@@ -77,6 +81,7 @@ def _datasets(root: Any) -> Iterator[tuple[str, Any]]:
     library = h5py()
     if isinstance(root, library.Dataset):
         yield root.name.rpartition("/")[2], root
+    if not isinstance(root, library.Group):
         return
     found: list[tuple[str, Any]] = []
 

@@ -147,8 +147,10 @@ class Hdf5Writer:
     @property
     def columns(self) -> list[NewColumn]:
         """What the file has."""
-        each = _columns(self._file).items()
-        return [NewColumn(name, one.dtype, one.shape[1:]) for name, one in each]
+        return [
+            NewColumn(name, one.dtype, one.shape[1:], _values_of(one))
+            for name, one in _columns(self._file).items()
+        ]
 
     def write(self, batch: Mapping[str, Sequence[Any]]) -> None:
         """Add rows: as many values of each column.
@@ -212,6 +214,12 @@ class Hdf5Writer:
 def _columns(file: Any) -> dict[str, Any]:
     library = h5py()
     return {name: one for name, one in file.items() if isinstance(one, library.Dataset)}
+
+
+def _values_of(dataset: Any) -> tuple[int, ...] | None:
+    if SHAPE not in dataset.attrs:
+        return None
+    return tuple(int(length) for length in dataset.attrs[SHAPE])
 
 
 def _options(

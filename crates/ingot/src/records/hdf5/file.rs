@@ -271,24 +271,32 @@ fn cells_of(column: &Column, row: u64) -> impl Iterator<Item = Cell> {
     column.pieces(row).map(move |range| cell_of(row, range))
 }
 
-/// Reads ranges of a file, which has them, in one go; each fails alone.
+/// Reads ranges of a file in one go; each fails alone.
 pub fn read_ranges(source: Source<'_>, ranges: Vec<Range<u64>>) -> Vec<Result<Vec<u8>>> {
-    let mut bytes: Vec<Result<Vec<u8>>> = ranges
+    let mut found: Vec<Result<Vec<u8>>> = ranges
         .iter()
         .map(|range| {
             let mut bytes = Vec::new();
             source.make_room(&mut bytes, range.end - range.start).map(|()| bytes)
         })
         .collect();
-    let filled = bytes
-        .iter_mut()
-        .zip(&ranges)
-        .filter_map(|(one, range)| one.as_mut().ok().map(|one| Read::new(range.start, one)));
-    let mut reads: Vec<Read<'_>> = filled.collect();
-    if source.storage.read_many(&mut reads, &mut |_, _| {}).is_ok() {
-        return bytes;
+    let mut numbers = Vec::new();
+    let mut reads = Vec::new();
+    for (k, (bytes, range)) in found.iter_mut().zip(&ranges).enumerate() {
+        if let Ok(bytes) = bytes {
+            numbers.push(k);
+            reads.push(Read::new(range.start, bytes));
+        }
     }
-    ranges.into_iter().map(|range| source.read(range.start, range.end - range.start)).collect()
+    let mut landed = vec![false; reads.len()];
+    let outcome = source.storage.read_many(&mut reads, &mut |k, _| landed[k] = true);
+    let Err(error) = outcome else { return found };
+    let failed = numbers[error.index];
+    found[failed] = Err(source.failed(ranges[failed].start, error.source));
+    for (k, _) in numbers.into_iter().zip(landed).filter(|&(k, landed)| !landed && k != failed) {
+        found[k] = source.read(ranges[k].start, ranges[k].end - ranges[k].start);
+    }
+    found
 }
 
 impl Container for Hdf5 {
