@@ -8,6 +8,8 @@ import multiprocessing
 import os
 import pickle
 import random
+import subprocess
+import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -543,3 +545,20 @@ def test_the_modules_are_found_under_python_too():
 
     assert array_record_module.ArrayRecordReader.__module__.startswith("ingot.compat.array_record")
     assert array_record_data_source.ArrayRecordDataSource.__name__ == "ArrayRecordDataSource"
+
+
+def test_modules_are_imported_by_the_paths_of_the_original():
+    code = (
+        "from ingot.compat.array_record.python.array_record_module import ArrayRecordWriter\n"
+        "from ingot.compat.array_record.python.array_record_data_source import (\n"
+        "    ArrayRecordDataSource,\n"
+        ")\n"
+        "import ingot.compat.array_record.python.array_record_module as module\n"
+        "from ingot.compat.array_record import array_record_module\n"
+        "assert module is array_record_module\n"
+        "assert module.ArrayRecordWriter is ArrayRecordWriter\n"
+        "from ingot.compat.ffrecord.torch.dataloader import DataLoader\n"
+        "from ingot.compat.ffrecord.torch import DataLoader as same\n"
+        "assert DataLoader is same\n"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)

@@ -1,5 +1,11 @@
 """The modules of `array_record.python`, where its users look for them."""
 
+import sys
+
 from ingot.compat.array_record import array_record_data_source, array_record_module
 
 __all__ = ["array_record_data_source", "array_record_module"]
+
+# So that `from ....python.array_record_module import ArrayRecordWriter` finds them, too.
+for _module in (array_record_data_source, array_record_module):
+    sys.modules[f"{__name__}.{_module.__name__.rpartition('.')[2]}"] = _module

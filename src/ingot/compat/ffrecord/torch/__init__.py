@@ -8,8 +8,8 @@ except ModuleNotFoundError as error:
     message = "ingot.compat.ffrecord.torch needs PyTorch, which is not installed: pip install torch"
     raise ModuleNotFoundError(message, name="torch") from error
 
+from ingot.compat.ffrecord.torch.dataloader import DataLoader
 from ingot.compat.ffrecord.torch.dataset import ConcatDataset, Dataset, Subset
-from ingot.compat.ffrecord.torch.loader import DataLoader
 from ingot.compat.ffrecord.torch.registry import ReaderRegistry
 
 __all__ = ["ConcatDataset", "DataLoader", "Dataset", "ReaderRegistry", "Subset"]
