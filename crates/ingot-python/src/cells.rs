@@ -16,14 +16,14 @@ use crate::batch::{self, Spares};
 static SPARES: LazyLock<Arc<Spares>> = LazyLock::new(|| Arc::new(Spares::keeping(2, 128 << 20)));
 
 /// A buffer, and where each cell in it ends; the first begins at 0.
-struct Cells {
+pub struct Cells {
     buffer: PyBuffer<u8>,
     ends: Vec<usize>,
 }
 
 impl Cells {
     /// Takes a buffer, and the offsets of the cells as int64 bytes, from 0 to its end.
-    fn of(data: &Bound<'_, PyAny>, offsets: &[u8]) -> PyResult<Cells> {
+    pub fn of(data: &Bound<'_, PyAny>, offsets: &[u8]) -> PyResult<Cells> {
         let buffer = PyBuffer::<u8>::get(data)?;
         let (offsets, _) = offsets.as_chunks();
         let mut ends: Vec<usize> =
@@ -36,7 +36,13 @@ impl Cells {
         Ok(Cells { buffer, ends })
     }
 
-    fn bytes(&self) -> &[u8] {
+    /// Returns where each cell ends.
+    pub fn ends(&self) -> &[usize] {
+        &self.ends
+    }
+
+    /// Returns the buffer.
+    pub fn bytes(&self) -> &[u8] {
         if self.ends.last().is_none_or(|&end| end == 0) || !self.buffer.is_c_contiguous() {
             return &[];
         }

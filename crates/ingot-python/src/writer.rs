@@ -4,16 +4,21 @@ use std::path::PathBuf;
 use std::sync::Mutex;
 
 use ingot::format::ingot::{FieldKind, Schema};
-use ingot::records::{Compression, Options, Recovery, Value, Writer, path};
+use ingot::records::{Compression, Options, Packed, Recovery, Value, Writer, path};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
+use pyo3::pybacked::PyBackedBytes;
 use pyo3::sync::MutexExt;
 
+use crate::cells::Cells;
 use crate::damage::{DamageTuple, tuples};
 use crate::dataset::{FieldTuple, Given, schema_of};
 use crate::error::raised;
 use crate::record;
 use crate::signals::watched;
+
+/// A buffer, the offsets of values in it, and how many of them each row has.
+type PackedField<'py> = (Bound<'py, PyAny>, PyBackedBytes, Option<PyBackedBytes>);
 
 #[pyclass(frozen, subclass, name = "Writer", module = "ingot._core")]
 pub struct PyWriter {
@@ -134,6 +139,37 @@ impl PyWriter {
             }
             Ok(number)
         })
+    }
+
+    /// Adds many rows: of each field a buffer with the values of all rows, their offsets as
+    /// int64 bytes, and for a sequence how many each row has, as uint64 bytes.
+    fn extend_packed(
+        &self,
+        py: Python<'_>,
+        fields: Vec<PackedField<'_>>,
+        count: usize,
+    ) -> PyResult<()> {
+        let cells: Vec<Cells> = fields
+            .iter()
+            .map(|(data, offsets, _)| Cells::of(data, offsets))
+            .collect::<PyResult<_>>()?;
+        let counts: Vec<Option<Vec<u64>>> = fields
+            .iter()
+            .map(|(_, _, counts)| {
+                let counts = counts.as_ref()?.as_chunks().0;
+                Some(counts.iter().map(|&count| u64::from_ne_bytes(count)).collect())
+            })
+            .collect();
+        let packed: Vec<Packed<'_>> = cells
+            .iter()
+            .zip(&counts)
+            .map(|(cells, counts)| Packed {
+                bytes: cells.bytes(),
+                ends: cells.ends(),
+                counts: counts.as_deref(),
+            })
+            .collect();
+        self.with(py, |writer| py.detach(|| writer.extend_packed(&packed, count))).map_err(raised)
     }
 
     /// Add every record of an iterable.

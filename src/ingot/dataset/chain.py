@@ -1,5 +1,6 @@
 """Rows of several sources, one behind the other."""
 
+import itertools
 from bisect import bisect_right
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -78,6 +79,22 @@ class Chain:
         k = bisect_right(self._ends, number)
         part = self._parts[k]
         return part, int(part.rows[number - (self._ends[k] - len(part))])
+
+    @property
+    def parts(self) -> Sequence[Part]:
+        """The parts."""
+        return self._parts
+
+    def runs(self, numbers: npt.NDArray[np.int64]) -> list[tuple[Part, npt.NDArray[np.int64]]]:
+        """Return runs of rows that are in one part, and their numbers in its source."""
+        which = np.searchsorted(self._ends, numbers, side="right")
+        cuts = [0, *(np.flatnonzero(np.diff(which)) + 1).tolist(), len(numbers)]
+        found = []
+        for start, stop in itertools.pairwise(cuts):
+            k = int(which[start])
+            part = self._parts[k]
+            found.append((part, part.numbers(numbers[start:stop] - (self._ends[k] - len(part)))))
+        return found
 
     def read_row(self, number: int, wanted: Mapping[str, Elements]) -> Row:
         """Return what is wanted of one row."""

@@ -1,5 +1,6 @@
 """A data set, open for reading: a sequence of rows."""
 
+import os
 import sys
 from collections.abc import Callable, Sequence
 from typing import Any, Literal, Self, SupportsIndex, TypeAlias, overload
@@ -14,6 +15,7 @@ from ingot.dataset.nested import deep
 from ingot.dataset.source import ALL, Indices, Part, Row, Rows, Source
 from ingot.dataset.spec import Spec
 from ingot.dataset.split import ends_of
+from ingot.dataset.stored import Stored
 from ingot.dataset.zipped import Zipped
 from ingot.records import Verification
 
@@ -235,6 +237,38 @@ class Dataset(Sequence[Row]):
         """
         return Dataset(Zipped([self._part, *_parts(others)]))
 
+    def stored(self) -> "Dataset":
+        """Return the rows as they are stored: pictures, sound and arrays as bytes.
+
+        Numbers stay numbers, and sequences lists. This is for those who decode by
+        themselves, on another device say.
+
+        Raises:
+            TypeError: The rows are not in Ingot files.
+        """
+        return Dataset(_raw(self._part.source), self._part.names, self._part.rows)
+
+    def save(self, path: str | os.PathLike[str], **options: Any) -> None:
+        """Write the rows as a new data set: a subset, a filter, a split, a zip.
+
+        Values are copied as they are stored, verified, and neither decoded nor encoded, unless
+        they are in files of another container.
+
+        Args:
+            path: A directory, or one file that ends in `.ingot`.
+            options: As of `DatasetWriter`; the metadata are those of this data set if none
+                are given.
+
+        Example:
+            >>> ds.where(ds.column("label") == 3).save("threes")  # doctest: +SKIP
+        """
+        from ingot.dataset.writer import DatasetWriter  # noqa: PLC0415 -- it imports this module
+
+        codecs = {one.codec.name: one.codec for one in self.spec.fields.values()}
+        options = {"codecs": codecs, "metadata": self.metadata, **options}
+        with DatasetWriter(path, self.spec, **options) as writer:
+            writer.extend(self)
+
     def verify(self, progress: Progress = None) -> Verification:
         """Read the files whole, also of a part, and check every checksum in them.
 
@@ -272,6 +306,21 @@ def _is_one(index: Any) -> bool:
     return isinstance(index, int | np.integer) or (
         hasattr(index, "__index__") and getattr(index, "ndim", 0) == 0
     )
+
+
+def _raw(source: Source) -> Source:
+    """Return a source with the values as they are stored."""
+    if isinstance(source, Chain | Zipped):
+        return type(source)([Part(_raw(one.source), one.names, one.rows) for one in source.parts])
+    if isinstance(source, Stored):
+        return source.raw()
+    message = f"{source.path}: these rows are not in Ingot files"
+    raise TypeError(message)
+
+
+def part_of(dataset: Dataset) -> Part:
+    """Return the rows and fields that a data set has of its source."""
+    return dataset._part  # noqa: SLF001
 
 
 def _parts(datasets: Sequence[object]) -> list[Part]:

@@ -7,6 +7,7 @@ from typing import Any
 
 from ingot._core import Rows as NativeRows
 from ingot._core import has_fields
+from ingot.dataset.copying import PackedRows
 from ingot.dataset.metadata import check_metadata, json_of
 from ingot.dataset.row import Stored
 from ingot.dataset.shards import Options
@@ -48,6 +49,10 @@ class FileTarget:
     def append(self, stored: Sequence[Stored], _nbytes: int) -> None:
         """Add a row that is encoded."""
         self._writer.append_row(stored)
+
+    def extend(self, rows: PackedRows) -> None:
+        """Add rows as they are stored."""
+        self._writer.extend_packed(rows.fields, rows.count)
 
     def flush(self) -> None:
         """Commit the rows."""

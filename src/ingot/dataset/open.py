@@ -54,7 +54,7 @@ def open(  # noqa: A001
     if isinstance(source, str | os.PathLike):
         folder = absolute(source)
         if Location.find(str(folder)) is not None:
-            return _open_hdf5([str(folder)], partial=partial)
+            return _open_hdf5([str(folder)], None, partial=partial)
         if (folder / NAME).is_file():
             return _open_directory(folder, allow_pickle=allow_pickle, skip_damaged=skip_damaged)
         if layout.is_dataset(folder) or layout.is_sharded(folder):
@@ -62,7 +62,9 @@ def open(  # noqa: A001
     if isinstance(source, str | os.PathLike | Sequence):
         paths = expand(source)
         if paths and Location.find(paths[0]) is not None:
-            return _open_hdf5(paths, partial=partial)
+            is_folder = isinstance(source, str | os.PathLike) and absolute(source).is_dir()
+            folder_path = str(absolute(source)) if is_folder else None
+            return _open_hdf5(paths, folder_path, partial=partial)
         if paths and has_fields(paths[0]):
             if isinstance(source, str | os.PathLike) and absolute(source).is_dir():
                 message = f"{source}: nothing is committed in this data set: it has no {NAME}"
@@ -71,7 +73,7 @@ def open(  # noqa: A001
     return Reader(source, partial=partial)
 
 
-def _open_hdf5(paths: Sequence[str], *, partial: bool) -> Dataset:
+def _open_hdf5(paths: Sequence[str], folder: str | None, *, partial: bool) -> Dataset:
     sources = []
     for path in paths:
         location = Location.find(path)
@@ -81,7 +83,7 @@ def _open_hdf5(paths: Sequence[str], *, partial: bool) -> Dataset:
         sources.append(Hdf5Rows(location, partial=partial))
     if len(sources) == 1:
         return Dataset(sources[0])
-    return _chained(sources)
+    return _chained(sources, folder)
 
 
 def _chained(sources: Sequence[Source], folder: str | None = None) -> Dataset:

@@ -8,8 +8,11 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
+import numpy as np
+
 from ingot._core import Rows as NativeRows
 from ingot._core import Writer as NativeWriter
+from ingot.dataset.copying import PackedRows
 from ingot.dataset.manifest import Shard
 from ingot.dataset.row import Stored
 from ingot.dataset.spec import Spec
@@ -133,6 +136,27 @@ class ShardWriter:
         writer = self._start() if self._writer is None else self._writer
         writer.append_row(stored)
         self._nbytes += nbytes
+        self._finish_if_full(writer)
+
+    def extend(self, rows: PackedRows) -> None:
+        """Add rows as they are stored."""
+        sizes = rows.sizes()
+        start = 0
+        while start < rows.count:
+            writer = self._start() if self._writer is None else self._writer
+            stop = rows.count
+            if self._options.shard_rows is not None:
+                stop = min(stop, start + self._options.shard_rows - len(writer))
+            if self._options.shard_bytes is not None:
+                full = self._nbytes + np.cumsum(sizes[start:stop]) >= self._options.shard_bytes
+                stop = start + int(full.argmax()) + 1 if full.any() else stop
+            part = rows if stop - start == rows.count else rows.cut(start, stop)
+            writer.extend_packed(part.fields, part.count)
+            self._nbytes += int(sizes[start:stop].sum())
+            start = stop
+            self._finish_if_full(writer)
+
+    def _finish_if_full(self, writer: NativeWriter) -> None:
         options = self._options
         if (options.shard_rows is not None and len(writer) >= options.shard_rows) or (
             options.shard_bytes is not None and self._nbytes >= options.shard_bytes

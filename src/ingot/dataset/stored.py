@@ -3,18 +3,22 @@
 import functools
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
 
 from ingot._core import Rows as NativeRows
+from ingot.codecs import codec_of
 from ingot.dataset.batch import Batch
 from ingot.dataset.row import Plan
 from ingot.dataset.source import Elements, Picks, Row, Rows
 from ingot.dataset.spec import Field, Spec
 from ingot.errors import FormatError
 from ingot.records import Damage, Verification
+
+_BYTES = codec_of("bytes")
 
 
 class Stored:
@@ -31,6 +35,7 @@ class Stored:
         allow_pickle: bool,
         folder: str | None = None,
         partial: bool = False,
+        is_raw: bool = False,
     ) -> None:
         self.spec = spec
         self._allow_pickle = allow_pickle
@@ -39,7 +44,9 @@ class Stored:
         self._folder = folder
         self._partial = partial
         self.path = folder or self.paths[0]
-        self._places = {name: k for k, (name, *_) in enumerate(spec.stored())}
+        self._stored_fields = spec.stored()
+        self._places = {name: k for k, (name, *_) in enumerate(self._stored_fields)}
+        self._is_raw = is_raw
         self._latest: tuple[tuple[str, ...], Plan] = ((), Plan((), self._places))
 
     @classmethod
@@ -71,7 +78,7 @@ class Stored:
             folder=self._folder,
             partial=self._partial,
         )
-        return again, (self.paths,)
+        return (_raw if self._is_raw else _same), (again, self.paths)
 
     @property
     def metadata(self) -> dict[str, Any]:
@@ -115,6 +122,44 @@ class Stored:
         batch = Batch(self._native, self.path, self._places, numbers)
         return batch.read(self._fields(wanted), wanted)
 
+    def read_packed(
+        self, name: str, numbers: npt.NDArray[np.int64]
+    ) -> tuple[memoryview | bytearray, bytes, bytes | None]:
+        """Return what rows have of a field as it is stored, verified.
+
+        Returns:
+            The values one behind the other, their offsets, and of a sequence their counts.
+        """
+        place = self._places[name]
+        _, kind, width, _ = self._stored_fields[place]
+        if kind == "column":
+            column = self._native.column(place, numbers)
+            offsets = np.arange(len(numbers) + 1, dtype=np.int64) * (width or 0)
+            return column, offsets.tobytes(), None
+        if kind == "sequence":
+            (data, offsets_of, _), counts = self._native.read_elements(numbers, place, None)
+            return data, offsets_of, bytes(counts)
+        ((data, offsets_of, _),) = self._native.read_cells(numbers, [place])
+        return data, offsets_of, None
+
+    def raw(self) -> "Stored":
+        """Return the same rows with every field that is no number as bytes."""
+        fields = {
+            name: one
+            if one.kind == "column"
+            else replace(one, codec=_BYTES, is_sequence=one.kind == "sequence")
+            for name, one in self.spec.fields.items()
+        }
+        return Stored(
+            self._native,
+            Spec(fields),
+            self.paths,
+            allow_pickle=self._allow_pickle,
+            folder=self._folder,
+            partial=self._partial,
+            is_raw=True,
+        )
+
     def available(self, number: int, names: Sequence[str]) -> dict[str, bool | range]:
         """Return what a row has of each field."""
         fields = self._fields(names)
@@ -157,3 +202,11 @@ class Stored:
     def close(self) -> None:
         """Close the files."""
         self._native.close()
+
+
+def _same(again: Callable[[Sequence[str]], Stored], paths: Sequence[str]) -> Stored:
+    return again(paths)
+
+
+def _raw(again: Callable[[Sequence[str]], Stored], paths: Sequence[str]) -> Stored:
+    return again(paths).raw()

@@ -9,6 +9,7 @@ from typing import Any
 
 from ingot.dataset import folder as folders
 from ingot.dataset import part
+from ingot.dataset.copying import PackedRows
 from ingot.dataset.journal import check_not_built
 from ingot.dataset.manifest import Manifest
 from ingot.dataset.metadata import check_metadata, json_of
@@ -85,6 +86,14 @@ class DirectoryTarget:
     def append(self, stored: Sequence[Stored], nbytes: int) -> None:
         """Add a row that is encoded; commit the files that are full, now and then."""
         self._shards.append(stored, nbytes)
+        self._commit_full()
+
+    def extend(self, rows: PackedRows) -> None:
+        """Add rows as they are stored."""
+        self._shards.extend(rows)
+        self._commit_full()
+
+    def _commit_full(self) -> None:
         if self._shards.finished and not self._is_atomic and monotonic() >= self._next_commit:
             self._check_sound()
             self._commit()

@@ -71,6 +71,15 @@ class Zipped:
         shares = ((part, [name for name in names if name in part.spec]) for part in self._parts)
         return [(part, own) for part, own in shares if own]
 
+    @property
+    def parts(self) -> Sequence[Part]:
+        """The parts."""
+        return self._parts
+
+    def owner(self, name: str) -> Part:
+        """Return the part that a field comes from."""
+        return self._owners[name]
+
     def read_row(self, number: int, wanted: Mapping[str, Elements]) -> Row:
         """Return what is wanted of one row."""
         found: Row = {}

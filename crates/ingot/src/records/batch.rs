@@ -14,6 +14,25 @@ pub enum Value<'a> {
     Column(&'a [u8]),
 }
 
+/// What many rows have of a field: its values, one behind the other.
+#[derive(Debug, Clone, Copy)]
+pub struct Packed<'a> {
+    /// The bytes of all values.
+    pub bytes: &'a [u8],
+    /// Where each value ends in them; the first begins at 0.
+    pub ends: &'a [usize],
+    /// Of a sequence, how many of the values each row has.
+    pub counts: Option<&'a [u64]>,
+}
+
+impl<'a> Packed<'a> {
+    /// Returns value `k`, if there is one.
+    pub(super) fn value(&self, k: usize) -> Option<&'a [u8]> {
+        let start = if k == 0 { 0 } else { *self.ends.get(k - 1)? };
+        self.bytes.get(start..*self.ends.get(k)?)
+    }
+}
+
 /// A run of rows, cell after cell.
 #[derive(Debug, Default)]
 pub struct Batch {

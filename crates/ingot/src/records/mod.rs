@@ -26,7 +26,7 @@ mod writer;
 pub use ahead::{Ahead, Window};
 pub use arrayrecord::{ArCodec, ArOptions, ArWriter, ArrayRecord};
 pub use bag::{Bag, BagOptions, BagWriter, Packer, Packing, Placement};
-pub use batch::Value;
+pub use batch::{Packed, Value};
 pub use container::{Cell, Container, Form};
 pub use contents::Watch;
 pub use fetch::Files;

@@ -5,12 +5,12 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex};
 use std::thread::{self, JoinHandle};
 
-use super::batch::{Batch, Value};
+use super::batch::{Batch, Packed, Value};
 use super::segment::{Beginning, Tail};
 use super::training::{Compression, SAMPLE};
 use crate::error::{Error, Result};
 use crate::format::checksum::FileId;
-use crate::format::ingot::{Header, Schema};
+use crate::format::ingot::{FieldKind, Header, Schema};
 use crate::process;
 use crate::storage::Append;
 
@@ -188,6 +188,45 @@ impl Writer {
         self.batch.push(&self.schema, self.rows, values)?;
         self.rows += 1;
         Ok(self.rows - 1)
+    }
+
+    /// Adds `count` rows, of which each field is packed by itself.
+    pub fn extend_packed(&mut self, fields: &[Packed<'_>], count: usize) -> Result<()> {
+        let short = || Error::Invalid("a field has fewer values than there are rows".to_owned());
+        let kinds: Vec<FieldKind> = self.schema.fields().iter().map(|field| field.kind).collect();
+        let is_like = |(kind, field): (&FieldKind, &Packed<'_>)| {
+            (*kind == FieldKind::Sequence) == field.counts.is_some()
+        };
+        if kinds.len() != fields.len() || !kinds.iter().zip(fields).all(is_like) {
+            return Err(Error::Invalid("a row has one value for each field".to_owned()));
+        }
+        let mut firsts = vec![0_usize; fields.len()];
+        for row in 0..count {
+            let mut cells: Vec<Vec<&[u8]>> = Vec::with_capacity(fields.len());
+            for (field, first) in fields.iter().zip(&mut firsts) {
+                let number = match field.counts {
+                    Some(counts) => *counts.get(row).ok_or_else(short)? as usize,
+                    None => 1,
+                };
+                let values = (*first..first.saturating_add(number)).map(|k| field.value(k));
+                cells.push(values.collect::<Option<_>>().ok_or_else(short)?);
+                *first += number;
+            }
+            let values: Vec<Value<'_>> = kinds
+                .iter()
+                .zip(&cells)
+                .map(|(kind, cells)| match kind {
+                    FieldKind::Sequence => Value::Sequence(cells),
+                    FieldKind::Cell => Value::Cell(cells[0]),
+                    FieldKind::Column => Value::Column(cells[0]),
+                })
+                .collect();
+            self.push_row(&values)?;
+            if self.is_full() {
+                self.submit()?;
+            }
+        }
+        Ok(())
     }
 
     /// Whether enough rows have gathered to be handed over.

@@ -20,7 +20,10 @@ from ingot.errors import (
 _LOCKED = "unable to lock file"
 _WRITTEN = "already open for write"
 _CUT = re.compile(r"truncated file: eof = (\d+).*?stored_eof = (\d+)")
-_FILTER = re.compile(r"required filter '([^']*)' is not registered|filter is not available")
+_FILTER = re.compile(
+    r"required filter '([^']*)' is not registered|filter is not available|"
+    r"can't open directory .*plugin"
+)
 
 
 def h5py() -> Any:
@@ -146,7 +149,10 @@ class Handle:
         except OSError as error:
             if not self.partial or _WRITTEN not in str(error):
                 raise
-        return library.File(self.path, "r", swmr=True)
+            try:
+                return library.File(self.path, "r", swmr=True)
+            except OSError:
+                raise error from None
 
     def release(self) -> None:
         """Close the file until it is needed again."""

@@ -22,7 +22,7 @@ from ingot.dataset.hdf5.table import Table
 from ingot.dataset.row import undecodable
 from ingot.dataset.source import Elements, Picks, Row, Rows
 from ingot.dataset.spec import Spec
-from ingot.errors import FormatError, StorageError
+from ingot.errors import ClosedError, FormatError, StorageError
 from ingot.records import Damage, Verification
 
 Numbers: TypeAlias = npt.NDArray[np.int64]
@@ -68,6 +68,7 @@ class Hdf5Rows:
         self._columns = {name: one for one in table.columns for name in one.fields}
         self.spec = Spec({name: one.fields[name] for name, one in self._columns.items()})
         self._native = Hdf5File(location.file)
+        self._is_closed = False
         self._located: dict[str, Hdf5Column | None] = {}
         self._latest: tuple[tuple[str, ...], _Reading] = ((), _Reading([], [], []))
         self._handle.release()
@@ -89,10 +90,19 @@ class Hdf5Rows:
 
     @contextmanager
     def _h5py(self, row: int | None = None) -> Iterator[Any]:
-        """Yield the file as h5py has it; it must be as it was when this was opened."""
+        """Yield the file as h5py has it; it must be as it was when this was opened.
+
+        It stays open, and locked for writers, only if there are columns that the engine
+        cannot read.
+        """
+        if self._is_closed:
+            message = f"{self.path}: the data set is closed"
+            raise ClosedError(message, self.path)
         self._check_unchanged()
         with self._handle.use(row) as file:
             yield file
+            if None not in self._located.values():
+                self._handle.release()
         self._check_unchanged()
 
     def _check_unchanged(self) -> None:
@@ -126,16 +136,15 @@ class Hdf5Rows:
 
     def _reading(self, names: tuple[str, ...]) -> "_Reading":
         """Return how the columns of some fields are read; where they lie is looked up once."""
-        if names == self._latest[0]:
-            return self._latest[1]
+        latest, reading = self._latest
+        if names == latest:
+            return reading
         columns = {self._columns[name].path: self._columns[name] for name in names}
         missing = [path for path in columns if path not in self._located]
         if missing:
             with self._h5py() as file:
                 for path in missing:
                     self._located[path] = chunks.locate(columns[path], file[path], self._native)
-        if missing and None not in self._located.values():
-            self._handle.release()
         located = [(one, self._located[path]) for path, one in columns.items()]
         reading = _Reading(
             [one for one, found in located if found is not None],
@@ -234,6 +243,7 @@ class Hdf5Rows:
 
     def close(self) -> None:
         """Close the file."""
+        self._is_closed = True
         self._native.close()
         self._handle.release()
 
