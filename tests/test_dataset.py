@@ -501,8 +501,9 @@ def test_a_commit_that_could_not_be_synced_is_final(tmp_path, monkeypatch):
 
 
 def test_bytes_that_are_no_picture_are_named(tmp_path):
+    end = b"\0\0\0\0IEND\xae\x42\x60\x82"
     with ingot.DatasetWriter(tmp_path / "x.ingot", {"p": "png", "k": "int"}) as writer:
-        writer.extend({"p": b"\x89PNG\r\n\x1a\noops", "k": k} for k in range(3))
+        writer.extend({"p": b"\x89PNG\r\n\x1a\n" + end, "k": k} for k in range(3))
     ds = ingot.open(tmp_path / "x.ingot")
     for read in (lambda: ds[2], lambda: ds[[2]]):
         with pytest.raises(ingot.FormatError, match=r"x\.ingot: row 2: field 'p' is no png"):

@@ -11,6 +11,7 @@ import pytest
 from PIL import Image
 
 import ingot
+from ingot._core import Writer as NativeWriter
 from ingot.codecs import codec_of
 
 SAMPLES = Path(__file__).parents[2] / "crates" / "ingot" / "fuzz" / "corpus" / "picture"
@@ -163,10 +164,20 @@ def test_one_odd_picture_does_not_hide_the_others(tmp_path):
     assert batch.shape == (3, 20, 30, 3)
 
 
+def forged(path, kind, files):
+    """Write files that a `DatasetWriter` would refuse."""
+    fields = [("p", "cell", None, kind)]
+    writer = NativeWriter(str(path), "create", "{}", None, 3, sync=False, fields=fields)
+    for data in files:
+        writer.append_row([data])
+    writer.close()
+    return ingot.open(path)
+
+
 def test_damaged_pictures_are_named(tmp_path):
     for kind, name in (("jpg", "420.jpg"), ("png", "rgb.png")):
         data = (SAMPLES / f"seed-{name}").read_bytes()
-        ds = write(tmp_path / f"{kind}.ingot", kind, [data, data[: len(data) // 2], data])
+        ds = forged(tmp_path / f"{kind}.ingot", kind, [data, data[: len(data) // 2], data])
         for read in (lambda ds=ds: ds[1], lambda ds=ds: ds[[0, 1]]):
             with pytest.raises(ingot.FormatError, match=rf"{kind}\.ingot: row 1: field 'p' is no"):
                 read()
@@ -225,3 +236,58 @@ def test_usual_pictures_are_read_without_pillow(tmp_path):
         "assert ds[0]['p'].shape == ds[[0]]['p'][0].shape == (20, 20, 3)\n"
     )
     subprocess.run([sys.executable, "-c", code], cwd=tmp_path, check=True)
+
+
+def _file(kind, **options):
+    stream = io.BytesIO()
+    pixels = np.random.default_rng(0).integers(0, 256, (40, 60, 3), np.uint8)
+    Image.fromarray(pixels).save(stream, kind, **options)
+    return stream.getvalue()
+
+
+FILES = {
+    "jpg": [
+        _file("JPEG"),
+        _file("JPEG", progressive=True),
+        _file("JPEG", exif=b"Exif\0\0" + _file("JPEG")),
+        _file("JPEG") + b"\0" * 20,
+    ],
+    "png": [_file("PNG"), _file("PNG") + b"more"],
+    "webp": [_file("WEBP"), _file("WEBP", lossless=True)],
+}
+
+
+@pytest.mark.parametrize("kind", FILES)
+def test_a_picture_that_was_cut_is_refused_when_it_is_appended(tmp_path, kind):
+    with ingot.DatasetWriter(tmp_path / "x.ingot", {"p": kind}) as writer:
+        for data in FILES[kind]:
+            writer.append({"p": data})
+            end = len(data) - 25
+            for length in (*range(20, end, 97), end):
+                with pytest.raises(ValueError, match=rf"field 'p': .*{kind} file .*cut short"):
+                    writer.append({"p": data[:length]})
+    assert len(ingot.open(tmp_path / "x.ingot")) == len(FILES[kind])
+
+
+def test_values_are_decoded_on_request_when_they_are_appended(tmp_path):
+    whole = _file("JPEG")
+    middle = len(whole) // 2
+    spec = {"p": "jpg", "n": "utf8?", "more": "png[]"}
+    with ingot.DatasetWriter(tmp_path / "x.ingot", spec, check="decode") as writer:
+        writer.append({"p": whole, "more": [_file("PNG")]})
+        broken = _file("PNG")
+        broken = broken[:middle] + bytes(100) + broken[middle + 100 :]
+        with pytest.raises(ValueError, match="row 1: field 'more' cannot be decoded"):
+            writer.append({"p": whole, "more": [broken]})
+        writer.append({"p": whole, "n": "a", "more": []})
+    assert len(ingot.open(tmp_path / "x.ingot")) == 2
+    with pytest.raises(ValueError, match='check is "structure" or "decode"'):
+        ingot.DatasetWriter(tmp_path / "y", spec, check="all")
+
+
+def test_a_damaged_picture_is_shown_as_such(tmp_path):
+    whole = _file("JPEG")
+    files = [whole, whole[: len(whole) // 2], whole]
+    shown = forged(tmp_path / "x.ingot", "jpg", files)._repr_html_()
+    assert shown.count("<img") == 2
+    assert shown.count("<em>") == 1

@@ -15,6 +15,7 @@ import numpy.typing as npt
 from ingot._core import decode_pictures
 from ingot.codecs.codec import Codec
 from ingot.codecs.signature import checked
+from ingot.codecs.whole import check_whole
 
 _FORMATS = {"jpg": "JPEG", "png": "PNG", "webp": "WEBP"}
 _COLOURS = {"jpg": (1, 3), "png": (1, 2, 3, 4), "webp": (3, 4)}
@@ -51,9 +52,11 @@ class Image(Codec):
         self.quality = quality
 
     def encode(self, value: Any) -> bytes:
-        """Return a picture as a file; bytes are taken for one and stored as they are."""
+        """Return a picture as a file; bytes that are one, to its end, are stored as they are."""
         if isinstance(value, bytes):
-            return checked(self.name, value)
+            data = checked(self.name, value)
+            check_whole(self.name, data)
+            return data
         array = np.asarray(value)
         if array.dtype != np.uint8 or array.ndim not in (2, 3):
             message = (

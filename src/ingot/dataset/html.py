@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ingot.dataset.nested import at
+from ingot.errors import IngotError
 
 _ROWS = 5
 _ELEMENTS = 4
@@ -33,7 +34,7 @@ class Shown(Protocol):
 
     def __len__(self) -> int: ...
 
-    def __getitem__(self, index: int, /) -> Any: ...
+    def __getitem__(self, index: tuple[int, list[str]], /) -> Any: ...
 
 
 def html_of(rows: Shown) -> str:
@@ -42,17 +43,28 @@ def html_of(rows: Shown) -> str:
         f'<th style="{_STYLE}">{escape(name)}<br><small>{escape(kind)}</small></th>'
         for name, kind in rows.spec.items()
     )
-    shown = (rows[k] for k in range(min(_ROWS, len(rows))))
     body = "".join(
         f"<tr><th>{k}</th>"
-        + "".join(f'<td style="{_STYLE}">{_value(at(row, name))}</td>' for name in rows.spec)
+        + "".join(f'<td style="{_STYLE}">{_cell(rows, k, name)}</td>' for name in rows.spec)
         + "</tr>"
-        for k, row in enumerate(shown)
+        for k in range(min(_ROWS, len(rows)))
     )
     return (
         f"<p>ingot.Dataset: {len(rows):,} rows, {rows.nbytes:,} bytes of files</p>"
         f"<table><thead><tr><th></th>{heads}</tr></thead><tbody>{body}</tbody></table>"
     )
+
+
+def _cell(rows: Shown, number: int, name: str) -> str:
+    """Return a value, or what is wrong with it: others are shown all the same."""
+    try:
+        return _value(at(rows[number, [name]], name))
+    except (IngotError, ImportError, RecursionError) as error:
+        return f"<em>{escape(_short(str(error)))}</em>"
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= _TEXT else text[: _TEXT - 1] + "…"
 
 
 def _value(value: Any) -> str:
@@ -63,8 +75,7 @@ def _value(value: Any) -> str:
         return " ".join(_value(one) for one in value[:_ELEMENTS]) + more
     if isinstance(value, bytes):
         return escape(f"{len(value):,} bytes")
-    text = str(value)
-    return escape(text if len(text) <= _TEXT else text[: _TEXT - 1] + "…")
+    return escape(_short(str(value)))
 
 
 def _array(value: npt.NDArray[Any]) -> str:

@@ -85,6 +85,22 @@ def _numbers(field: Field, value: Iterable[Any]) -> bytes:
     return b"".join(field.codec.encode(one) for one in value)
 
 
+def check(spec: Spec, number: int, stored: Sequence[Stored]) -> None:
+    """Refuse a row of which a value cannot be decoded.
+
+    Raises:
+        ValueError: There is one.
+    """
+    for field, one in zip(spec.fields.values(), stored, strict=False):
+        if field.is_optional and not one:
+            continue
+        try:
+            decoder(field)(one)
+        except (ValueError, OSError) as error:
+            message = f"row {number}: field {field.name!r} cannot be decoded: {error}"
+            raise ValueError(message) from error
+
+
 def decode(field: Field, stored: Stored, path: str, number: int) -> Any:
     """Return the value of a field of a row from what was read of it.
 

@@ -6,7 +6,7 @@ import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from threading import RLock
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 from ingot.codecs import Codec
 from ingot.dataset import row
@@ -55,6 +55,8 @@ class DatasetWriter:
             replaces its own part until then.
         run: A name that n writers have in common, so that one that runs again after they have
             committed is told from a new one. Without it they are those of the next commit.
+        check: How values that are given as files are checked: pictures by their structure, to
+            their end, or with "decode" every value by decoding it.
         compression: "auto", "zstd", "lz4" or None, as for `ingot.Writer`.
         level: Level of zstd, 1 (fast) to 22 (small).
         metadata: A JSON-able dict that is stored with the data set.
@@ -87,6 +89,7 @@ class DatasetWriter:
         atomic: bool = False,
         shard: tuple[int, int] | None = None,
         run: str | None = None,
+        check: Literal["structure", "decode"] = "structure",
         compression: Compression = "auto",
         level: int = 3,
         metadata: dict[str, Any] | None = None,
@@ -99,6 +102,10 @@ class DatasetWriter:
         options = Options(compression, level, sync, *limits(shard_bytes, shard_rows))
         check_target(self._path)
         json_of({} if metadata is None else metadata)
+        if check not in ("structure", "decode"):
+            message = f'check is "structure" or "decode", not {check!r:.50}'
+            raise ValueError(message)
+        self._check = check
         self._meter = Meter(progress, str(self._path))
         if append and overwrite:
             message = "append=True goes on with what is there, overwrite=True replaces it"
@@ -163,6 +170,8 @@ class DatasetWriter:
         self._check_open()
         with self._lock:
             stored = row.encode(self._spec, self._rows, datapoint)
+            if self._check == "decode":
+                row.check(self._spec, self._rows, stored)
             nbytes = size_of(stored)
             self._target.append(stored, nbytes)
             self._rows += 1
