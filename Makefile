@@ -92,7 +92,7 @@ $(BENCH_VENV)/installed: pyproject.toml
 	$(BENCH_BIN)/python -m pip install --quiet --no-deps --target .bench/granular-0.21 granular==0.21.2
 	touch $@
 
-$(BENCH_VENV)/built: $(BENCH_VENV)/installed $(VENV)/built $(wildcard src/ingot/*.py)
+$(BENCH_VENV)/built: $(BENCH_VENV)/installed $(VENV)/built $(shell find src -name "*.py")
 	rm -rf .bench/wheels
 	$(BIN)/maturin build --release --interpreter $(BIN)/python --out .bench/wheels
 	$(BENCH_BIN)/python -m pip install --quiet --force-reinstall --no-deps .bench/wheels/*.whl
