@@ -238,7 +238,8 @@ def test_groups_are_fields_with_others_inside(path):
         ({"a": 3, "b": 3, "c": 10}, 3, ["c"]),
         ({"a": 3, "b": 10}, 10, ["a"]),
         ({"a": 3, "b": 10, "c": 10, "d": 3, "e": 99}, 10, ["a", "d", "e"]),
-        ({"a": 0, "b": 0, "c": 5}, 0, ["c"]),
+        ({"a": 0, "b": 0, "c": 5}, 5, ["a", "b"]),
+        ({"a": 0, "b": 0}, 0, []),
     ],
 )
 def test_rows_are_those_of_most_data_sets_then_the_most(path, lengths, rows, others):
@@ -321,7 +322,8 @@ def test_attributes_are_metadata(path):
         file.attrs["bytes"] = np.bytes_(b"raw\xff")
         file.attrs["complex"], file.attrs["link"] = 1j, file["x"].ref  # JSON has none of these.
     inside = {"group/y@scale": [0.5, 2.0]}
-    assert ingot.open(path).metadata == {**told, "bytes": "raw\\xff", **inside, "x@units": "m"}
+    others = {"group@inner": 1, "x@units": "m", **inside}
+    assert ingot.open(path).metadata == {**told, "bytes": "raw\\xff", **others}
     assert ingot.open(path / "group").metadata == {"inner": 1, **inside}
     assert ingot.open(path / "x").metadata == {"units": "m"}
 

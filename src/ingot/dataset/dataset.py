@@ -2,13 +2,14 @@
 
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Literal, Self, SupportsIndex, TypeAlias, overload
 
 import numpy as np
 import numpy.typing as npt
 
 from ingot.dataset.chain import Chain
+from ingot.dataset.hdf5 import Hdf5Rows
 from ingot.dataset.html import html_of
 from ingot.dataset.mask import Mask, field_of, fields_under, picked_by, wanted_by
 from ingot.dataset.nested import deep
@@ -81,6 +82,15 @@ class Dataset(Sequence[Row]):
 
     def __len__(self) -> int:
         return len(self._part)
+
+    def __iter__(self) -> Iterator[Row]:
+        part = self._part
+        if isinstance(part.source, Hdf5Rows):
+            numbers = part.numbers(range(len(part)))
+            yield from map(deep, part.source.iterate(numbers, part.names))
+            return
+        for index in range(len(part)):
+            yield deep(part.source.read_row(part.number(index), self._wanted))
 
     @overload
     def __getitem__(self, index: SupportsIndex) -> Row: ...

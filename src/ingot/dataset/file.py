@@ -62,6 +62,12 @@ class FileTarget:
         """Commit the rows and make the file whole."""
         self._writer.close()
 
+    def drop(self) -> str:
+        """Commit the rows without making the file whole; return what there is now."""
+        if self._mode != "replace":
+            self._writer.flush()
+        return self.abandon()
+
     def abandon(self) -> str:
         """Commit nothing more; return what there is now."""
         committed = self._writer.abandon()

@@ -66,7 +66,7 @@ def writing(path: Path) -> Iterator[None]:
     """Have errors of the system name the file that was being written."""
     try:
         yield
-    except (StorageError, FileExistsError):
+    except (StorageError, FileExistsError, FileNotFoundError):
         raise
     except OSError as error:
         message = f"{path}: write failed: {error.strerror or error}"

@@ -166,6 +166,12 @@ class DirectoryTarget:
             self._owner.remove(superseded)
             join(self._path, self._owner, place, sync=self._sync)
 
+    def drop(self) -> str:
+        """Commit the rows, unless that is all or nothing; return what there is now."""
+        if not self._is_atomic and self._failure is None:
+            self.flush()
+        return self.abandon()
+
     def abandon(self) -> str:
         """Commit nothing more; return what there is now.
 

@@ -1,7 +1,6 @@
 """A data set, open for writing."""
 
 import os
-import sys
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from threading import RLock
@@ -268,16 +267,19 @@ class DatasetWriter:
         """Close the data set for somebody who did not; return what was done.
 
         Args:
-            failed: Whether an exception is the reason: then it is left as by `abandon`.
+            failed: Whether an exception is, or may be, the reason. One file is then not made
+                whole, but has all rows so far; what is all or nothing is left as it was.
         """
-        if failed:
-            return self._abandon() or "it belongs to another process"
-        self.close()
-        return f"its {self._rows} rows were committed"
+        if not failed:
+            self.close()
+            return f"its {self._rows} rows were committed"
+        with self._lock:
+            self._closed = True
+            return self._target.drop()
 
     def __del__(self) -> None:
         if not getattr(self, "_closed", True) and os.getpid() == self._process:
-            done = self._settle(failed=sys.exc_info()[1] is not None)
+            done = self._settle(failed=True)
             warnings.warn(
                 f"{self._path}: the writer was never closed; {done}",
                 ResourceWarning,

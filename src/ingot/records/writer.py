@@ -2,7 +2,6 @@
 
 import json
 import os
-import sys
 import warnings
 from types import TracebackType
 from typing import Any, Literal, Self
@@ -123,8 +122,8 @@ class Writer(NativeWriter):
         """Close the file for somebody who did not; return what was done.
 
         Args:
-            failed: Whether an exception is the reason. The file is then not made whole, but
-                has all records so far.
+            failed: Whether an exception is, or may be, the reason. The file is then not made
+                whole, but has all records so far.
         """
         count = len(self)
         if not failed:
@@ -136,7 +135,7 @@ class Writer(NativeWriter):
 
     def __del__(self) -> None:
         if not self.closed and self._process == os.getpid():
-            done = self._settle(failed=sys.exc_info()[1] is not None)
+            done = self._settle(failed=True)
             warnings.warn(
                 f"{self._path}: the writer was never closed; {done}",
                 ResourceWarning,

@@ -123,22 +123,24 @@ class H5Dataset(Base):
         path = self._path
         if data_iter is None or not self.schema:
             raise FileNotFoundError(_nothing(path))
-        writer = RowWriter(
-            path,
-            self.schema,
-            append=self.append_mode,
-            data_length=self.data_length,
-            chunk_size=max(1, self.chunk_size),
-            compression=self.compression,
-        )
         meter = Meter(bool(self.verbose), str(path))
+        writer = None
         try:
+            writer = RowWriter(
+                path,
+                self.schema,
+                append=self.append_mode,
+                data_length=self.data_length,
+                chunk_size=max(1, self.chunk_size),
+                compression=self.compression,
+            )
             for row in data_iter:
                 writer.append(row)
                 meter.update(writer.rows, writer.nbytes)
             writer.finish()
         except BaseException as error:
-            error.add_note(writer.keep())
+            if writer is not None:
+                error.add_note(writer.keep())
             raise
         meter.finish(writer.rows, writer.nbytes)
 

@@ -119,13 +119,15 @@ class Hdf5Target:
         """Leave a new file under another name, and an old one as it was."""
         path, begun = self._writer.path, self._writer.begun
         kept = self._writer.keep()
+        if self._writer.is_finished:
+            return f"{path} is whole"
         if path.exists():
             return f"{path} has its {begun} rows as before, and none of the new ones"
         if not kept:
             return f"{path} was not made"
         return (
-            f"{path} was not made; {kept} rows are kept in {partial_path(path).name}, and "
-            "append_mode=True goes on behind them"
+            f"{path} was not made; {kept} rows are kept in {partial_path(path).name}: go on with "
+            f"the rows from {kept} on and append_mode=True, or begin anew without it"
         )
 
 
@@ -133,14 +135,21 @@ class IngotTarget:
     """A file of Ingot."""
 
     def __init__(
-        self, path: Path, writer: DatasetWriter, columns: Columns, *, replaces: bool = False
+        self,
+        path: Path,
+        writer: DatasetWriter,
+        columns: Columns,
+        *,
+        replaces: bool = False,
+        whole: int | None = None,
     ) -> None:
         self._path = path
         self._replaces = replaces
         self._writer = writer
         self.rows = self._begun = len(writer)
         self.columns = columns
-        self._whole: int | None = None
+        self._whole = whole
+        self._is_done = False
 
     @classmethod
     def create(
@@ -173,9 +182,16 @@ class IngotTarget:
             for name, field in found.spec.fields.items()
         }
         whole = path.stat().st_size if _is_whole(path) else None
-        target = cls(path, DatasetWriter(path, found.spec, append=True), columns)
-        target._whole = whole
-        return target
+        writer = None
+        try:
+            writer = DatasetWriter(path, found.spec, append=True)
+            return cls(path, writer, columns, whole=whole)
+        except BaseException:
+            if writer is not None:
+                writer.abandon()
+            if whole is not None:
+                os.truncate(path, whole)
+            raise
 
     def write(self, batch: Batch) -> None:
         """Add rows."""
@@ -189,23 +205,36 @@ class IngotTarget:
     def finish(self) -> None:
         """Make the file whole."""
         self._writer.close()
+        self._is_done = True
+
+    def __del__(self) -> None:
+        if not getattr(self, "_is_done", True):
+            self.keep()
 
     def keep(self) -> str:
         """Commit the rows so far without making the file whole."""
+        self._is_done = True
+        if self._writer.closed:
+            return f"{self._path} is whole"
         if self._whole is not None:
             self._writer.abandon()
             os.truncate(self._path, self._whole)  # What was added is behind the old end.
             return f"{self._path} has its {self._begun} rows as before, and none of the new ones"
-        if self.rows and not self._replaces:
-            self._writer.flush()
-        self._writer.abandon()
+        self.rows = len(self._writer)
+        try:
+            if self.rows and not self._replaces:
+                self._writer.flush()
+        except OSError as error:
+            return f"{self._path} is left unfinished: {error}"
+        finally:
+            self._writer.abandon()
         if not self.rows:
             return f"{self._path} was not made"
         if self._replaces:
             return f"{self._path} is as it was, and still not finished"
         return (
-            f"{self._path} is left unfinished with {self.rows} rows, and append_mode=True goes "
-            "on behind them"
+            f"{self._path} is left unfinished with {self.rows} rows: go on with the rows from "
+            f"{self.rows} on and append_mode=True, or begin anew without it"
         )
 
 

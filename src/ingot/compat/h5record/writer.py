@@ -40,7 +40,6 @@ class RowWriter:
         compression: As for `H5Dataset`.
 
     Attributes:
-        rows: How many rows the file has, with those that are not written yet.
         nbytes: How many bytes the values of the new ones have.
     """
 
@@ -59,18 +58,30 @@ class RowWriter:
         self._data_length = data_length
         self._chunk_size = chunk_size
         self._compression = compression
-        self._target: Target | None = resume(path) if append else None
-        if self._target is not None:
-            why = _unlike(schema, self._target.columns)
-            if why is not None:
-                self._target.keep()
-                message = f"{path}: {why}"
-                raise ValueError(message)
-        self._batch: dict[str, list[Any]] = {name: [] for name in schema}
-        self._batch_bytes = 0
-        self._failed = False
-        self.rows = 0 if self._target is None else self._target.rows
+        self._pending: list[tuple[Any, ...]] = []
+        self._pending_bytes = 0
+        self._is_flushing = False
         self.nbytes = 0
+        self._target: Target | None = None
+        if append:
+            self._resume()
+
+    def _resume(self) -> None:
+        try:
+            self._target = resume(self._path)
+            why = self._target and _unlike(self._schema, self._target.columns)
+            if why:
+                message = f"{self._path}: {why}"
+                raise ValueError(message)  # noqa: TRY301 -- the file is left as it was below
+        except BaseException:
+            if self._target is not None:
+                self._target.keep()
+            raise
+
+    @property
+    def rows(self) -> int:
+        """How many rows the file has, with those that are not written yet."""
+        return (0 if self._target is None else self._target.rows) + len(self._pending)
 
     def append(self, row: object) -> None:
         """Add a row.
@@ -91,14 +102,14 @@ class RowWriter:
         target = self._target
         if target is None:
             target = self._target = self._create(stored)
-        fitting = {
-            name: self._fitting(value, target.columns[name]) for name, value in stored.items()
-        }
-        for name, value in fitting.items():
-            self._batch[name].append(value)
-            self._batch_bytes += len(value) if isinstance(value, str) else value.nbytes
-        self.rows += 1
-        if self.rows - target.rows >= self._chunk_size or self._batch_bytes >= _BATCH_BYTES:
+        fitting = tuple(
+            self._fitting(value, target.columns[name]) for name, value in stored.items()
+        )
+        self._pending_bytes += sum(
+            len(value) if isinstance(value, str) else value.nbytes for value in fitting
+        )
+        self._pending.append(fitting)
+        if len(self._pending) >= self._chunk_size or self._pending_bytes >= _BATCH_BYTES:
             self._flush(target)
 
     def _refuse_keys(self, row: Mapping[Any, Any]) -> None:
@@ -144,12 +155,14 @@ class RowWriter:
         )
 
     def _flush(self, target: Target) -> None:
-        self._failed = True  # What a write that failed has left is not written again.
-        target.write(self._batch)
-        self._failed = False
-        self.nbytes += self._batch_bytes
-        self._batch = {name: [] for name in self._schema}
-        self._batch_bytes = 0
+        """Write the rows that have gathered, once: what an error leaves is not written again."""
+        pending, self._pending = self._pending, []
+        self._is_flushing = True
+        columns = zip(*pending, strict=True) if pending else ([] for _ in self._schema)
+        target.write(dict(zip(self._schema, map(list, columns), strict=True)))
+        self._is_flushing = False
+        self.nbytes += self._pending_bytes
+        self._pending_bytes = 0
 
     def finish(self) -> None:
         """Write what is left, and make the file whole."""
@@ -163,8 +176,8 @@ class RowWriter:
         if self._target is None:
             return f"{self._path} was not made"
         try:
-            if not self._failed:
+            if not self._is_flushing:
                 self._flush(self._target)
-            return self._target.keep()
-        except OSError as error:
-            return f"{self._path} was not made, and its rows could not be kept: {error}"
+        except OSError:
+            pass  # What was written before is kept, if it can be.
+        return self._target.keep()

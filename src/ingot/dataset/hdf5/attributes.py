@@ -1,5 +1,6 @@
 """Attributes of an HDF5 file as JSON-able values."""
 
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -15,13 +16,23 @@ UNFINISHED = "ingot.unfinished"
 _OWN = "ingot."
 
 
-def metadata_of(root: Any, columns: dict[str, Any]) -> dict[str, Any]:
-    """Return attributes: those of the root by their names, those of a column as `column@name`."""
+def metadata_of(file: Any, root: Any, paths: Iterable[str]) -> dict[str, Any]:
+    """Return attributes: those of the root by their names, those of others as `path@name`.
+
+    Others are the data sets at `paths`, and the groups that these are in.
+    """
     found = _plain(root)
-    for name, dataset in columns.items():
-        if dataset != root:
-            found |= {f"{name}@{key}": value for key, value in _plain(dataset).items()}
+    steps = {path[:end] for path in paths for end in _ends(path)}
+    for path in sorted(steps):
+        one = file[path]
+        if one != root:
+            found |= {f"{path}@{key}": value for key, value in _plain(one).items()}
     return found
+
+
+def _ends(path: str) -> list[int]:
+    """Return where each part of a path ends."""
+    return [*(k for k, letter in enumerate(path) if letter == "/"), len(path)]
 
 
 def _plain(one: Any) -> dict[str, Any]:

@@ -101,8 +101,9 @@ def read(dataset: Any, numbers: range | npt.NDArray[np.int64]) -> npt.NDArray[An
         for k in range(len(numbers)):
             single[k] = dataset[()]
         return single
-    if not len(numbers):
-        found: npt.NDArray[Any] = dataset[:0]
+    if len(numbers) <= 1:
+        start = int(numbers[0]) if len(numbers) else 0
+        found: npt.NDArray[Any] = dataset[start : start + len(numbers)]
         return found
     rows, back = np.unique(numbers, return_inverse=True)
     height = dataset.chunks[0] if dataset.chunks else 1

@@ -110,12 +110,13 @@ class Handle:
         self.path = path
         self.partial = partial
         self._file: Any = None
+        self._datasets: dict[str, Any] = {}
         self._owner = (0, RLock())
 
     def _lock(self) -> RLock:
         """Return the lock of this process; the parent's may be held by a thread of it."""
         if self._owner[0] != os.getpid():
-            self._file = None
+            self._file, self._datasets = None, {}
             self._owner = (os.getpid(), RLock())
         return self._owner[1]
 
@@ -154,9 +155,16 @@ class Handle:
             except OSError:
                 raise error from None
 
+    def dataset(self, path: str) -> Any:
+        """Return a data set, which stays open, so that HDF5 keeps the chunks it has decoded."""
+        found = self._datasets.get(path)
+        if found is None:
+            found = self._datasets[path] = self.file[path]
+        return found
+
     def release(self) -> None:
         """Close the file until it is needed again."""
         with self._lock():
-            file, self._file = self._file, None
+            file, self._file, self._datasets = self._file, None, {}
             if file is not None:
                 file.close()

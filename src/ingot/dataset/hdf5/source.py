@@ -1,11 +1,11 @@
 """Rows that are in an HDF5 file."""
 
 import json
+import math
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cached_property
-from pathlib import Path
 from typing import Any, NamedTuple, Self, TypeAlias
 
 import numpy as np
@@ -31,6 +31,10 @@ Stamp: TypeAlias = tuple[int, int]
 
 _STEP = 1024
 """Rows that are verified together."""
+
+_BLOCK_ROWS = 256
+_BLOCK_BYTES = 64 << 20
+"""How much is read ahead when rows are gone through: at least a row of chunks."""
 
 
 class _Reading(NamedTuple):
@@ -98,7 +102,8 @@ class Hdf5Rows:
         if self._is_closed:
             message = f"{self.path}: the data set is closed"
             raise ClosedError(message, self.path)
-        self._check_unchanged()
+        if not self._located:
+            self._check_unchanged()
         with self._handle.use(row) as file:
             yield file
             if None not in self._located.values():
@@ -106,19 +111,23 @@ class Hdf5Rows:
         self._check_unchanged()
 
     def _check_unchanged(self) -> None:
-        if not Path(self._location.file).exists() or _stamp(self._location.file) != self._stamp:
-            message = (
-                f"{self._location.file}: the file was changed or removed after it was opened: "
-                "open it again"
-            )
-            raise FormatError(message, self._location.file)
+        try:
+            if _stamp(self._location.file) == self._stamp:
+                return
+        except FileNotFoundError:
+            pass
+        message = (
+            f"{self._location.file}: the file was changed or removed after it was opened: "
+            "open it again"
+        )
+        raise FormatError(message, self._location.file)
 
     @cached_property
     def _metadata(self) -> str:
         with self._h5py() as file:
             root = file[self._location.inside] if self._location.inside else file
-            columns = {one.path: file[one.path] for one in self._columns.values()}
-            return json.dumps(metadata_of(root, columns))
+            paths = {one.path for one in self._columns.values()}
+            return json.dumps(metadata_of(file, root, paths))
 
     @property
     def metadata(self) -> dict[str, Any]:
@@ -162,8 +171,8 @@ class Hdf5Rows:
         for column, one in zip(reading.by_engine, packed, strict=True):
             values |= self._decoded(column, column.decode, one, numbers)
         for column in reading.by_h5py:
-            with self._h5py(int(numbers[0]) if len(numbers) == 1 else None) as file:
-                found = chunks.read(file[column.path], numbers)
+            with self._h5py(int(numbers[0]) if len(numbers) == 1 else None):
+                found = chunks.read(self._handle.dataset(column.path), numbers)
             values |= self._decoded(column, column.pick, found, numbers)
         return values
 
@@ -187,6 +196,23 @@ class Hdf5Rows:
             name: found[name][0][slice(*elements)] if fields[name].is_sequence else found[name][0]
             for name, elements in wanted.items()
         }
+
+    def iterate(self, numbers: Numbers, names: Sequence[str]) -> Iterator[Row]:
+        """Yield rows one by one, which are read in blocks."""
+        reading = self._reading(tuple(names))
+        height = _BLOCK_ROWS
+        for column in reading.by_h5py:
+            with self._h5py():
+                shape = self._handle.dataset(column.path).chunks or (1,)
+            height = max(height, shape[0])
+        columns = [*reading.by_engine, *reading.by_h5py]
+        row_bytes = sum(one.item * math.prod(one.shape) for one in columns)
+        height = max(1, min(height, _BLOCK_BYTES // max(1, row_bytes)))
+        for start in range(0, len(numbers), height):
+            some = numbers[start : start + height]
+            found = self._read(some, names)
+            for k in range(len(some)):
+                yield {name: found[name][k] for name in names}
 
     def read_rows(self, numbers: Numbers, wanted: Mapping[str, Picks]) -> Row:
         """Return what is wanted of rows, of each field stacked to an array where that can be."""

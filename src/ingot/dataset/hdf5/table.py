@@ -48,7 +48,7 @@ class Table:
             listed = _listed(name for name, _ in found)
             message = f"{location}: there are no data sets whose rows can be read, but {listed}"
             raise FormatError(message, location.file)
-        frequency = Counter(one.rows for one in usable)
+        frequency = Counter(one.rows for one in usable if one.rows) or Counter([0])
         rows = max(frequency, key=lambda rows: (frequency[rows], rows))
         chosen = _without_clashes([one for one in usable if one.rows == rows])
         if UNFINISHED in file.attrs and not partial:

@@ -1,5 +1,6 @@
 """Writes rows to an HDF5 file, in batches, so that it appears under its name when it is whole."""
 
+import contextlib
 import errno
 import os
 import shutil
@@ -10,14 +11,16 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 import numpy.typing as npt
 
-from ingot.dataset.folder import sync_folder, try_lock, writing
+from ingot.dataset.folder import sync_folder, writing
 from ingot.dataset.hdf5.attributes import SHAPE, UNFINISHED
 from ingot.dataset.hdf5.handle import h5py, translated
-from ingot.errors import FormatError, StorageError
+from ingot.dataset.hdf5.sink import Sink
+from ingot.errors import FormatError, StorageError, UnfinishedFileError
 
 _VERSIONS = ("v110", "v110")
 """What the file may use of HDF5: readers since version 1.10 understand it."""
 
+_PIECE = 16 << 20
 _CHUNK_BYTES = 256 << 10
 _CHUNK_BYTES_FILTERED = 32 << 10
 _PIXELS = 8
@@ -71,19 +74,21 @@ class Hdf5Writer:
         path: The file.
         rows: How many rows it has.
         begun: How many rows it had to begin with.
+        is_finished: Whether it is whole and has its name.
     """
 
-    def __init__(self, path: Path, file: Any, *, replaces: bool) -> None:
+    def __init__(self, path: Path, sink: Sink, file: Any, *, replaces: bool) -> None:
         self.path = path
+        self._sink = sink
         self._file = file
         self._replaces = replaces
         lengths = {name: dataset.shape[0] for name, dataset in _columns(file).items()}
         if len(set(lengths.values())) != 1:
-            file.close()
             message = f"{path}: the columns have not as many rows: {lengths}"
             raise FormatError(message, str(path))
         self.rows: int = next(iter(lengths.values()))
         self.begun = self.rows
+        self.is_finished = False
 
     @classmethod
     def create(
@@ -110,10 +115,11 @@ class Hdf5Writer:
         Raises:
             StorageError: Another process is writing it, or the system refuses.
         """
-        partial = partial_path(path)
-        _clear(partial)
         with writing(path):
-            file = h5py().File(partial, "x", libver=_VERSIONS)
+            sink = Sink(partial_path(path))
+            sink.truncate(0)
+        with translated(str(path)):
+            file = h5py().File(sink, "w", libver=_VERSIONS)
             file.attrs[UNFINISHED] = 1
             for name, text in (attributes or {}).items():
                 file.attrs[name] = text
@@ -122,7 +128,8 @@ class Hdf5Writer:
                 dataset = file.create_dataset(column.name, dtype=column.dtype, **options)
                 if column.values is not None:
                     dataset.attrs[SHAPE] = column.values
-        return cls(path, file, replaces=False)
+        sink.check()
+        return cls(path, sink, file, replaces=False)
 
     @classmethod
     def append(cls, path: Path) -> Self:
@@ -132,17 +139,19 @@ class Hdf5Writer:
             StorageError: Another process is writing it, or the system refuses.
             FormatError: It is no HDF5 file, or damaged.
         """
-        partial, replaces = partial_path(path), path.exists()
-        if replaces:
-            _clear(partial)
-            with translated(str(path)), h5py().File(path, "r"):  # Nobody is writing to it.
-                pass
-            with writing(path):
-                shutil.copy(path, partial)
-        with translated(str(path)):
-            file = h5py().File(partial, "r+", libver=_VERSIONS)
-            file.attrs[UNFINISHED] = 1
-        return cls(path, file, replaces=replaces)
+        with writing(path):
+            sink = Sink(partial_path(path))
+        replaces = path.exists()
+        try:
+            if replaces:
+                with translated(str(path)), h5py().File(path, "r"):  # Nobody is writing to it.
+                    _copy(path, sink)
+            return cls(path, sink, _resumed(sink), replaces=replaces)
+        except BaseException:
+            if replaces:
+                sink.path.unlink(missing_ok=True)
+            sink.close()
+            raise
 
     @property
     def columns(self) -> list[NewColumn]:
@@ -168,9 +177,10 @@ class Hdf5Writer:
             if dataset.maxshape[0] is not None and end > dataset.maxshape[0]:
                 message = f"{self.path}: the file was made for at most {dataset.maxshape[0]} rows"
                 raise ValueError(message)
-            with writing(self.path):
+            with translated(str(self.path)):
                 dataset.resize(end, axis=0)
                 dataset[self.rows :] = _array(values, dataset)
+            self._sink.check()
         self.rows = end
 
     def finish(self) -> None:
@@ -179,36 +189,64 @@ class Hdf5Writer:
         Raises:
             StorageError: The system refuses.
         """
-        with writing(self.path):
+        with translated(str(self.path)):
             del self._file.attrs[UNFINISHED]
             self._file.close()
-            partial = partial_path(self.path)
-            _sync(partial)
+        self._sink.sync()
+        with writing(self.path):
             if self._replaces:
-                partial.replace(self.path)
+                shutil.copymode(self.path, self._sink.path)
+                self._sink.path.replace(self.path)
             else:
-                _publish(partial, self.path)
+                _publish(self._sink.path, self.path)
+            self.is_finished = True
             sync_folder(self.path.parent)
+        self._sink.close()
 
     def keep(self) -> int:
         """Leave the rows so far in a file of their own; return how many there are.
 
-        Those that were to go behind the rows of a file are not kept: it stays as it is.
-
-        Raises:
-            StorageError: The system refuses, and there is no such file.
+        Those that were to go behind the rows of a file are not kept: it stays as it is. So are
+        those of a file that could not be written.
         """
-        partial = partial_path(self.path)
-        try:
-            with writing(partial):
+        if self._file:
+            with contextlib.suppress(OSError, RuntimeError, ValueError, KeyError):
+                for dataset in _columns(self._file).values():
+                    dataset.resize(self.rows, axis=0)  # A batch may be there in part.
                 self._file.close()
+        try:
+            self._sink.check()
         except StorageError:
-            partial.unlink(missing_ok=True)
-            raise
+            self.rows = 0
         if self._replaces or self.rows == 0:
-            partial.unlink(missing_ok=True)
-            return 0
-        return self.rows
+            self._sink.path.unlink(missing_ok=True)
+        self._sink.close()
+        return 0 if self._replaces else self.rows
+
+
+def _resumed(sink: Sink) -> Any:
+    """Open a file that an earlier writer has kept, or a copy of one."""
+    try:
+        with translated(str(sink.path)):
+            file = h5py().File(sink, "r+", libver=_VERSIONS)
+            file.attrs[UNFINISHED] = 1
+            return file
+    except FormatError as error:
+        message = (
+            f"{sink.path}: a writer that was killed has left this file, which cannot be gone on "
+            "with: remove it, or call again without append_mode, to begin anew"
+        )
+        raise UnfinishedFileError(message, str(sink.path)) from error
+
+
+def _copy(path: Path, sink: Sink) -> None:
+    """Copy a file to where rows are added to it."""
+    sink.truncate(0)
+    with path.open("rb") as source:
+        while piece := source.read(_PIECE):
+            sink.write(memoryview(piece))
+    sink.seek(0)
+    sink.check()
 
 
 def _columns(file: Any) -> dict[str, Any]:
@@ -251,33 +289,6 @@ def _array(values: Sequence[Any], dataset: Any) -> npt.NDArray[Any]:
     for k, value in enumerate(values):
         array[k] = value
     return array.reshape(shape)
-
-
-def _clear(partial: Path) -> None:
-    """Remove what an earlier writer has left.
-
-    Raises:
-        StorageError: It is still writing.
-    """
-    try:
-        handle = os.open(partial, os.O_RDWR | os.O_NOFOLLOW)
-    except FileNotFoundError:
-        return
-    try:
-        if not try_lock(handle):
-            message = f"{partial}: another process is writing this file"
-            raise StorageError(message, str(partial), errno=errno.EAGAIN)
-        partial.unlink()
-    finally:
-        os.close(handle)
-
-
-def _sync(path: Path) -> None:
-    handle = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
 
 
 def _publish(partial: Path, path: Path) -> None:
