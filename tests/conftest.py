@@ -40,7 +40,7 @@ def run_fault() -> Callable[..., subprocess.CompletedProcess[str]]:
         *arguments: object,
         under: Iterable[str] = (),
         env: dict[str, str] | None = None,
-        timeout: float = 60,
+        timeout: float = 250,
     ) -> subprocess.CompletedProcess[str]:
         command = [*under, sys.executable, "-X", "faulthandler", str(FAULTS / script)]
         return subprocess.run(

@@ -187,7 +187,7 @@ def test_verify_tells_its_progress(path):
 def test_verify_prints_its_progress_on_request(make, capsys):
     with ingot.open(make(RECORDS)) as reader:
         reader.verify(progress=True)
-        assert capsys.readouterr().err == "\rverified 300 of 300 records\n"
+        assert capsys.readouterr().err == "verified 300 of 300 records\n"
         reader.verify()
         assert capsys.readouterr().err == ""
 

@@ -105,7 +105,8 @@ def test_a_batch_is_stacked_where_that_can_be(path):
     assert (batch["label"].shape, batch["label"].dtype) == ((77,), np.int64)
     assert ds[[1, 3, 5]]["score"] == [0.5, 1.5, 2.5]
     assert ds[[2, 3]]["score"] == [None, 1.5]
-    assert isinstance(ds[[9, 4]]["ids"], list)
+    assert ds[[9, 4]]["ids"].shape == (2, 4)
+    assert isinstance(ds[[9, 5]]["ids"], list)
     assert ds[[4, 1]]["vector"].shape == (2, 1, 2)
     empty = ds[[]]
     assert empty["image"].shape == (0, 4, 4, 3)
@@ -165,8 +166,8 @@ def test_columns_come_from_the_index(path):
     assert [row["label"] for row in even] == list(range(0, 200, 20))
     both = ds.where(lambda label, score: (label > 100) & (score > 90), "label", "score")
     assert both.column("label").tolist() == [k for k in range(101, 200) if k % 2 and k > 180]
-    with pytest.raises(TypeError, match="'caption' is utf8, and not a number"):
-        ds.column("caption")
+    with pytest.raises(TypeError, match=r"'frames' is bytes\[\], and not a number"):
+        ds.column("frames")
     with pytest.raises(ValueError, match="a truth for each of 200 rows"):
         ds.where(lambda label: label[:5] == 1, "label")
 
@@ -185,9 +186,9 @@ def test_bad_indices_are_told(path):
         ds[0, ["nothing"]]
     with pytest.raises(TypeError, match="has no elements"):
         ds[0, {"label": range(3)}]
-    with pytest.raises(ValueError, match="goes up by one"):
+    with pytest.raises(ValueError, match="goes up, unlike"):
         ds[0, {"frames": range(3, 0, -1)}]
-    with pytest.raises(TypeError, match="flatnonzero"):
+    with pytest.raises(TypeError, match=r"ds\.where\(mask\)"):
         ds[np.ones(200, bool)]
 
 
@@ -527,7 +528,7 @@ def test_metadata_is_kept(tmp_path):
 
 def test_a_list_of_truths_is_no_list_of_indices(path):
     ds = ingot.open(path)
-    with pytest.raises(TypeError, match="flatnonzero"):
+    with pytest.raises(TypeError, match=r"ds\.where\(mask\)"):
         ds[[True, False]]
 
 

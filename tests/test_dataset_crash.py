@@ -27,7 +27,7 @@ def start(script, *arguments, **options):
     "scenario",
     [
         *("append", "overwrite", "first", "last", "commit", "build"),
-        *("rebuild", "rebuildother", "insist", "insistappending"),
+        *("rebuild", "rebuildother", "insist", "insistappending", "compact"),
     ],
 )
 def test_a_stop_at_any_step_leaves_the_old_data_set_or_the_new(tmp_path, run_fault, scenario, how):
@@ -102,16 +102,14 @@ def test_a_build_resumes_after_a_kill_of_any_process(tmp_path):
             victim = rng.choice([builder.pid, builder.pid, *workers])
             os.kill(victim, signal.SIGKILL)
             kills += 1
-        stderr = builder.communicate(timeout=30)[1].decode()
+        stderr = builder.communicate(timeout=200)[1].decode()
         called = {int(line) for line in log.read_text().splitlines()}
         assert not {k // 4 for k in called} & done
         if builder.returncode == 0:
             break
         if builder.returncode == 1:
             assert "WorkerError" in stderr, stderr
-        deadline = time.monotonic() + 10
-        while any(map(is_alive, workers)):
-            assert time.monotonic() < deadline
+        while any(map(is_alive, workers)):  # The timeout of the test tells that they stay.
             time.sleep(0.01)
         assert not (path / "dataset.json").exists()
         if (path / "build.journal").exists():
@@ -136,7 +134,7 @@ def test_an_interrupt_ends_a_build_at_once_and_keeps_what_is_finished(tmp_path):
         time.sleep(0.01)
     workers = workers_of(builder)
     os.killpg(builder.pid, signal.SIGINT)
-    stderr = builder.communicate(timeout=10)[1].decode()
+    stderr = builder.communicate(timeout=200)[1].decode()
     assert builder.returncode == -signal.SIGINT
     assert stderr.count("Traceback") == 1, stderr
     assert "the same call goes on from there" in stderr
@@ -145,6 +143,17 @@ def test_an_interrupt_ends_a_build_at_once_and_keeps_what_is_finished(tmp_path):
         shards = {shard.name for chunk in journal.chunks.values() for shard in chunk.shards}
     assert shards
     assert {entry.name for entry in path.iterdir()} == shards | {"build.journal"}
+
+
+def test_a_build_that_ignores_interrupts_goes_on(tmp_path):
+    path, log = tmp_path / "x", tmp_path / "x.log"
+    log.touch()
+    builder = start("build_rows.py", path, "ignoring", start_new_session=True)
+    while log.read_bytes().count(b"\n") < 20:
+        time.sleep(0.01)
+    os.killpg(builder.pid, signal.SIGINT)
+    assert builder.wait(timeout=200) == 0
+    assert ingot.open(path).column("a").tolist() == list(range(120))
 
 
 def test_where_directories_cannot_be_locked_a_file_is(tmp_path, strace):

@@ -133,14 +133,14 @@ def test_a_storm_of_signals_goes_unnoticed(path, run_fault, way):
 @pytest.mark.parametrize("work", ["verify", "iterate"])
 @pytest.mark.parametrize("way", WAYS)
 def test_an_interrupt_stops_native_work_and_leaves_the_reader_usable(path, run_fault, way, work):
-    outcome = run_fault("interrupt.py", path, work, env={"INGOT_IO": way}, timeout=30)
+    outcome = run_fault("interrupt.py", path, work, env={"INGOT_IO": way})
     assert outcome.returncode == 0, outcome.stderr
     assert outcome.stdout == "ok"
 
 
 @pytest.mark.parametrize("work", ["open", "partial", "recover", "append"])
 def test_an_interrupt_stops_the_search_for_the_last_commit(path, run_fault, work):
-    outcome = run_fault("interrupt_search.py", path, work, timeout=30)
+    outcome = run_fault("interrupt_search.py", path, work)
     assert outcome.returncode == 0, outcome.stderr
     assert outcome.stdout == "ok"
 

@@ -3,7 +3,9 @@
 from ingot._core import __version__ as __version__
 from ingot.dataset import Dataset, DatasetWriter
 from ingot.dataset.build import build
-from ingot.dataset.open import open  # noqa: A004
+from ingot.dataset.compaction import compact
+from ingot.dataset.metadata import set_metadata
+from ingot.dataset.open import open, open_dataset, open_records  # noqa: A004
 from ingot.dataset.recovery import recover
 from ingot.errors import (
     ClosedError,
@@ -49,7 +51,11 @@ __all__ = [
     "WorkerError",
     "Writer",
     "build",
+    "compact",
     "open",
+    "open_dataset",
+    "open_records",
     "pack",
     "recover",
+    "set_metadata",
 ]

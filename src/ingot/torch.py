@@ -1,10 +1,12 @@
-"""Records in PyTorch's data loader, one native read for each batch."""
+"""Records and rows in PyTorch's data loader, one native read for each batch."""
 
 import operator
 from collections.abc import Callable, Sequence
 from typing import Any, Generic, SupportsIndex, TypeVar, overload
 
-from ingot.records import Reader, View, open  # noqa: A004
+from ingot.dataset import Dataset as Rows
+from ingot.dataset.open import open  # noqa: A004
+from ingot.records import Reader, View
 from ingot.records.paths import StrPath
 from ingot.records.reader import Indices
 
@@ -22,19 +24,19 @@ T_co = TypeVar("T_co", covariant=True)
 
 
 class Dataset(torch.utils.data.Dataset[T_co], Generic[T_co]):
-    """Records as a map-style data set of PyTorch.
+    """Records, or rows of a data set, as a map-style data set of PyTorch.
 
     A `torch.utils.data.DataLoader` reads each batch of it with one native call. It
     pickles to a path, may be used before and after a fork, and so works with workers
     of every start method.
 
     Args:
-        source: A reader, a view, or what `ingot.open` takes.
-        transform: Called with the bytes of each record, in the worker; what it returns is
-            the item. Without it the bytes are.
+        source: A reader, a view, an `ingot.Dataset`, or what `ingot.open` takes.
+        transform: Called in the worker with each record, which is bytes, or row, which is a
+            dict; what it returns is the item. Without it the record or row is.
 
     Attributes:
-        source: The reader or view.
+        source: The reader, view or data set.
         transform: As given.
 
     Example:
@@ -42,30 +44,27 @@ class Dataset(torch.utils.data.Dataset[T_co], Generic[T_co]):
         >>> loader = DataLoader(dataset, batch_size=64, shuffle=True)  # doctest: +SKIP
     """
 
-    source: Reader | View
-    transform: Callable[[bytes], T_co] | None
+    source: Reader | View | Rows
+    transform: Callable[[Any], T_co] | None
 
     @overload
     def __init__(
-        self: "Dataset[bytes]",
-        source: Reader | View | StrPath | Sequence[StrPath],
+        self: "Dataset[Any]",
+        source: Reader | View | Rows | StrPath | Sequence[StrPath],
         transform: None = None,
     ) -> None: ...
     @overload
     def __init__(
         self,
-        source: Reader | View | StrPath | Sequence[StrPath],
-        transform: Callable[[bytes], T_co],
+        source: Reader | View | Rows | StrPath | Sequence[StrPath],
+        transform: Callable[[Any], T_co],
     ) -> None: ...
     def __init__(
         self,
-        source: Reader | View | StrPath | Sequence[StrPath],
-        transform: Callable[[bytes], T_co] | None = None,
+        source: Reader | View | Rows | StrPath | Sequence[StrPath],
+        transform: Callable[[Any], T_co] | None = None,
     ) -> None:
-        if hasattr(source, "spec"):
-            message = "a typed data set goes into the loader as it is; this is for records"
-            raise TypeError(message)
-        self.source = source if isinstance(source, Reader | View) else open(source)
+        self.source = source if isinstance(source, Reader | View | Rows) else open(source)
         self.transform = transform
 
     def __len__(self) -> int:

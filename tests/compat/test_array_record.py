@@ -198,7 +198,6 @@ def test_ranges_that_are_empty_or_outside_are_refused(path, bounds):
         (1.0, 2),
         (0, 1, 2),
     ],
-    ids=str,
 )
 def test_what_is_no_index_is_a_type_error(path, arguments):
     write(path, samples(5))

@@ -118,6 +118,9 @@ class Evil:
     def __reduce__(self):
         return self.call[0], self.call[1:]
 
+    def __repr__(self):
+        return f"Evil{self.call}"
+
 
 @pytest.mark.parametrize(
     "tree",

@@ -239,6 +239,23 @@ class InsistAppending(Insist):
     options = MappingProxyType({"append": True})
 
 
+class Compact:
+    """Small files are put together, two at a time."""
+
+    allowed = ([1, 2, 3, 4, 5],)
+
+    def begin(self, path):
+        for k in range(1, 6):
+            write(path, [k], append=True)
+
+    def run(self, path):
+        ingot.compact(path, shard_rows=2)
+
+    def again(self, path, found):
+        assert ingot.compact(path, shard_rows=2) == 3
+        return found
+
+
 class Countdown:
     """Stops this process at one of its steps."""
 
@@ -309,7 +326,7 @@ def check(scenario, path, step):
 
 scenarios = (
     *(Append, Overwrite, Last, First, Commit, Build),
-    *(Rebuild, RebuildOther, Insist, InsistAppending),
+    *(Rebuild, RebuildOther, Insist, InsistAppending, Compact),
 )
 scenario = {one.__name__.lower(): one for one in scenarios}[sys.argv[1]]()
 was_stopped, step = True, 0

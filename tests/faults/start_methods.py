@@ -27,7 +27,7 @@ def main(path):
         for worker in workers:
             worker.start()
         for worker in workers:
-            assert queue.get(timeout=30) == expected
+            assert queue.get(timeout=200) == expected
             assert reader[[3, 4]] == records[3:5]
             worker.join(30)
         assert [worker.exitcode for worker in workers] == [0, 0]

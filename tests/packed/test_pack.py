@@ -93,9 +93,9 @@ def test_progress_is_reported_after_each_file(source, tmp_path, folder, capsys):
     assert seen == 2 * [(k + 1, len(ORDER)) for k in range(len(ORDER))]
     assert capsys.readouterr() == ("", "")
     ingot.pack(source, tmp_path / "y.ingot", progress=True)
-    assert capsys.readouterr().err.endswith(f"\rpacked {len(ORDER)} of {len(ORDER)} files\n")
+    assert capsys.readouterr().err.endswith(f"packed {len(ORDER)} of {len(ORDER)} files\n")
     folder.unpack(tmp_path / "other", progress=True)
-    assert capsys.readouterr().err.endswith(f"\runpacked {len(ORDER)} of {len(ORDER)} files\n")
+    assert capsys.readouterr().err.endswith(f"unpacked {len(ORDER)} of {len(ORDER)} files\n")
 
 
 def test_links_to_files_and_folders_are_followed(tmp_path):

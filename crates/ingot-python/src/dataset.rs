@@ -1,5 +1,6 @@
 //! `ingot._core.Rows`: rows of several fields.
 
+use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::sync::{Arc, RwLock};
 
@@ -16,6 +17,9 @@ use crate::damage::{self, DamageTuple};
 use crate::error::raised;
 use crate::rows::{row_of, rows_of};
 use crate::signals::watched;
+
+/// What is asked of a row: a field, and of a sequence from where to where and every which.
+type Asked = (usize, Option<u64>, Option<u64>, Option<NonZeroUsize>);
 
 /// A field as Python has it: name, kind, width of a column, type.
 pub type FieldTuple = (String, String, Option<u32>, Option<String>);
@@ -105,13 +109,13 @@ impl PyRows {
         Ok(self.rows()?.files().stats().file_bytes)
     }
 
-    /// Reads what is wanted of a row: for each (field, start, stop) its bytes, which of a
+    /// Reads what is wanted of a row: for each (field, start, stop, step) its bytes, which of a
     /// sequence are a list of its elements.
     fn read_row<'py>(
         &self,
         py: Python<'py>,
         index: &Bound<'py, PyAny>,
-        wanted: Vec<(usize, Option<u64>, Option<u64>)>,
+        wanted: Vec<Asked>,
     ) -> PyResult<Bound<'py, PyList>> {
         let rows = self.rows()?;
         let row = row_of(rows.files(), index)?;
@@ -164,13 +168,14 @@ impl PyRows {
     }
 
     /// Reads a sequence of many rows in one go, all elements into one buffer, or of each row
-    /// those from a start to a stop; also returns how many of each row, as uint64 bytes.
+    /// those from a start to a stop by a step; also returns how many of each row, as uint64
+    /// bytes.
     fn read_elements<'py>(
         &self,
         py: Python<'py>,
         indices: &Bound<'py, PyAny>,
         field: usize,
-        ranges: Option<Vec<(u64, u64)>>,
+        ranges: Option<Vec<(u64, u64, NonZeroUsize)>>,
     ) -> PyResult<(Packed<'py>, Bound<'py, PyByteArray>)> {
         let rows = self.rows()?;
         let numbers = rows_of(rows.files(), indices)?;
@@ -182,8 +187,10 @@ impl PyRows {
                 rows.files().prepare(&numbers);
                 let (mut cells, mut counts) = (Vec::new(), Vec::new());
                 for (k, &row) in numbers.iter().enumerate() {
-                    let elements = ranges.as_ref().map(|ranges| ranges[k].0..ranges[k].1);
-                    let found = rows.locate_wanted(row, &Wanted { field, elements })?;
+                    let range = ranges.as_ref().map(|ranges| ranges[k]);
+                    let elements = range.map(|(start, stop, _)| start..stop);
+                    let step = range.map_or(NonZeroUsize::MIN, |(_, _, step)| step);
+                    let found = rows.locate_wanted(row, &Wanted { field, elements, step })?;
                     counts.extend_from_slice(&(found.len() as u64).to_ne_bytes());
                     cells.extend(found);
                 }
@@ -316,7 +323,7 @@ impl Part {
 fn part_of(
     rows: &Rows,
     row: u64,
-    (field, start, stop): (usize, Option<u64>, Option<u64>),
+    (field, start, stop, step): Asked,
 ) -> ingot::Result<Part> {
     let kind = rows.schema().fields().get(field).map(|field| field.kind);
     if kind == Some(FieldKind::Column) {
@@ -324,7 +331,8 @@ fn part_of(
     }
     let elements =
         (start.is_some() || stop.is_some()).then(|| start.unwrap_or(0)..stop.unwrap_or(u64::MAX));
-    let cells = rows.locate_wanted(row, &Wanted { field, elements })?;
+    let step = step.unwrap_or(NonZeroUsize::MIN);
+    let cells = rows.locate_wanted(row, &Wanted { field, elements, step })?;
     Ok(if kind == Some(FieldKind::Sequence) { Part::Elements(cells) } else { Part::Cell(cells[0]) })
 }
 

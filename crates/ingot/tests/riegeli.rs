@@ -7,13 +7,16 @@
 
 #[path = "support/allocator.rs"]
 mod allocator;
+#[path = "support/cpu.rs"]
+mod cpu;
 mod support;
 
 use std::path::PathBuf;
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use allocator::peak_of;
+use cpu::cpu_time_of;
 use ingot::compression::block::{self, Compressor, Method, Settings};
 use ingot::format::Violation;
 use ingot::format::riegeli::chunk::Header;
@@ -332,14 +335,12 @@ fn damage(data: &mut Vec<u8>, random: &mut Random) {
 /// Memory that any chunk may cost beyond what it stores and says.
 const MEMORY: usize = 16 << 20;
 
-/// Time that any chunk may cost.
+/// Processor time that any chunk may cost.
 const TIME: Duration = Duration::from_secs(2);
 
 /// Decodes a chunk, checks what it costs, and returns what is wrong with it.
 fn try_decode(what: &str, chunk: &Chunk<'_>) -> Option<String> {
-    let began = Instant::now();
-    let (outcome, peak) = peak_of(|| transposed::decode(chunk));
-    let took = began.elapsed();
+    let ((outcome, peak), took) = cpu_time_of(|| peak_of(|| transposed::decode(chunk)));
     assert!(took < TIME, "{what}: took {took:?}");
     let said = (chunk.header.decoded_len + chunk.header.records) as usize;
     let allowed = MEMORY + 128 * said + 512 * chunk.data.len();

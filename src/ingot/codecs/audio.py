@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ingot.codecs.codec import Codec
-from ingot.codecs.signature import checked
+from ingot.codecs.signature import given
 
 Sound: TypeAlias = tuple[npt.NDArray[Any], int]
 
@@ -45,8 +45,9 @@ class Audio(Codec):
 
     def encode(self, value: Any) -> bytes:
         """Return a sound as a file; bytes are taken for one and stored as they are."""
-        if isinstance(value, bytes):
-            return checked(self.name, value)
+        data = given(self.name, value)
+        if data is not None:
+            return data
         samples, rate = self._checked(value)
         subtype = _SUBTYPES[self.name][samples.dtype.name]
         stream, soundfile = io.BytesIO(), _soundfile()

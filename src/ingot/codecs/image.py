@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from ingot._core import decode_pictures
 from ingot.codecs.codec import Codec
-from ingot.codecs.signature import checked
+from ingot.codecs.signature import given
 from ingot.codecs.whole import check_whole
 
 _FORMATS = {"jpg": "JPEG", "png": "PNG", "webp": "WEBP"}
@@ -53,8 +53,8 @@ class Image(Codec):
 
     def encode(self, value: Any) -> bytes:
         """Return a picture as a file; bytes that are one, to its end, are stored as they are."""
-        if isinstance(value, bytes):
-            data = checked(self.name, value)
+        data = given(self.name, value)
+        if data is not None:
             check_whole(self.name, data)
             return data
         array = np.asarray(value)

@@ -68,6 +68,9 @@ def codec_of(name: str) -> Codec:
         )
         raise ValueError(message)
     found = _FIXED.fullmatch(name)
+    if name.startswith("array(") and "-" in name:
+        message = f"{name!r}: a length is a number; arrays of varying shape are of type array"
+        raise ValueError(message)
     if found is None:
         message = (
             f"there is no type {name!r}: {', '.join(sorted(_CODECS))}, array(TYPE,LENGTH,...), "

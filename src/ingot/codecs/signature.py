@@ -1,5 +1,7 @@
 """The first bytes of files that are stored as they are."""
 
+import os
+
 _SIGNATURES: dict[str, tuple[tuple[int, bytes], ...]] = {
     "jpg": ((0, b"\xff\xd8\xff"),),
     "png": ((0, b"\x89PNG\r\n\x1a\n"),),
@@ -8,6 +10,22 @@ _SIGNATURES: dict[str, tuple[tuple[int, bytes], ...]] = {
     "flac": ((0, b"fLaC"),),
     "mp4": ((4, b"ftyp"),),
 }
+
+
+def given(name: str, value: object) -> bytes | None:
+    """Return the bytes of a file, if that is what a value is.
+
+    Raises:
+        TypeError: It is the path of a file.
+        ValueError: It is bytes that do not begin as a file of this kind does.
+    """
+    if isinstance(value, str | os.PathLike):
+        path = os.fspath(value)
+        message = f"the content of a {name} file, not its path: Path({path!r:.200}).read_bytes()"
+        raise TypeError(message)
+    if isinstance(value, bytes | bytearray | memoryview):
+        return checked(name, bytes(value))
+    return None
 
 
 def checked(name: str, data: bytes) -> bytes:

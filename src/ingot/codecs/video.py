@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ingot.codecs.codec import Codec
-from ingot.codecs.signature import checked
+from ingot.codecs.signature import given
 
 _BYTES_MAX = 1 << 30
 _EXPANSION = 1000
@@ -41,8 +41,9 @@ class Video(Codec):
 
     def encode(self, value: Any) -> bytes:
         """Return a video as a file; bytes are taken for one and stored as they are."""
-        if isinstance(value, bytes):
-            return checked(self.name, value)
+        data = given(self.name, value)
+        if data is not None:
+            return data
         frames = np.asarray(value)
         if frames.dtype != np.uint8 or frames.ndim != 4 or frames.shape[3] != 3:  # noqa: PLR2004
             message = (

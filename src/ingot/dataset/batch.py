@@ -41,8 +41,8 @@ class Batch:
     def read(self, fields: Sequence[Field], picks: Mapping[str, Picks]) -> dict[str, Any]:
         """Return what the rows have of each field, of sequences the elements that are picked.
 
-        Fields that may be missing and sequences are lists; others are one array where that
-        can be, else a list.
+        Fields that may be missing are lists; others are one array where that can be, as also
+        of sequences that are of the same length, else a list.
         """
         cells = [one for one in fields if one.kind == "cell"]
         packed = self.source.read_cells(self.rows, [self.places[one.name] for one in cells])
@@ -86,7 +86,7 @@ class Batch:
             values = self._one_by_one(field, packed, present)
         if field.is_optional:
             return _with_gaps(iter(values), present)
-        return values if field.is_sequence else stacked(values)
+        return stacked(values)
 
     def _one_by_one(self, field: Field, packed: Packed, present: Truths) -> list[Any]:
         stored = zip(self.rows.tolist(), split_bytes(packed[0], packed[1]), strict=True)
@@ -96,13 +96,16 @@ class Batch:
             if there
         ]
 
-    def _sequences(self, field: Field, picks: Picks) -> list[Any]:
+    def _sequences(self, field: Field, picks: Picks) -> Any:
         ranges = None
         if picks is not None:
-            ranges = [(start or 0, _END if stop is None else stop) for start, stop in picks]
+            ranges = [(a or 0, _END if b is None else b, step or 1) for a, b, step in picks]
         packed, lengths = self.source.read_elements(self.rows, self.places[field.name], ranges)
         counts = np.frombuffer(lengths, np.uint64).tolist()
         decoded = _decoded(field, packed[0], packed[1])
+        alike = len(set(counts)) == 1 and not field.is_optional
+        if alike and isinstance(decoded, np.ndarray):
+            return decoded.reshape(len(counts), counts[0], *decoded.shape[1:])
         if decoded is not None:
             each = iter(decoded)
             values = [[next(each) for _ in range(count)] for count in counts]
@@ -128,7 +131,7 @@ def picked(values: Any, picks: Picks) -> Any:
     if picks is None:
         return values
     each = zip(values, picks, strict=True)
-    return [value if value is None else value[slice(*one)] for value, one in each]
+    return stacked([value if value is None else value[slice(*one)] for value, one in each])
 
 
 def _without_gaps(offsets: bytes, present: Truths) -> bytes | None:

@@ -135,6 +135,16 @@ class Chain:
         whole = np.concatenate([part.source.present(name, part.rows) for part in self._parts])
         return whole[np.asarray(numbers, np.int64)]
 
+    def lengths(self, name: str, numbers: Rows) -> npt.NDArray[np.int64]:
+        """Return how many elements rows have of a sequence."""
+        whole = np.concatenate([part.source.lengths(name, part.rows) for part in self._parts])
+        return whole[np.asarray(numbers, np.int64)]
+
+    def together(self, names: Sequence[str]) -> tuple[int, int]:
+        """Return how many rows to read together."""
+        first, most = zip(*(part.source.together(names) for part in self._parts), strict=True)
+        return min(first), max(most)
+
     def verify(self, progress: Callable[[int, int], object] | None) -> Verification:
         """Check every checksum of all files."""
         rows = 0

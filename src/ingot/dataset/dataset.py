@@ -8,8 +8,9 @@ from typing import Any, Literal, Self, SupportsIndex, TypeAlias, overload
 import numpy as np
 import numpy.typing as npt
 
+from ingot.dataset import iteration
 from ingot.dataset.chain import Chain
-from ingot.dataset.hdf5 import Hdf5Rows
+from ingot.dataset.column import column_of
 from ingot.dataset.html import html_of
 from ingot.dataset.mask import Mask, field_of, fields_under, picked_by, wanted_by
 from ingot.dataset.nested import deep
@@ -19,8 +20,8 @@ from ingot.dataset.split import ends_of
 from ingot.dataset.stored import Stored
 from ingot.dataset.zipped import Zipped
 from ingot.records import Verification
+from ingot.records.progress import Progress, reporter
 
-Progress: TypeAlias = Callable[[int, int], object] | Literal[True] | None
 Truths: TypeAlias = npt.NDArray[np.bool_]
 
 
@@ -84,13 +85,7 @@ class Dataset(Sequence[Row]):
         return len(self._part)
 
     def __iter__(self) -> Iterator[Row]:
-        part = self._part
-        if isinstance(part.source, Hdf5Rows):
-            numbers = part.numbers(range(len(part)))
-            yield from map(deep, part.source.iterate(numbers, part.names))
-            return
-        for index in range(len(part)):
-            yield deep(part.source.read_row(part.number(index), self._wanted))
+        return map(deep, iteration.rows(self._part))
 
     @overload
     def __getitem__(self, index: SupportsIndex) -> Row: ...
@@ -127,6 +122,14 @@ class Dataset(Sequence[Row]):
             raise TypeError(message)
         return self.select(*picked)[index]
 
+    def __getitems__(self, indices: Indices) -> list[Row]:
+        """Return the rows at `indices` in one read: what PyTorch's loader calls for a batch."""
+        part = self._part
+        numbers = part.resolve(indices)
+        batch = part.source.read_rows(numbers, dict.fromkeys(part.names))
+        rows = iteration.rows_of(batch, part.spec.fields, len(numbers), copy=False)
+        return [deep(row) for row in rows]
+
     def available(self, index: SupportsIndex) -> dict[str, bool | range]:
         """Return what a row has of each field: a mask that reads all of it.
 
@@ -150,16 +153,38 @@ class Dataset(Sequence[Row]):
         return Dataset(self._part.source, tuple(chosen), self._part.rows)
 
     def column(self, name: str) -> npt.NDArray[Any]:
-        """Return the numbers that all rows have of a field, from the index alone.
+        """Return what all rows have of a field, as one array.
 
-        Values that are missing are 0; `present` tells which.
+        Numbers come from the index alone; those that are missing are 0, `present` tells
+        which. Text is an array of `numpy.dtypes.StringDType`, in which a missing one is None,
+        and arrays of one shape are stacked: both read the values of all rows.
 
         Raises:
             KeyError: There is no such field.
-            TypeError: The values of the field are no single numbers.
+            TypeError: The values of the field do not make one array.
+
+        Example:
+            >>> ds.where(ds.column("caption") == "a cat")  # doctest: +SKIP
         """
-        field_of(self.spec, name, self.path)
-        return self._part.source.column(name, self._part.rows)
+        return column_of(self._part, field_of(self.spec, name, self.path))
+
+    def lengths(self, name: str) -> npt.NDArray[np.int64]:
+        """Return how many elements each row has of a sequence, from the index alone.
+
+        A sequence that is missing has 0.
+
+        Raises:
+            KeyError: There is no such field.
+            TypeError: The field is no sequence.
+
+        Example:
+            >>> ds.where(ds.lengths("frames") >= 16)  # doctest: +SKIP
+        """
+        field = field_of(self.spec, name, self.path)
+        if not field.is_sequence:
+            message = f"{self.path}: field {name!r} is {field.type} and has no elements"
+            raise TypeError(message)
+        return self._part.source.lengths(name, self._part.rows)
 
     def present(self, name: str) -> Truths:
         """Return whether each row has a value of a field, from the index alone.
@@ -173,6 +198,11 @@ class Dataset(Sequence[Row]):
 
     def take(self, indices: Indices) -> "Dataset":
         """Return the data set of the rows at `indices`, in that order, without reading them."""
+        if _is_one(indices):
+            message = (
+                f"take wants a sequence of indices; ds[:{indices}] has the first {indices} rows"
+            )
+            raise TypeError(message)
         return Dataset(self._part.source, self._part.names, self._part.resolve(indices))
 
     def where(self, condition: Callable[..., Truths] | Truths, *names: str) -> "Dataset":
@@ -292,7 +322,7 @@ class Dataset(Sequence[Row]):
         Returns:
             Which rows are bad, by their numbers in the files. Damage is returned, not raised.
         """
-        return self._part.source.verify(_print_progress if progress is True else progress)
+        return self._part.source.verify(reporter(progress, "verified", "rows"))
 
     def close(self) -> None:
         """Close the files. A second call does nothing."""
@@ -339,9 +369,3 @@ def _parts(datasets: Sequence[object]) -> list[Part]:
         message = f"other data sets are instances of ingot.Dataset, not {datasets!r}"
         raise TypeError(message)
     return parts
-
-
-def _print_progress(done: int, total: int) -> None:
-    end = "\n" if done == total else ""
-    sys.stderr.write(f"\rverified {done} of {total} rows{end}")
-    sys.stderr.flush()

@@ -46,6 +46,15 @@ class FileTarget:
             raise
         self.rows = len(self._writer)
 
+    @staticmethod
+    def fields(path: Path) -> dict[str, str]:
+        """Return the fields of a file and their types.
+
+        Raises:
+            FormatError: Its rows have no fields.
+        """
+        return dict(Spec.of_stored(_rows(path).fields()))
+
     def append(self, stored: Sequence[Stored], _nbytes: int) -> None:
         """Add a row that is encoded."""
         self._writer.append_row(stored)
@@ -83,12 +92,16 @@ class FileTarget:
 
 
 def _check_file(path: Path, spec: Spec, metadata: dict[str, Any] | None) -> None:
-    if not has_fields(str(path)):
-        message = f"{path}: this is no data set, or its writer died before the first row"
-        raise FormatError(message, str(path))
-    rows = NativeRows([str(path)], partial=True)
+    rows = _rows(path)
     if rows.fields() != spec.stored():
         fields = {name: kind for name, _, _, kind in rows.fields()}
         message = f"{path}: the file has the fields {fields}, not {dict(spec)}"
         raise ValueError(message)
     check_metadata(path, json.loads(rows.metadata_json()), metadata)
+
+
+def _rows(path: Path) -> NativeRows:
+    if path.exists() and not has_fields(str(path)):
+        message = f"{path}: this is no data set, or its writer died before the first row"
+        raise FormatError(message, str(path))
+    return NativeRows([str(path)], partial=True)

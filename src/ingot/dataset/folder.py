@@ -146,12 +146,17 @@ def parse(path: Path, what: str, data: bytes, make: Callable[[Any], T]) -> T:
         FormatError: It is no JSON, or `make` has an objection to it.
     """
     try:
-        return make(json.loads(data, object_pairs_hook=_unique))
+        return make(json.loads(data, object_pairs_hook=_unique, parse_constant=_no_number))
     except FormatError:
         raise
     except _WRONG as error:
         message = f"{path}: this is not {what}: {type(error).__name__}: {error}"
         raise FormatError(message, str(path)) from error
+
+
+def _no_number(name: str) -> float:
+    message = f"{name} is no number of JSON"
+    raise ValueError(message)
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -155,10 +155,32 @@ class Manifest:
                 raise FormatError(message, str(folder))
             shards, runs = _joined(found.shards, self.shards), _joined(found.runs, self.runs)
             merged = Manifest(found.spec, shards, found.metadata, runs)
-        folders.replace(folder / NAME, merged._text(), sync=sync)
+        merged.replace(folder, sync=sync)
         return merged
 
-    def _text(self) -> str:
+    def exchange(
+        self, folder: Path, old: Sequence[Shard], new: Sequence[Shard], *, sync: bool
+    ) -> "Manifest":
+        """Put files in the place of consecutive others that have the same rows.
+
+        The directory must be locked. Happens at once or not at all. Returns what is committed
+        now.
+
+        Raises:
+            FormatError: Somebody has replaced the data set meanwhile.
+        """
+        found = Manifest.read(folder)
+        at = found.shards.index(old[0]) if old[0] in found.shards else 0
+        if found.shards[at : at + len(old)] != tuple(old):
+            message = f"{folder}: another writer has replaced the data set meanwhile"
+            raise FormatError(message, str(folder))
+        shards = (*found.shards[:at], *new, *found.shards[at + len(old) :])
+        exchanged = dataclasses.replace(found, shards=shards)
+        exchanged.replace(folder, sync=sync)
+        return exchanged
+
+    def replace(self, folder: Path, *, sync: bool) -> None:
+        """Take the place of the manifest of a directory, which must be locked."""
         content = {
             "version": VERSION,
             "spec": self.spec,
@@ -167,7 +189,7 @@ class Manifest:
         }
         content |= {"runs": self.runs} if self.runs else {}
         content |= {"build": self.build} if self.build else {}
-        return json.dumps(content, indent=1) + "\n"
+        folders.replace(folder / NAME, json.dumps(content, indent=1) + "\n", sync=sync)
 
 
 def _joined(old: tuple[Any, ...], new: tuple[Any, ...]) -> tuple[Any, ...]:

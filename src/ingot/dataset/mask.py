@@ -97,13 +97,13 @@ def elements_of(field: Field, part: object) -> Elements:
     if not field.is_sequence:
         message = f"field {field.name!r} is {field.type} and has no elements"
         raise TypeError(message)
-    if part.step not in (None, 1):
-        message = f"field {field.name!r}: a range of elements goes up by one, not {part!r}"
+    if (part.step or 1) < 1:
+        message = f"field {field.name!r}: a range of elements goes up, unlike {part!r}"
         raise ValueError(message)
     if (part.start or 0) < 0 or (part.stop or 0) < 0:
         message = f"field {field.name!r}: a range of elements counts from 0 on, not {part!r}"
         raise ValueError(message)
-    return _within(part.start), _within(part.stop)
+    return _within(part.start), _within(part.stop), _within(part.step)
 
 
 def _within(number: int | None) -> int | None:

@@ -9,6 +9,7 @@ from pathlib import Path
 from ingot._core import has_fields
 from ingot.dataset.chain import Chain
 from ingot.dataset.dataset import Dataset
+from ingot.dataset.directory import open_shards
 from ingot.dataset.granular import GranularRows, layout
 from ingot.dataset.hdf5 import Hdf5Rows, Location
 from ingot.dataset.manifest import NAME, Manifest
@@ -73,6 +74,38 @@ def open(  # noqa: A001
     return Reader(source, partial=partial)
 
 
+def open_dataset(
+    source: StrPath | Sequence[StrPath],
+    *,
+    partial: bool = False,
+    allow_pickle: bool = False,
+    skip_damaged: bool = False,
+) -> Dataset:
+    """Open rows of named fields, as `open` does, and nothing else.
+
+    Raises:
+        FormatError: These are records without fields, or see `open`.
+    """
+    found = open(source, partial=partial, allow_pickle=allow_pickle, skip_damaged=skip_damaged)
+    if isinstance(found, Dataset):
+        return found
+    message = f"{found.path}: these are records without fields: ingot.open_records opens them"
+    raise FormatError(message, found.path)
+
+
+def open_records(source: StrPath | Sequence[StrPath], *, partial: bool = False) -> Reader:
+    """Open records without fields, as `open` does, and nothing else.
+
+    Raises:
+        FormatError: These are rows of named fields, or see `open`.
+    """
+    found = open(source, partial=partial)
+    if isinstance(found, Reader):
+        return found
+    message = f"{found.path}: these are rows of named fields: ingot.open_dataset opens them"
+    raise FormatError(message, found.path)
+
+
 def _open_hdf5(paths: Sequence[str], folder: str | None, *, partial: bool) -> Dataset:
     sources = []
     for path in paths:
@@ -95,24 +128,12 @@ def _open_directory(folder: Path, *, allow_pickle: bool, skip_damaged: bool) -> 
     if skip_damaged:
         manifest = _sound(folder, manifest, allow_pickle=allow_pickle)
     try:
-        return _open_listed(folder, manifest, allow_pickle=allow_pickle)
+        return Dataset(open_shards(folder, manifest, allow_pickle=allow_pickle))
     except FileNotFoundError:
         if Manifest.find(folder) in (manifest, None):
             raise
     # A writer has put another data set in its place meanwhile.
     return _open_directory(folder, allow_pickle=allow_pickle, skip_damaged=skip_damaged)
-
-
-def _open_listed(folder: Path, manifest: Manifest, *, allow_pickle: bool) -> Dataset:
-    if not manifest.shards:
-        message = f"{folder}: nothing is committed in this data set yet"
-        raise FormatError(message, str(folder))
-    for shard in manifest.shards:
-        shard.check(folder)
-    paths = [str(folder / shard.name) for shard in manifest.shards]
-    source = Stored.open(paths, allow_pickle=allow_pickle, folder=str(folder))
-    manifest.check(folder, len(source), source.spec, source.ids)
-    return Dataset(source)
 
 
 def _sound(folder: Path, manifest: Manifest, *, allow_pickle: bool) -> Manifest:
@@ -124,7 +145,7 @@ def _sound(folder: Path, manifest: Manifest, *, allow_pickle: bool) -> Manifest:
     sound, lost = [], []
     for shard in manifest.shards:
         try:
-            _open_listed(folder, replace(manifest, shards=(shard,)), allow_pickle=allow_pickle)
+            open_shards(folder, replace(manifest, shards=(shard,)), allow_pickle=allow_pickle)
         except (FormatError, OSError) as error:
             lost.append(f"{shard.name} ({shard.rows:,} rows): {error}")
         else:

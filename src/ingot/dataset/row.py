@@ -11,6 +11,8 @@ from ingot.dataset.spec import Field, Spec
 from ingot.errors import FormatError
 
 Stored: TypeAlias = bytes | list[bytes]
+Asked: TypeAlias = tuple[int, int | None, int | None, int | None]
+"""The place of a field, and which elements of it."""
 
 
 def encode(spec: Spec, number: int, row: object) -> list[Stored]:
@@ -131,7 +133,7 @@ def undecodable(field: Field, path: str, number: int, error: Exception) -> Forma
 class RowSource(Protocol):
     """What single rows are read from."""
 
-    def read_row(self, index: int, wanted: list[tuple[int, int | None, int | None]], /) -> Any:
+    def read_row(self, index: int, wanted: list[Asked], /) -> Any:
         """Return what a row has of each field: bytes, of a sequence a list of them."""
 
 
@@ -164,7 +166,7 @@ class Plan:
             FormatError: A value is not what the codec of its field has made.
         """
         asked = [
-            (place, *elements) if field.kind == "sequence" else (place, None, None)
+            (place, *(elements if field.kind == "sequence" else ALL))
             for (field, _, place), elements in zip(self._steps, wanted, strict=True)
         ]
         stored = source.read_row(number, asked + self._flags)

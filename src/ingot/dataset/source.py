@@ -14,10 +14,10 @@ from ingot.records import Verification
 Row: TypeAlias = dict[str, Any]
 Rows: TypeAlias = range | npt.NDArray[np.int64]
 Indices: TypeAlias = Iterable[SupportsIndex] | npt.NDArray[np.integer[Any]]
-Elements: TypeAlias = tuple[int | None, int | None]
-"""From which to which element of a sequence, as in a slice."""
+Elements: TypeAlias = tuple[int | None, int | None, int | None]
+"""From which to which element of a sequence, and every which, as in a slice."""
 
-ALL: Elements = (None, None)
+ALL: Elements = (None, None, None)
 
 Picks: TypeAlias = Sequence[Elements] | None
 """Which elements of a sequence in each of several rows; None for all."""
@@ -70,6 +70,12 @@ class Source(Protocol):
         Raises:
             TypeError: The values of the field are no single numbers.
         """
+
+    def lengths(self, name: str, numbers: Rows) -> npt.NDArray[np.int64]:
+        """Return how many elements rows have of a sequence; 0 where it is missing."""
+
+    def together(self, names: Sequence[str]) -> tuple[int, int]:
+        """Return how many rows to read together who goes through all: at first, and at most."""
 
     def present(self, name: str, numbers: Rows) -> npt.NDArray[np.bool_]:
         """Return whether rows have a value of a field, which is optional."""
@@ -135,8 +141,8 @@ class Part:
             TypeError: They are no integers.
         """
         array = _array(indices)
-        if array.dtype.kind in "iu" and (array.astype(np.uint64, copy=False) < len(self)).all():
-            return self.numbers(array.astype(np.int64, copy=False))
+        if array.dtype == np.int64 and array.view(np.uint64).max(initial=0) < len(self):
+            return self.numbers(np.asarray(array, np.int64))
         bad = (array < -len(self)) | (array >= len(self))
         if bad.any():
             self.number(int(array[bad.argmax()]))
@@ -155,7 +161,7 @@ def _array(indices: Indices) -> npt.NDArray[np.integer[Any]]:
         indices = list(indices)
     array = np.asarray(indices)
     if array.dtype == np.bool_:
-        message = "a boolean mask is not an index array; pass numpy.flatnonzero(mask)"
+        message = "a boolean mask is not an index array: ds.where(mask) has its rows"
         raise TypeError(message)
     if array.shape == (0,):
         return np.empty(0, np.int64)

@@ -12,6 +12,7 @@ import numpy.typing as npt
 from ingot._core import Rows as NativeRows
 from ingot.codecs import codec_of
 from ingot.dataset.batch import Batch
+from ingot.dataset.iteration import ROWS
 from ingot.dataset.row import Plan
 from ingot.dataset.source import Elements, Picks, Row, Rows
 from ingot.dataset.spec import Field, Spec
@@ -34,6 +35,7 @@ class Stored:
         *,
         allow_pickle: bool,
         folder: str | None = None,
+        metadata: dict[str, Any] | None = None,
         partial: bool = False,
         is_raw: bool = False,
     ) -> None:
@@ -42,6 +44,7 @@ class Stored:
         self.paths = list(paths)
         self._native = native
         self._folder = folder
+        self._metadata = native.metadata_json() if metadata is None else json.dumps(metadata)
         self._partial = partial
         self.path = folder or self.paths[0]
         self._stored_fields = spec.stored()
@@ -57,8 +60,16 @@ class Stored:
         partial: bool = False,
         allow_pickle: bool = False,
         folder: str | None = None,
+        metadata: dict[str, Any] | None = None,
     ) -> Self:
-        """Open files, all of them those of `folder` if that is given; see `ingot.open`.
+        """Open files; see `ingot.open`.
+
+        Args:
+            paths: The files.
+            partial: Whether to read what is committed of files that are not finished.
+            allow_pickle: Whether to read what is stored as pickle.
+            folder: The directory that they are, if they are one.
+            metadata: What is stored with them; what is in the first of them, if None.
 
         Raises:
             FormatError: They are no files of a data set, or their fields differ.
@@ -69,21 +80,30 @@ class Stored:
         except ValueError as error:
             message = f"{paths[0]}: {error}"
             raise FormatError(message, paths[0]) from error
-        return cls(native, spec, paths, allow_pickle=allow_pickle, folder=folder, partial=partial)
+        return cls(
+            native,
+            spec,
+            paths,
+            allow_pickle=allow_pickle,
+            folder=folder,
+            metadata=metadata,
+            partial=partial,
+        )
 
     def __reduce__(self) -> tuple[Any, ...]:
         again = functools.partial(
             Stored.open,
             allow_pickle=self._allow_pickle,
             folder=self._folder,
+            metadata=self.metadata,
             partial=self._partial,
         )
         return (_raw if self._is_raw else _same), (again, self.paths)
 
     @property
     def metadata(self) -> dict[str, Any]:
-        """What was stored with the first file."""
-        loaded: dict[str, Any] = json.loads(self._native.metadata_json())
+        """What was stored with the data set."""
+        loaded: dict[str, Any] = json.loads(self._metadata)
         return loaded
 
     @property
@@ -156,6 +176,7 @@ class Stored:
             self.paths,
             allow_pickle=self._allow_pickle,
             folder=self._folder,
+            metadata=self.metadata,
             partial=self._partial,
             is_raw=True,
         )
@@ -168,14 +189,14 @@ class Stored:
         for one in fields:
             found[one.name] = present[one.name]
             if one.is_sequence and present[one.name]:
-                found[one.name] = range(self._count(number, one))
+                found[one.name] = range(int(self._counts(np.array([number]), one)[0]))
         return found
 
-    def _count(self, number: int, field: Field) -> int:
+    def _counts(self, numbers: npt.NDArray[np.int64], field: Field) -> npt.NDArray[np.int64]:
         place = self._places[field.name]
         if field.kind == "sequence":
-            return int(np.frombuffer(self._native.count([number], place), np.uint64)[0])
-        nbytes = int(np.frombuffer(self._native.sizes([number], place), np.uint64)[0])
+            return np.frombuffer(self._native.count(numbers, place), np.int64)
+        nbytes = np.frombuffer(self._native.sizes(numbers, place), np.int64)
         return nbytes // (field.codec.dtype.itemsize if field.codec.dtype else 1)
 
     def column(self, name: str, numbers: Rows) -> npt.NDArray[Any]:
@@ -193,6 +214,15 @@ class Stored:
     def _column(self, name: str, numbers: Rows) -> bytearray:
         is_all = isinstance(numbers, range) and numbers == range(len(self))
         return self._native.column(self._places[name], None if is_all else numbers)
+
+    def lengths(self, name: str, numbers: Rows) -> npt.NDArray[np.int64]:
+        """Return how many elements rows have of a sequence, from the index alone."""
+        return self._counts(np.asarray(numbers, np.int64), self.spec.fields[name])
+
+    def together(self, names: Sequence[str]) -> tuple[int, int]:
+        """Return how many rows to read together."""
+        del names
+        return ROWS
 
     def verify(self, progress: Callable[[int, int], object] | None) -> Verification:
         """Check every checksum of the files."""

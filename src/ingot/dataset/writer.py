@@ -12,6 +12,7 @@ from ingot.dataset import row
 from ingot.dataset.copying import packed
 from ingot.dataset.dataset import Dataset, part_of
 from ingot.dataset.file import FileTarget
+from ingot.dataset.manifest import Manifest
 from ingot.dataset.metadata import json_of
 from ingot.dataset.part import check_run, check_shard
 from ingot.dataset.progress import Meter, Progress
@@ -37,7 +38,8 @@ class DatasetWriter:
         path: A file or a directory. It must not exist, unless `append` or `overwrite` is given.
         spec: The fields: a dict of names and types, such as
             {"image": "jpg", "label": "int", "words": "utf8[]", "note": "utf8?"}. `[]` is any
-            number of values, `?` a value that may be missing. A dict has fields inside.
+            number of values, `?` a value that may be missing. A dict has fields inside. With
+            `append` it may be left out: it is that of the data set.
         codecs: Codecs for types of the specification that are not registered: a list of them,
             or a dict by their names.
         shard_bytes: How large a file of a directory gets, such as "256MB" or a number, counted
@@ -78,7 +80,7 @@ class DatasetWriter:
     def __init__(
         self,
         path: str | os.PathLike[str],
-        spec: SpecLike,
+        spec: SpecLike | None = None,
         *,
         codecs: Mapping[str, Codec] | Sequence[Codec] | None = None,
         shard_bytes: int | str | None = None,
@@ -97,7 +99,7 @@ class DatasetWriter:
     ) -> None:
         self._closed = True  # Until all is well.
         self._path = absolute(path)
-        self._spec = Spec.of(spec, codecs)
+        self._spec = self._found(codecs, append=append) if spec is None else Spec.of(spec, codecs)
         options = Options(compression, level, sync, *limits(shard_bytes, shard_rows))
         check_target(self._path)
         json_of({} if metadata is None else metadata)
@@ -138,6 +140,20 @@ class DatasetWriter:
         self._lock = RLock()
         self._closed = False
         watch(self)
+
+    def _found(
+        self, codecs: Mapping[str, Codec] | Sequence[Codec] | None, *, append: bool
+    ) -> Spec:
+        """Return the fields of the data set that is there."""
+        if not append:
+            message = (
+                'DatasetWriter needs the fields and their types, such as {"label": "int"}; '
+                "with append=True they are those of the data set"
+            )
+            raise TypeError(message)
+        if self._path.suffix == _SUFFIX:
+            return Spec.of(FileTarget.fields(self._path), codecs)
+        return Spec.of(Manifest.read(self._path).spec, codecs)
 
     @property
     def path(self) -> str:

@@ -113,6 +113,16 @@ class Zipped:
         part = self._owners[name]
         return part.source.present(name, self._own(part, numbers))
 
+    def lengths(self, name: str, numbers: Rows) -> npt.NDArray[np.int64]:
+        """Return how many elements rows have of a sequence."""
+        part = self._owners[name]
+        return part.source.lengths(name, self._own(part, numbers))
+
+    def together(self, names: Sequence[str]) -> tuple[int, int]:
+        """Return how many rows to read together."""
+        each = [part.source.together(own) for part, own in self._shares(names)]
+        return min((first for first, _ in each), default=1), max((n for _, n in each), default=1)
+
     def _own(self, part: Part, numbers: Rows) -> Rows:
         is_all = isinstance(numbers, range) and numbers == range(len(self))
         return part.rows if is_all else part.numbers(numbers)

@@ -15,7 +15,7 @@ from ingot.packed.tree import Tree
 from ingot.packed.unpack import unpack
 from ingot.records import Reader, Verification
 from ingot.records.paths import StrPath, absolute
-from ingot.records.reader import Progress
+from ingot.records.progress import Progress
 
 AnyPath: TypeAlias = str | os.PathLike[str] | PackedPath
 

@@ -8,11 +8,10 @@ from pathlib import Path
 from typing import Any, Literal, NoReturn
 
 from ingot.packed import tree
-from ingot.packed.progress import reporter
 from ingot.packed.tree import Tree
 from ingot.records import Writer
 from ingot.records.paths import StrPath, absolute, check_target
-from ingot.records.reader import Progress
+from ingot.records.progress import Progress, reporter
 
 _KINDS = {
     stat.S_IFIFO: "a pipe",
@@ -106,7 +105,8 @@ def _refuse(entry: os.DirEntry[str]) -> NoReturn:
 
 
 def _contents(paths: list[str], progress: Progress) -> Iterator[bytes]:
-    report = reporter(progress, "packed")
+    report = reporter(progress, "packed", "files")
     for done, path in enumerate(paths, 1):
         yield Path(path).read_bytes()
-        report(done, len(paths))
+        if report is not None:
+            report(done, len(paths))

@@ -10,11 +10,10 @@ import numpy as np
 import numpy.typing as npt
 
 from ingot.errors import FormatError
-from ingot.packed.progress import reporter
 from ingot.packed.tree import Tree, rows, walk
 from ingot.records import Reader
 from ingot.records.paths import StrPath, absolute
-from ingot.records.reader import Progress
+from ingot.records.progress import Progress, reporter
 
 _BATCH_BYTES = 64 << 20
 _FILE_BYTES = 256  # what a file of no bytes costs in a batch
@@ -29,7 +28,7 @@ def unpack(
     if os.open not in os.supports_dir_fd:
         raise NotImplementedError("unpacking needs a system that opens files beneath a folder")
     _check_names(tree, reader.path)
-    report = reporter(progress, "unpacked")
+    report = reporter(progress, "unpacked", "files")
     records = np.fromiter(rows(tree), np.int64)
     absolute(target).mkdir(parents=True, exist_ok=True)
     with _Folders(target) as folders:
@@ -43,7 +42,8 @@ def unpack(
             contents = reader.read(records[part])
             for done, content in enumerate(contents, part.start + 1):
                 folders.write(next(files), content.data, overwrite=overwrite)
-                report(done, len(records))
+                if report is not None:
+                    report(done, len(records))
 
 
 def _check_names(tree: Tree, pack: str) -> None:

@@ -32,6 +32,8 @@ _FOREIGN = {
 }
 """What files of other containers are, by their suffixes."""
 
+_URL = re.compile(r"(?!file:)[a-z][a-z0-9+.-]+://", re.IGNORECASE)
+_MEDIA = (".jpg", ".jpeg", ".png", ".webp", ".wav", ".flac", ".mp4", ".txt", ".npy")
 _SHARDS = re.compile(r"(.*)@([0-9]{1,9}|\*)(\.[^@/]+)", re.DOTALL)
 _SHARDS_MAX = 100_000
 
@@ -43,6 +45,9 @@ def check_target(path: StrPath) -> None:
         FormatError: It does.
     """
     name = text_of(path)
+    if _URL.match(name):
+        message = f"{name}: Ingot writes local files; write it to a disk, then copy it"
+        raise FormatError(message, name)
     if not name:
         message = "the path is empty"
         raise FileNotFoundError(message)
@@ -105,6 +110,9 @@ def _expand_one(path: str) -> list[str]:
     if not path:
         message = "the path is empty"
         raise FileNotFoundError(message)
+    if _URL.match(path):
+        message = f"{path}: Ingot reads local files; copy it to a disk first"
+        raise FormatError(message, path)
     whole = str(absolute(path))
     if Path(whole).is_dir():
         return _record_files(whole)
@@ -159,6 +167,14 @@ def _record_files(folder: str) -> list[str]:
     suffixes = {Path(path).suffix for path in found}
     if len(suffixes) == 1:
         return found
+    with os.scandir(folder) as entries:
+        some = next((one.name for one in entries if one.name.lower().endswith(_MEDIA)), None)
+    if not found and some is not None:
+        message = (
+            f"{folder}: this directory holds files such as {some}, and no records: "
+            "ingot.build makes a data set of them, ingot.pack one file"
+        )
+        raise FormatError(message, folder)
     listed = " and ".join(sorted(suffixes)) or "no record"
     message = f"{folder}: this directory holds {listed} files, expected those of one container"
     raise FormatError(message, folder)

@@ -15,10 +15,10 @@ from ingot._core import Reader as NativeReader
 from ingot.errors import FormatError
 from ingot.records.batch import Batch
 from ingot.records.paths import StrPath, absolute, expand
+from ingot.records.progress import Progress, reporter
 from ingot.records.verification import Damage, Verification
 
 Indices: TypeAlias = Iterable[SupportsIndex] | npt.NDArray[np.integer[Any]]
-Progress: TypeAlias = Callable[[int, int], object] | Literal[True] | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,8 +144,7 @@ class Reader(NativeReader, Sequence[bytes]):
         Returns:
             Which records are bad, by number and offset. Damage is returned, not raised.
         """
-        call = _print_progress if progress is True else progress
-        rows, damaged = self._check(call)
+        rows, damaged = self._check(reporter(progress, "verified", "records"))
         return Verification(rows, [Damage(*damage) for damage in damaged])
 
     def refresh(self) -> int:
@@ -318,9 +317,3 @@ def _absolute(source: StrPath | Sequence[StrPath]) -> str | list[str]:
     if isinstance(source, str | os.PathLike):
         return str(absolute(source))
     return [str(absolute(one)) for one in source]
-
-
-def _print_progress(done: int, total: int) -> None:
-    end = "\n" if done == total else ""
-    sys.stderr.write(f"\rverified {done} of {total} records{end}")
-    sys.stderr.flush()

@@ -1,5 +1,6 @@
 //! Rows of several fields, over one or more Ingot files.
 
+use std::num::NonZeroUsize;
 use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
@@ -19,6 +20,8 @@ pub struct Wanted {
     /// Which elements of a sequence; all if there is no range. One that reaches past the
     /// end is cut there.
     pub elements: Option<Range<u64>>,
+    /// Every which element of these; 1 for all of them.
+    pub step: NonZeroUsize,
 }
 
 /// Files whose rows have the same fields, one behind the other. A snapshot of what was there
@@ -123,8 +126,9 @@ impl Rows {
             let range = range.start.min(len)..range.end.min(len);
             reader.locate_elements(local, wanted.field, range.start..range.end.max(range.start))
         });
-        let cells = found.map_err(|error| error.at_record(row))?;
-        Ok(cells.into_iter().map(|cell| Cell { row, file: file as u32, ..cell }).collect())
+        let cells = found.map_err(|error| error.at_record(row))?.into_iter();
+        let cells = cells.step_by(wanted.step.get());
+        Ok(cells.map(|cell| Cell { row, file: file as u32, ..cell }).collect())
     }
 
     /// Returns how many elements sequence `field` has in each of `rows`.

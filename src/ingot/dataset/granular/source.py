@@ -15,6 +15,7 @@ from ingot.dataset.granular import layout
 from ingot.dataset.granular.column import Column
 from ingot.dataset.granular.columns import Columns
 from ingot.dataset.granular.layout import REFS, element, is_sequence
+from ingot.dataset.iteration import ROWS
 from ingot.dataset.row import undecodable
 from ingot.dataset.source import Elements, Picks, Row, Rows
 from ingot.dataset.spec import Field, Spec
@@ -140,6 +141,17 @@ class GranularRows:
         """Return that rows have a value: there are none that may go without."""
         del name
         return np.ones(len(numbers), np.bool_)
+
+    def lengths(self, name: str, numbers: Rows) -> npt.NDArray[np.int64]:
+        """Return how many elements rows have of a sequence."""
+        found = self.columns.find_many([int(number) for number in numbers])
+        refs = (one[name] for one in found)
+        return np.array([0 if isinstance(ref, int) else len(ref) for ref in refs], np.int64)
+
+    def together(self, names: Sequence[str]) -> tuple[int, int]:
+        """Return how many rows to read together."""
+        del names
+        return ROWS
 
     def verify(self, progress: Callable[[int, int], object] | None) -> Verification:
         """Check that every record is where the limits say; Granular has no checksums."""

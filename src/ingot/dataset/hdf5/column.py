@@ -100,14 +100,11 @@ class FixedColumn(Column):
         self._dtype, more = dataset.dtype.subdtype or (dataset.dtype, ())
         self.shape = (*dataset.shape[1:], *more)
         self.item = self._dtype.itemsize
-        self._elements = math.prod(self.shape)
 
     def decode(self, packed: Packed) -> dict[str, Any]:
         """Return arrays or lists of what the rows have."""
-        data, offsets, _ = packed
-        count = len(offsets) // 8 - 1
-        found = np.frombuffer(data, self._dtype, count * self._elements)
-        return self.pick(found.reshape(count, *self.shape))
+        count = len(packed[1]) // 8 - 1
+        return self.pick(np.ndarray((count, *self.shape), self._dtype, packed[0]))
 
     def pick(self, found: npt.NDArray[Any]) -> dict[str, Any]:
         """Return arrays or lists of what the rows have."""

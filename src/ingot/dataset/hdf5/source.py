@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ingot._core import Hdf5Column, Hdf5File
-from ingot.dataset.batch import picked
+from ingot.dataset.batch import picked, stacked
 from ingot.dataset.hdf5 import chunks
 from ingot.dataset.hdf5.attributes import metadata_of
 from ingot.dataset.hdf5.column import Column
@@ -167,13 +167,14 @@ class Hdf5Rows:
         """Return the values that rows have of each field, and of those stored with them."""
         reading = self._reading(tuple(names))
         values: Row = {}
-        packed = self._native.read(reading.located, numbers)
-        for column, one in zip(reading.by_engine, packed, strict=True):
-            values |= self._decoded(column, column.decode, one, numbers)
+        if reading.located:
+            packed = self._native.read(reading.located, numbers)
+            for column, one in zip(reading.by_engine, packed, strict=True):
+                values.update(self._decoded(column, column.decode, one, numbers))
         for column in reading.by_h5py:
             with self._h5py(int(numbers[0]) if len(numbers) == 1 else None):
                 found = chunks.read(self._handle.dataset(column.path), numbers)
-            values |= self._decoded(column, column.pick, found, numbers)
+            values.update(self._decoded(column, column.pick, found, numbers))
         return values
 
     def _decoded(
@@ -197,8 +198,8 @@ class Hdf5Rows:
             for name, elements in wanted.items()
         }
 
-    def iterate(self, numbers: Numbers, names: Sequence[str]) -> Iterator[Row]:
-        """Yield rows one by one, which are read in blocks."""
+    def together(self, names: Sequence[str]) -> tuple[int, int]:
+        """Return how many rows to read together: at least those of a chunk that h5py decodes."""
         reading = self._reading(tuple(names))
         height = _BLOCK_ROWS
         for column in reading.by_h5py:
@@ -208,16 +209,19 @@ class Hdf5Rows:
         columns = [*reading.by_engine, *reading.by_h5py]
         row_bytes = sum(one.item * math.prod(one.shape) for one in columns)
         height = max(1, min(height, _BLOCK_BYTES // max(1, row_bytes)))
-        for start in range(0, len(numbers), height):
-            some = numbers[start : start + height]
-            found = self._read(some, names)
-            for k in range(len(some)):
-                yield {name: found[name][k] for name in names}
+        return (1 if any(one.varies for one in columns) else height), height
+
+    def lengths(self, name: str, numbers: Rows) -> npt.NDArray[np.int64]:
+        """Return how many elements rows have of a sequence."""
+        each = np.asarray(numbers, np.int64)
+        starts = range(0, len(each), _STEP)
+        blocks = (self._read(each[start : start + _STEP], [name])[name] for start in starts)
+        return np.array([len(one) for block in blocks for one in block], np.int64)
 
     def read_rows(self, numbers: Numbers, wanted: Mapping[str, Picks]) -> Row:
         """Return what is wanted of rows, of each field stacked to an array where that can be."""
         found = self._read(numbers, wanted)
-        return {name: picked(found[name], picks) for name, picks in wanted.items()}
+        return {name: stacked(picked(found[name], picks)) for name, picks in wanted.items()}
 
     def available(self, number: int, names: Sequence[str]) -> dict[str, bool | range]:
         """Return what a row has of each field."""

@@ -1,0 +1,52 @@
+"""What all rows have of one field, as one array."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ingot.dataset.iteration import blocks
+from ingot.dataset.source import Part
+from ingot.dataset.spec import Field
+
+
+def column_of(part: Part, field: Field) -> npt.NDArray[Any]:
+    """Return the values of a field, which the part has, in all its rows.
+
+    Raises:
+        TypeError: They do not make one array.
+    """
+    if field.codec.name == "utf8" and not field.is_sequence:
+        return _texts(part, field)
+    is_array = field.codec.dtype is not None and field.codec.shape != ()
+    if is_array and not field.is_sequence and not field.is_optional:
+        return _arrays(part, field)
+    return part.source.column(field.name, part.rows)
+
+
+def _texts(part: Part, field: Field) -> npt.NDArray[Any]:
+    dtype = np.dtypes.StringDType(na_object=None) if field.is_optional else np.dtypes.StringDType()
+    found = np.empty(len(part), dtype)
+    for places, values in _values(part, field):
+        found[places.start : places.stop] = np.array(values, dtype)
+    return found
+
+
+def _arrays(part: Part, field: Field) -> npt.NDArray[Any]:
+    found = np.empty((len(part), *field.codec.shape), field.codec.dtype)
+    for places, values in _values(part, field):
+        found[places.start : places.stop] = values
+    return found
+
+
+def _values(part: Part, field: Field) -> Iterator[tuple[range, Any]]:
+    """Yield the values of consecutive rows, a block at a time."""
+    for places, found in blocks(part, [field.name]):
+        if found is not None:
+            yield places, found[field.name]
+            continue
+        wanted = {field.name: None}
+        for place in places:  # Which row is damaged comes out then.
+            one = range(place, place + 1)
+            yield one, part.source.read_rows(part.numbers(one), wanted)[field.name]

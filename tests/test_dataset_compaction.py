@@ -1,0 +1,132 @@
+"""Small files of a data set that are put together."""
+
+import json
+import threading
+
+import numpy as np
+import pytest
+
+import ingot
+
+SPEC = {"a": "int", "text": "utf8?", "frames": "bytes[]", "runs": "array(int16)[]"}
+
+
+def rows(start, stop):
+    return [
+        {
+            "a": k,
+            "text": f"row {k}" if k % 3 else None,
+            "frames": [b"x" * j for j in range(k % 4)],
+            "runs": np.arange(k % 5, dtype=np.int16),
+        }
+        for k in range(start, stop)
+    ]
+
+
+def write(path, count=20, each=3):
+    with ingot.DatasetWriter(path, SPEC, metadata={"split": "train"}) as writer:
+        for start in range(0, count, each):
+            writer.extend(rows(start, min(start + each, count)))
+            writer.flush()
+
+
+def shards(path):
+    return json.loads((path / "dataset.json").read_text())["shards"]
+
+
+def check(path, count=20):
+    with ingot.open(path) as ds:
+        assert ds.metadata == {"split": "train"}
+        assert ds.verify().ok
+        found = [{**one, "runs": one["runs"].tolist()} for one in ds]
+    assert found == [{**one, "runs": one["runs"].tolist()} for one in rows(0, count)]
+
+
+def test_many_small_files_become_one_with_the_same_rows(tmp_path):
+    path = tmp_path / "x"
+    write(path)
+    assert len(shards(path)) == 7
+    told = []
+    assert ingot.compact(path, progress=lambda *done: told.append(done)) == 1
+    assert told[-1][0] == 20
+    assert len(shards(path)) == 1
+    assert {one.name for one in path.iterdir()} == {shards(path)[0]["name"], "dataset.json"}
+    check(path)
+    before = (path / "dataset.json").stat().st_ino
+    assert ingot.compact(path) == 1
+    assert (path / "dataset.json").stat().st_ino == before
+
+
+def test_files_get_no_larger_than_was_asked(tmp_path):
+    path = tmp_path / "x"
+    write(path)
+    assert ingot.compact(path, shard_rows=7) == 4
+    assert [one["rows"] for one in shards(path)] == [6, 6, 6, 2]
+    check(path)
+    assert ingot.compact(path, shard_rows=7) == 4
+    largest = max(one["nbytes"] for one in shards(path))
+    assert ingot.compact(path, shard_bytes=largest) == 4
+    assert ingot.compact(path, shard_bytes="1GB") == 1
+    check(path)
+
+
+def test_a_damaged_file_stays_and_so_do_the_others(tmp_path):
+    path = tmp_path / "x"
+    write(path)
+    before = shards(path)
+    victim = path / before[3]["name"]
+    data = bytearray(victim.read_bytes())
+    at = data.index(b"row 10")
+    data[at] ^= 1
+    victim.write_bytes(data)
+    with pytest.raises(ingot.CorruptFileError, match=victim.name):
+        ingot.compact(path)
+    assert shards(path) == before
+    assert {one.name for one in path.iterdir()} == {
+        *(one["name"] for one in before),
+        "dataset.json",
+    }
+
+
+def test_writers_may_append_meanwhile(tmp_path):
+    path = tmp_path / "x"
+    write(path, 6, 1)
+    stop = threading.Event()
+
+    def compact():
+        while not stop.is_set():
+            ingot.compact(path, sync=False)
+
+    thread = threading.Thread(target=compact)
+    thread.start()
+    try:
+        for k in range(6, 40):
+            with ingot.DatasetWriter(path, SPEC, append=True, sync=False) as writer:
+                writer.extend(rows(k, k + 1))
+    finally:
+        stop.set()
+        thread.join()
+    ingot.compact(path)
+    check(path, 40)
+    assert len(shards(path)) == 1
+
+
+def test_readers_that_are_open_keep_the_old_files(tmp_path):
+    path = tmp_path / "x"
+    write(path)
+    with ingot.open(path) as ds:
+        ingot.compact(path)
+        assert ds.column("a").tolist() == list(range(20))
+        assert [one["a"] for one in ds] == list(range(20))
+
+
+def test_what_is_no_directory_of_a_data_set_is_refused(tmp_path):
+    with pytest.raises(FileNotFoundError):
+        ingot.compact(tmp_path / "missing")
+    with ingot.DatasetWriter(tmp_path / "x.ingot", SPEC) as writer:
+        writer.extend(rows(0, 2))
+    with pytest.raises(NotADirectoryError):
+        ingot.compact(tmp_path / "x.ingot")
+    write(tmp_path / "y")
+    with pytest.raises(ValueError, match="shard_rows"):
+        ingot.compact(tmp_path / "y", shard_rows=0)
