@@ -1,4 +1,4 @@
-# The environment and everything built stay in the checkout: .venv, .bench and target.
+# The environment and everything built stay in the checkout: .venv, .bench, .docs and target.
 
 PYTHON ?= python3
 NAME ?= records
@@ -10,6 +10,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 BENCH_VENV := .bench/venv
 BENCH_BIN := $(BENCH_VENV)/bin
+DOCS_VENV := .docs/venv
 FUZZ_TOOLS := target/tools
 
 # The directories themselves are sources too: they change when a file is removed.
@@ -22,7 +23,7 @@ export PYO3_PYTHON := $(CURDIR)/$(BIN)/python
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help build demo test check bench fuzz clean
+.PHONY: help build demo test check bench docs fuzz clean
 .DELETE_ON_ERROR:
 
 help:  ## show this list
@@ -52,6 +53,9 @@ bench: $(BENCH_VENV)/built  ## compare with the peers: NAME=records ARGS=--quick
 	$(BENCH_BIN)/python benchmarks/bench_$(NAME).py \
 	  --json $(OUT)/$(NAME).json --chart $(OUT)/$(NAME).png $(ARGS)
 
+docs: $(DOCS_VENV)/installed  ## build the guides and the API reference into .docs/site
+	NO_MKDOCS_2_WARNING=1 $(DOCS_VENV)/bin/mkdocs build --strict
+
 fuzz: $(FUZZ_TOOLS)/bin/cargo-fuzz  ## feed damaged files to the parsers: FUZZ_SECONDS=60 for each
 	cd crates/ingot && export RUSTC_BOOTSTRAP=1 PATH="$(CURDIR)/$(FUZZ_TOOLS)/bin:$$PATH" && \
 	for target in $$(cargo fuzz list); do \
@@ -59,7 +63,7 @@ fuzz: $(FUZZ_TOOLS)/bin/cargo-fuzz  ## feed damaged files to the parsers: FUZZ_S
 	done
 
 clean:  ## remove the environments and everything built
-	rm -rf $(VENV) .bench target crates/ingot/fuzz/target crates/ingot/fuzz/artifacts
+	rm -rf $(VENV) .bench .docs target crates/ingot/fuzz/target crates/ingot/fuzz/artifacts
 	rm -rf .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
 	rm -f src/ingot/_core*.so
 	find src tests benchmarks examples -name __pycache__ -prune -exec rm -rf {} +
@@ -96,6 +100,11 @@ $(BENCH_VENV)/built: $(BENCH_VENV)/installed $(VENV)/built $(shell find src -nam
 	rm -rf .bench/wheels
 	$(BIN)/maturin build --release --interpreter $(BIN)/python --out .bench/wheels
 	$(BENCH_BIN)/python -m pip install --quiet --force-reinstall --no-deps .bench/wheels/*.whl
+	touch $@
+
+$(DOCS_VENV)/installed: pyproject.toml
+	$(call new_venv,$(DOCS_VENV))
+	$(DOCS_VENV)/bin/python -m pip install --quiet --group docs
 	touch $@
 
 $(FUZZ_TOOLS)/bin/cargo-fuzz:

@@ -14,12 +14,13 @@ from pathlib import Path
 ALLOWED = {
     "error": set(),
     "crc": set(),
+    "limit": set(),
     "process": set(),
     "pool": {"error", "process"},
     "errand": {"process"},
-    "picture": {"pool"},
+    "picture": {"limit", "pool"},
     "storage": {"error", "process", "crc", "pool", "errand"},
-    "compression": {"error"},
+    "compression": {"error", "limit"},
     "format": {"error", "crc", "compression"},
     "records": {
         "error",
@@ -27,6 +28,7 @@ ALLOWED = {
         "crc",
         "pool",
         "errand",
+        "limit",
         "storage",
         "format",
         "compression",

@@ -94,7 +94,7 @@ def test_finished_chunks_are_not_made_again(tmp_path):
             build(path, fail, workers=workers)
         notes = "\n".join(caught.value.__notes__)
         assert "at input 13: 13" in notes
-        assert "the same call goes on from there" in notes
+        assert "the same call resumes from there" in notes
         assert not (path / "dataset.json").exists()
         with Journal(path) as journal:
             finished = set(journal.chunks)
@@ -124,16 +124,16 @@ def test_a_finished_data_set_is_opened_at_once(tmp_path):
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        ({"inputs": range(19)}, "inputs 20, not 19"),
-        ({"inputs": range(21)}, "inputs 20, not 21"),
-        ({"inputs": [*range(10), 99, *range(11, 20)]}, "others before|with digest"),
-        ({"spec": {"a": "int", "text": "utf8?"}}, "begun with spec"),
-        ({"fn": making.shout}, "begun with fn 'making.row', not 'making.shout'"),
-        ({"fn": functools.partial(making.fail, "x")}, r"not \"making.fail\('x'\)\""),
-        ({"chunk": 4}, "begun with chunk 3, not 4"),
-        ({"metadata": {"k": 2}}, r"begun with metadata {}, not {'k': 2}"),
-        ({"level": 9}, "begun with level 3, not 9"),
-        ({"shard_rows": 9}, "begun with shard_bytes 1000000000, not None"),
+        ({"inputs": range(19)}, "inputs 20, got 19"),
+        ({"inputs": range(21)}, "inputs 20, got 21"),
+        ({"inputs": [*range(10), 99, *range(11, 20)]}, "differ from last time|has digest"),
+        ({"spec": {"a": "int", "text": "utf8?"}}, "has spec"),
+        ({"fn": making.shout}, "has fn 'making.row', got 'making.shout'"),
+        ({"fn": functools.partial(making.fail, "x")}, r"got \"making.fail\('x'\)\""),
+        ({"chunk": 4}, "has chunk 3, got 4"),
+        ({"metadata": {"k": 2}}, r"has metadata {}, got {'k': 2}"),
+        ({"level": 9}, "has level 3, got 9"),
+        ({"shard_rows": 9}, "has shard_bytes 1000000000, got None"),
     ],
 )
 @pytest.mark.parametrize("state", ["finished", "begun"])
@@ -185,7 +185,7 @@ def test_an_overwrite_takes_place_at_the_end_and_resumes(tmp_path):
     path = tmp_path / "x"
     with ingot.DatasetWriter(path, {"b": "int"}) as writer:
         writer.append({"b": 1})
-    with pytest.raises(FileExistsError, match="was not built"):
+    with pytest.raises(FileExistsError, match="was not made by build"):
         build(path)
     stops = tmp_path / "stops"
     stops.mkdir()
@@ -220,8 +220,8 @@ def test_files_that_are_gone_or_cut_short_are_made_again(tmp_path):
 @pytest.mark.parametrize(
     ("fn", "words"),
     [
-        (making.vanish, r"x: a worker was ended by SIGKILL at input 7: 7"),
-        (making.leave, r"x: a worker was ended with exit code 3 at input 7: 7"),
+        (making.vanish, r"x: a worker process died by SIGKILL at input 7: 7"),
+        (making.leave, r"x: a worker process died with exit code 3 at input 7: 7"),
     ],
 )
 def test_a_worker_that_dies_is_named_with_its_input(tmp_path, fn, words):
@@ -238,15 +238,15 @@ def test_exceptions_of_workers_arrive(tmp_path):
         build(tmp_path / "x", making.fail_stubbornly, workers=1)
     assert any("in fail_stubbornly" in note for note in caught.value.__notes__)
     for workers in (0, 1):
-        with pytest.raises(TypeError, match="row 0: field 'a': an int, not str") as caught:
+        with pytest.raises(TypeError, match="row 0: field 'a': expected an int, got str") as caught:
             build(tmp_path / "y", making.wrong, workers=workers)
         assert "at input 7: 7" in caught.value.__notes__
-        with pytest.raises(TypeError, match="fn returns a row, None, or a list of rows, not int"):
+        with pytest.raises(TypeError, match="must return a row, None, or a list of rows, got int"):
             build(tmp_path / "z", making.number, workers=workers)
 
 
 def test_a_function_that_cannot_be_sent_is_refused(tmp_path):
-    with pytest.raises(TypeError, match="define them at the top of a module, or pass workers=0"):
+    with pytest.raises(TypeError, match="at the top level of a module, or pass workers=0"):
         build(tmp_path / "x", lambda k: {"a": k, "text": ""}, workers=1)
 
 
@@ -265,15 +265,15 @@ def test_inputs_that_cannot_be_known_again_are_refused(tmp_path):
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({"inputs": "abc"}, "not str"),
-        ({"inputs": 3}, "not int"),
-        ({"fn": 3}, "fn is a function"),
-        ({"workers": -1}, "workers is a number"),
-        ({"workers": True}, "workers is a number"),
-        ({"chunk": 0}, "chunk is a number, 1 or more"),
-        ({"metadata": [1]}, "metadata is a dict"),
-        ({"spec": ["a"]}, "a specification is a dict"),
-        ({"shard_bytes": "much"}, "no size"),
+        ({"inputs": "abc"}, "got str"),
+        ({"inputs": 3}, "got int"),
+        ({"fn": 3}, "fn must be a function"),
+        ({"workers": -1}, "workers must be a number"),
+        ({"workers": True}, "workers must be a number"),
+        ({"chunk": 0}, "chunk must be a number, 1 or more"),
+        ({"metadata": [1]}, "metadata must be a dict"),
+        ({"spec": ["a"]}, "a specification must be a dict"),
+        ({"shard_bytes": "much"}, "not a size"),
     ],
 )
 def test_arguments_that_cannot_be_are_refused(tmp_path, options, words):
@@ -296,7 +296,7 @@ def test_two_builds_of_one_data_set_do_not_run_at_once(tmp_path):
     path = tmp_path / "x"
 
     def fn(k):
-        with pytest.raises(BlockingIOError, match="another process builds this data set"):
+        with pytest.raises(BlockingIOError, match="another process is building this data set"):
             build(path)
         return making.row(k)
 
@@ -339,7 +339,7 @@ def test_a_script_without_a_guard_is_told_so(tmp_path):
         timeout=60,
     )
     assert outcome.returncode == 1
-    assert 'must begin its work under if __name__ == "__main__"' in outcome.stderr
+    assert 'work of a script under if __name__ == "__main__"' in outcome.stderr
 
 
 def line_of(content):

@@ -75,7 +75,7 @@ def test_a_data_set_opens_without_its_damaged_files(folder, damage):
             path.write_bytes(bytes(path.stat().st_size))
     with pytest.raises((ingot.FormatError, FileNotFoundError)):
         ingot.open(folder)
-    with pytest.warns(UserWarning, match="20 of 40 rows can be read; 2 of 4 files are left") as w:
+    with pytest.warns(UserWarning, match="20 of 40 rows can be read; skipped 2 of 4 files") as w:
         ds = ingot.open(folder, skip_damaged=True)
     assert first.name in str(w[0].message)
     assert third.name in str(w[0].message)

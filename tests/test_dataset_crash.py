@@ -137,7 +137,7 @@ def test_an_interrupt_ends_a_build_at_once_and_keeps_what_is_finished(tmp_path):
     stderr = builder.communicate(timeout=200)[1].decode()
     assert builder.returncode == -signal.SIGINT
     assert stderr.count("Traceback") == 1, stderr
-    assert "the same call goes on from there" in stderr
+    assert "the same call resumes from there" in stderr
     assert not any(map(is_alive, workers))
     with Journal(path) as journal:
         shards = {shard.name for chunk in journal.chunks.values() for shard in chunk.shards}

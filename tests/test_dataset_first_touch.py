@@ -150,7 +150,7 @@ def test_sequences_of_the_same_length_are_stacked(tmp_path):
 
 
 def test_what_is_no_sequence_has_no_lengths(path):
-    with pytest.raises(TypeError, match="'label' is int and has no elements"):
+    with pytest.raises(TypeError, match="'label' is int, expected a sequence"):
         ingot.open(path).lengths("label")
 
 
@@ -177,7 +177,7 @@ def test_a_data_set_is_gone_on_with_without_its_types(path, tmp_path):
     with ingot.DatasetWriter(tmp_path / "y.ingot", append=True) as writer:
         writer.append({"a": 2, "b": "x"})
     assert ingot.open(tmp_path / "y.ingot").column("a").tolist() == [1, 2]
-    with pytest.raises(TypeError, match="with append=True they are those of the data set"):
+    with pytest.raises(TypeError, match="only with append=True may you omit it"):
         ingot.DatasetWriter(tmp_path / "z")
     with pytest.raises(FileNotFoundError):
         ingot.DatasetWriter(tmp_path / "z", append=True)
@@ -191,9 +191,9 @@ def test_what_is_opened_can_be_said_before(path, tmp_path):
         writer.append(b"1")
     assert isinstance(ingot.open_dataset(path), ingot.Dataset)
     assert isinstance(ingot.open_records(tmp_path / "x.ingot"), ingot.Reader)
-    with pytest.raises(ingot.FormatError, match=r"ingot\.open_dataset opens them"):
+    with pytest.raises(ingot.FormatError, match=r"open with ingot\.open_dataset"):
         ingot.open_records(path)
-    with pytest.raises(ingot.FormatError, match=r"ingot\.open_records opens them"):
+    with pytest.raises(ingot.FormatError, match=r"open with ingot\.open_records"):
         ingot.open_dataset(tmp_path / "x.ingot")
 
 
@@ -201,16 +201,16 @@ def test_messages_say_what_to_do(path, tmp_path):
     ds = ingot.open(path)
     with pytest.raises(TypeError, match=r"ds\.where\(mask\)"):
         ds[np.ones(1000, bool)]
-    with pytest.raises(TypeError, match=r"ds\[:5\] has the first 5 rows"):
+    with pytest.raises(TypeError, match=r"ds\[:5\] is the first 5 rows"):
         ds.take(5)
     with ingot.DatasetWriter(tmp_path / "p", {"image": "jpg"}) as writer:
         for name in ("a.jpg", Path("a.jpg")):
             with pytest.raises(TypeError, match=r"Path\('a\.jpg'\)\.read_bytes\(\)"):
                 writer.append({"image": name})
-    with pytest.raises(ValueError, match="arrays of varying shape are of type array"):
+    with pytest.raises(ValueError, match="for arrays of varying shape, use array"):
         ingot.DatasetWriter(tmp_path / "q", {"a": "array(float32,-1,3)"})
     for call in (ingot.open, ingot.Writer, ingot.Reader):
-        with pytest.raises(ingot.FormatError, match="s3://bucket/x.ingot: Ingot .* local files"):
+        with pytest.raises(ingot.FormatError, match=r"s3://bucket/x\.ingot: Ingot .* local files"):
             call("s3://bucket/x.ingot")
     (tmp_path / "photos").mkdir()
     (tmp_path / "photos" / "cat.JPG").write_bytes(b"x")

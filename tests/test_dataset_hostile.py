@@ -58,7 +58,7 @@ def test_what_is_built_already_is_opened_without_pickle_and_checked(tmp_path):
         build()[0]
     assert not Path("trap").exists()
     replace(fields, [[bytes(8), trap]] * (shard["rows"] + 1))
-    with pytest.raises(ingot.FormatError, match="the manifest tells of"):
+    with pytest.raises(ingot.FormatError, match="but the manifest says"):
         build()
     fields = [("i", "column", 8, "float"), ("x", "cell", None, "pickle")]
     replace(fields, [[bytes(8), trap]] * shard["rows"])
@@ -70,7 +70,7 @@ def test_what_is_built_already_is_opened_without_pickle_and_checked(tmp_path):
 def test_long_names_of_fields_are_refused(tmp_path, name):
     path = forge(tmp_path / "x.ingot", [(name, "cell", None, "bytes")], [[b"a"]])
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    with pytest.raises(ingot.FormatError, match="cannot be the name of a field"):
+    with pytest.raises(ingot.FormatError, match="invalid field name"):
         ingot.open(path)
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 200_000
 
@@ -78,7 +78,7 @@ def test_long_names_of_fields_are_refused(tmp_path, name):
 @pytest.mark.parametrize("kind", ["list[" * 3_000 + "x" + "]" * 3_000, "x" + "?" * 4_000 + "y"])
 def test_long_names_of_types_are_refused(tmp_path, kind):
     path = forge(tmp_path / "x.ingot", [("x", "cell", None, kind)], [[b"a"]])
-    with pytest.raises(ingot.FormatError, match="there is no type"):
+    with pytest.raises(ingot.FormatError, match="unknown type"):
         ingot.open(path)
 
 
@@ -87,7 +87,7 @@ def test_shapes_of_many_dimensions_are_not_multiplied(tmp_path):
     """To multiply them would take minutes, in which no signal is handled."""
     text = json.dumps({"array": ["<f4", *[2**63] * 400_000]}).encode()
     ds = forged(tmp_path, "tree", len(text).to_bytes(4, "little") + text)
-    with pytest.raises(ingot.FormatError, match="no array has 400000 dimensions"):
+    with pytest.raises(ingot.FormatError, match="invalid shape of 400000 dimensions"):
         ds[0]
 
 
@@ -135,13 +135,13 @@ def webp_of(side):
 def test_small_files_of_huge_pictures_are_refused(tmp_path, kind, data):
     ds = forged(tmp_path, kind, data)
     for read in (lambda: ds[0], lambda: ds[[0]]):
-        with pytest.raises(ingot.FormatError, match=f"row 0: field 'x' is no {kind}"):
+        with pytest.raises(ingot.FormatError, match=f"row 0: field 'x' is not valid {kind}"):
             read()
 
 
 def test_whatever_a_pickle_raises_names_row_and_field(tmp_path):
     path = forge(tmp_path / "x.ingot", [("x", "cell", None, "pickle")], [[b"N}R."]])
-    with pytest.raises(ingot.FormatError, match="row 0: field 'x' is no pickle: TypeError"):
+    with pytest.raises(ingot.FormatError, match="row 0: field 'x' is not valid pickle: TypeError"):
         ingot.open(path, allow_pickle=True)[0]
 
 

@@ -32,7 +32,7 @@ def test_metadata_that_cannot_be_replaced_say_why(tmp_path):
         ingot.set_metadata(tmp_path / "x.ingot", {})
     with pytest.raises(FileNotFoundError):
         ingot.set_metadata(tmp_path / "missing", {})
-    with pytest.raises(TypeError, match="metadata is a dict"):
+    with pytest.raises(TypeError, match="metadata must be a dict"):
         ingot.set_metadata(tmp_path, [1])
     with pytest.raises(ValueError, match="JSON"):
         ingot.set_metadata(tmp_path, {"a": float("nan")})

@@ -87,7 +87,7 @@ def test_sizes_of_a_split_are_fractions_or_rows(ds, sizes, lens):
 
 @pytest.mark.parametrize("sizes", [(61,), (0.8, 0.3), (-1,), (30, 31), (-0.1, 0.5)])
 def test_a_split_of_more_than_there_is_is_refused(ds, sizes):
-    with pytest.raises(ValueError, match="more than there is, 60 rows"):
+    with pytest.raises(ValueError, match="exceed 60 rows"):
         ds.split(*sizes)
 
 
@@ -110,7 +110,7 @@ def test_a_condition_is_not_met_by_what_is_missing(tmp_path):
         w.extend([{}, {"score": 0.0}, {"score": 1.0}])
     ds = ingot.open(path)
     assert len(ds.where(lambda score: score == 0, "score")) == 1
-    with pytest.raises(TypeError, match="names of its columns"):
+    with pytest.raises(TypeError, match="names of the fields it takes"):
         ds.where(lambda score: score == 0)
 
 
@@ -170,9 +170,9 @@ def test_arrays_that_differ_between_data_sets_make_a_list(tmp_path):
 
 
 def test_only_equal_fields_are_concatenated(ds, more, extra):
-    with pytest.raises(ValueError, match=r"the fields are .*score"):
+    with pytest.raises(ValueError, match=r"the fields .*score"):
         ds.concat(extra)
-    with pytest.raises(ValueError, match="the fields are"):
+    with pytest.raises(ValueError, match="has the fields"):
         ds.concat(more.select("label"))
     with pytest.raises(TypeError, match=re.escape("instances of ingot.Dataset")):
         ds.concat([more])
@@ -199,9 +199,9 @@ def test_a_zipped_data_set_has_the_fields_of_all(ds, extra):
 
 
 def test_only_as_many_rows_and_other_fields_are_zipped(ds, extra, more):
-    with pytest.raises(ValueError, match=r"there are 10 rows, in .* are 60"):
+    with pytest.raises(ValueError, match=r"has 10 rows, but .* has 60"):
         ds.zip(extra[:10])
-    with pytest.raises(ValueError, match="has a field 'label', too"):
+    with pytest.raises(ValueError, match="also has a field 'label'"):
         ds.zip(ds)
     assert ds.select("label")[:30].zip(more.select("text"))[1] == {"label": 1, "text": "row 61"}
 
@@ -292,7 +292,7 @@ def test_what_is_no_index_is_explained(ds):
         ds["label"]
     with pytest.raises(TypeError, match=re.escape("pass ['label']")):
         ds[3, "label"]
-    with pytest.raises(TypeError, match=r"opened by ingot\.open"):
+    with pytest.raises(TypeError, match=r"call ingot\.open"):
         ingot.Dataset("x.ingot")
     with pytest.raises(TypeError, match="indices are integers"):
         ds[1.5]
@@ -302,10 +302,10 @@ def test_what_is_no_index_is_explained(ds):
         ds[np.zeros((2, 2), int)]
     with pytest.raises(IndexError, match="index 60 is out of range for 60 rows"):
         ds[[3, 60]]
-    with pytest.raises(ValueError, match="counts from 0 on"):
+    with pytest.raises(ValueError, match="must not be negative"):
         ds[3, {"tags": range(-3, 2)}]
     assert ds.where(ds.column("label") == 5)[0]["label"] == 5
-    with pytest.raises(TypeError, match="go with a condition"):
+    with pytest.raises(TypeError, match="require a callable condition"):
         ds.where(ds.column("label") == 5, "label")
 
 
@@ -327,11 +327,11 @@ def test_elements_of_many_rows_are_picked_in_one_read(ds, more, extra):
     wide = ds.zip(extra)
     found = wide[[5, 6], {"frames": [range(1), range(2)], "tags": True}]
     assert found == {"frames": [[b"5"], [b"6"] * 2], "tags": [["t0"], ["t0", "t1"]]}
-    with pytest.raises(ValueError, match="a range for each of 2 rows, not 1"):
+    with pytest.raises(ValueError, match="expected 2 ranges, one per row, got 1"):
         ds[[3, 7], {"tags": [range(1)]}]
-    with pytest.raises(TypeError, match="a slice is not read yet"):
+    with pytest.raises(TypeError, match="a slice reads nothing yet"):
         ds[3:5, {"tags": range(1)}]
-    with pytest.raises(TypeError, match="has no elements"):
+    with pytest.raises(TypeError, match="expected a sequence"):
         ds[[3], {"text": range(1)}]
 
 

@@ -1,4 +1,7 @@
 import re
+import subprocess
+import sys
+from importlib import import_module
 from pathlib import Path
 from typing import NamedTuple
 
@@ -10,6 +13,18 @@ import reference
 ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("**/*.md"))]
 FORMAT = ROOT / "docs" / "format.md"
+NAVIGATION = ROOT / "mkdocs.yml"
+# Public modules whose `__all__` has classes and functions only.
+PUBLIC = [
+    "ingot",
+    "ingot.beam",
+    "ingot.codecs",
+    "ingot.compat.bagz",
+    "ingot.compat.ffrecord.torch",
+    "ingot.compat.h5record",
+    "ingot.fsspec",
+    "ingot.torch",
+]
 
 
 class Block(NamedTuple):
@@ -26,6 +41,21 @@ def blocks_of(page):
         yield Block(found[1], text.count("\n", 0, found.start(2)), found[2])
 
 
+def guides_in(page):
+    """Return the names of the guides that a page links or lists, each once, in order."""
+    text = page.read_text(encoding="utf-8").split("## Documentation")[-1]
+    return list(dict.fromkeys(re.findall(r"guide/(\w+)\.md", text)))
+
+
+def script_of(page):
+    """Return the examples of a page as one script, on the lines that they have in the page."""
+    script = ""
+    for block in blocks_of(page):
+        if block.tag == "python":
+            script += "\n" * (block.line - script.count("\n")) + block.text
+    return script
+
+
 def parse_dump(text):
     """Return the bytes of lines `offset  bytes  comment`, whose offsets must be right."""
     content = bytearray()
@@ -36,18 +66,49 @@ def parse_dump(text):
     return bytes(content)
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+PAGES_WITH_EXAMPLES = [page for page in PAGES if script_of(page)]
+
+
+@pytest.mark.parametrize("page", PAGES_WITH_EXAMPLES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_the_examples_of_a_page_run_in_order(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    names = {"__name__": "__main__"}
-    for block in blocks_of(page):
-        if block.tag == "python":
-            code = compile("\n" * block.line + block.text, str(page), "exec")
-            exec(code, names)  # noqa: S102
+    exec(compile(script_of(page), str(page), "exec"), {"__name__": "__main__"})  # noqa: S102
+
+
+def test_the_guides_can_be_followed_in_one_directory(tmp_path):
+    guides = [ROOT / "docs" / "guide" / f"{name}.md" for name in guides_in(ROOT / "README.md")]
+    directory = tmp_path / "here"
+    directory.mkdir()
+    for page in [ROOT / "README.md", *guides]:
+        script = tmp_path / f"{page.stem}.py"
+        script.write_text(script_of(page), encoding="utf-8")
+        ran = subprocess.run(
+            [sys.executable, "-P", script],
+            cwd=directory,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert ran.returncode == 0, f"{page}\n{ran.stderr}"
+
+
+def test_the_readme_the_index_and_the_navigation_list_all_guides_in_one_order():
+    guides = guides_in(ROOT / "README.md")
+    assert sorted(guides) == sorted(page.stem for page in (ROOT / "docs" / "guide").glob("*.md"))
+    assert guides_in(ROOT / "docs" / "index.md") == guides
+    assert guides_in(NAVIGATION) == guides
+
+
+def test_the_reference_has_every_public_name():
+    pages = (ROOT / "docs" / "reference").glob("*.md")
+    text = "".join(page.read_text(encoding="utf-8") for page in pages)
+    named = set(re.findall(r"^::: ([\w.]+)$", text, re.MULTILINE))
+    public = {f"{name}.{one}" for name in PUBLIC for one in import_module(name).__all__}
+    assert public - named == set()
 
 
 def test_the_readme_has_an_example():
-    assert any(block.tag == "python" for block in blocks_of(ROOT / "README.md"))
+    assert ROOT / "README.md" in PAGES_WITH_EXAMPLES
 
 
 def test_the_file_in_hex_is_what_the_format_says(path):

@@ -190,7 +190,7 @@ def test_a_url_names_a_file_in_a_pack(packed_path):
     assert system.ls(path, detail=False) == ["d/2.bin", "d/[1].bin", "d/e"]
     opened = fsspec.open_files(f"ingotpack://d/*.bin::{packed_path}")
     assert [one.path for one in opened] == ["d/2.bin", "d/[1].bin"]
-    with pytest.raises(ValueError, match="a pack is a local file"):
+    with pytest.raises(ValueError, match="a pack must be a local file"):
         fsspec.open("ingotpack://a.csv::memory://x.ingot")
 
 
@@ -224,7 +224,7 @@ def test_a_mapper_reads_through_it(system):
 
 
 def test_a_pack_must_be_named():
-    with pytest.raises(TypeError, match="a pack is missing"):
+    with pytest.raises(TypeError, match="the pack is missing"):
         fsspec.filesystem("ingotpack")
 
 
@@ -234,4 +234,4 @@ def test_without_fsspec_the_error_says_how_to_install_it():
         [sys.executable, "-c", code], capture_output=True, text=True, check=False
     )
     assert outcome.returncode == 1
-    assert "ImportError: ingot.fsspec needs fsspec: pip install 'ingot[fsspec]'" in outcome.stderr
+    assert "ingot.fsspec requires fsspec: pip install 'ingot[fsspec]'" in outcome.stderr

@@ -338,7 +338,7 @@ def test_several_files_are_one_data_set(tmp_path):
         assert ds[[11, 0, -6]]["t"] == ["2d", "0a", "1c"]
     assert ingot.open([paths[2] / "g", paths[0] / "g"])[[0, -1]]["x"].tolist() == [20, 3]
     write(tmp_path / "other.h5", {"z": [1]})
-    with pytest.raises(ValueError, match=r"other.h5: the fields are .*'z'"):
+    with pytest.raises(ValueError, match=r"other.h5 has the fields .*'z'"):
         ingot.open([paths[0], tmp_path / "other.h5"])
     with ingot.Writer(tmp_path / "x.ingot") as writer:
         writer.append(b"1")

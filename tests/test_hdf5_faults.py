@@ -260,7 +260,7 @@ def test_text_that_is_none_is_told_with_its_row(path):
         packed[:] = ["ok", b"\xc3(", "y"]
     ds = ingot.open(path)
     for name in ds.spec:
-        message = f"^{path}: row 1: field '{name}' is no utf8"
+        message = f"^{path}: row 1: field '{name}' is not valid utf8"
         for read in (lambda part: part[1], lambda part: part[[2, 0, 1]]):
             with pytest.raises(ingot.FormatError, match=message):
                 read(ds.select(name))

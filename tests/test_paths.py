@@ -132,7 +132,7 @@ def test_one_unfinished_file_is_enough_to_refuse(folder):
 
 @pytest.mark.parametrize("source", [3, None, b"x.ingot", 1.5])
 def test_what_is_no_path_and_no_list_is_named(source):
-    message = f"expected a path or a list of paths, not {type(source).__name__}$"
+    message = f"expected a path or a list of paths, got {type(source).__name__}$"
     with pytest.raises(TypeError, match=message):
         ingot.open(source)
 
@@ -151,7 +151,7 @@ def test_what_is_no_path_and_no_list_is_named(source):
     ],
 )
 def test_what_is_no_path_is_named(call, path):
-    message = f"a path is a str or an os.PathLike of one, not {type(path).__name__}$"
+    message = f"a path must be a str or an os.PathLike of one, got {type(path).__name__}$"
     with pytest.raises(TypeError, match=message):
         call(path)
 

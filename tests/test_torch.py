@@ -294,7 +294,7 @@ def test_without_pytorch_the_import_says_how_to_install_it(module):
         check=False,
     )
     assert outcome.returncode == 1
-    message = f"{module} needs PyTorch, which is not installed: pip install torch"
+    message = f"{module} requires PyTorch: pip install torch"
     assert outcome.stderr.splitlines()[-1] == f"ModuleNotFoundError: {message}"
 
 

@@ -326,13 +326,13 @@ def test_append_refuses_a_file_of_another_kind(path):
         (".bagz", "a bag"),
         (".h5", "an HDF5 file"),
         (".hdf5", "an HDF5 file"),
-        (".tfrecord", "TensorFlow's records"),
+        (".tfrecord", "a TFRecord file"),
     ],
 )
 @pytest.mark.parametrize("options", [{}, {"append": True}, {"overwrite": True}])
 def test_a_name_of_another_container_is_refused_for_a_new_file(path, suffix, what, options):
     foreign = path.with_suffix(suffix)
-    with pytest.raises(ingot.FormatError, match=f"would pass for .*{what}") as caught:
+    with pytest.raises(ingot.FormatError, match=f"would take an Ingot file for .*{what}") as caught:
         ingot.Writer(foreign, **options)
     assert not foreign.exists()
     for named in re.findall(r"ingot(?:\.\w+)+\.\w+", str(caught.value)):
@@ -421,8 +421,8 @@ def test_metadata_that_a_header_cannot_hold_leaves_no_file(path):
         ({"level": 0}, ValueError, "level is 1 to 22, not 0"),
         ({"level": 23}, ValueError, "level is 1 to 22, not 23"),
         ({"level": "high"}, TypeError, "str"),
-        ({"append": True, "overwrite": True}, ValueError, "overwrite has no meaning with it"),
-        ({"append": True, "metadata": {}}, ValueError, "metadata has no meaning with it"),
+        ({"append": True, "overwrite": True}, ValueError, "of the file; omit overwrite"),
+        ({"append": True, "metadata": {}}, ValueError, "of the file; omit metadata"),
         ({"unknown": 1}, TypeError, "unknown"),
     ],
 )

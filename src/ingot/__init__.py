@@ -1,6 +1,7 @@
 """Ingot: record files for training data, any record in any order, every byte verified."""
 
 from ingot._core import __version__ as __version__
+from ingot.codecs.limit import set_max_decoded_bytes
 from ingot.dataset import Dataset, DatasetWriter
 from ingot.dataset.build import build
 from ingot.dataset.compaction import compact
@@ -57,5 +58,6 @@ __all__ = [
     "open_records",
     "pack",
     "recover",
+    "set_max_decoded_bytes",
     "set_metadata",
 ]

@@ -2,13 +2,13 @@
 
 ```
 IngotError
-+-- FormatError(ValueError)          not our file, or bytes that break the specification
-|   +-- CorruptFileError             a checksum, a bound or a length does not hold
-|   |   +-- UnfinishedFileError      the file does not end in a closing trailer
++-- FormatError(ValueError)          not an Ingot file, or bytes that break the specification
+|   +-- CorruptFileError             a checksum, a bound or a length is wrong
+|   |   +-- UnfinishedFileError      the file was not closed by its writer
 |   +-- UnsupportedVersionError      written by a later version of the format
 +-- StorageError(OSError)            the system or the device refused a read or a write
 +-- ClosedError(ValueError)          use after close
-+-- WorkerError(RuntimeError)        a process that was to do a part of the work died
++-- WorkerError(RuntimeError)        a worker process died
 ```
 
 A missing file is the builtin `FileNotFoundError`, an index out of range the builtin
@@ -18,15 +18,22 @@ A missing file is the builtin `FileNotFoundError`, an index out of range the bui
 from typing import Any
 
 
+def printable(text: str) -> str:
+    """Return text with control characters escaped, so that a terminal does not act on them."""
+    if text.isprintable():
+        return text
+    return "".join(one if one.isprintable() or one in "\n\t" else repr(one)[1:-1] for one in text)
+
+
 class IngotError(Exception):
-    """Anything that goes wrong in Ingot and is not a plain misuse.
+    """Base class of Ingot's errors.
 
     Attributes:
-        path: The file it went wrong in.
+        path: The file that the error is about.
     """
 
     def __init__(self, message: str = "", path: str | None = None) -> None:
-        super().__init__(message)
+        super().__init__(printable(message))
         self.path = path
 
 
@@ -35,11 +42,11 @@ class FormatError(IngotError, ValueError):
 
 
 class CorruptFileError(FormatError):
-    """Bytes of the file are not those that were written.
+    """The file contains bytes other than those that were written.
 
     Attributes:
-        record: Number of the record that cannot be read, if it is one.
-        offset: Where in the file the damaged bytes begin.
+        record: Number of the record that cannot be read, if it is a record.
+        offset: Where the damaged bytes begin in the file.
     """
 
     def __init__(
@@ -55,11 +62,11 @@ class CorruptFileError(FormatError):
 
 
 class UnfinishedFileError(CorruptFileError):
-    """The file does not end in a closing trailer: its writer is still at it, or died.
+    """The file has no closing trailer: it is still being written, or its writer died.
 
     Attributes:
-        rows: Number of records that are committed; `ingot.open(path, partial=True)`
-            reads them, `ingot.recover(path)` makes the file whole.
+        rows: Number of committed records; `ingot.open(path, partial=True)` reads them,
+            `ingot.recover(path)` finishes the file.
     """
 
     def __init__(
@@ -78,7 +85,7 @@ class UnsupportedVersionError(FormatError):
 
     Attributes:
         found: The version of the file.
-        supported: The newest version that can be read here.
+        supported: The newest version that this Ingot can read.
     """
 
     def __init__(
@@ -93,8 +100,8 @@ class StorageError(IngotError, OSError):
     """The system or the device refused a read or a write.
 
     Attributes:
-        record: Number of the record that was wanted or being written, if any.
-        offset: Where in the file.
+        record: Number of the record that was being read or written, if any.
+        offset: The position in the file.
         errno: The error number of the system, if there is one.
     """
 
@@ -117,8 +124,8 @@ class StorageError(IngotError, OSError):
 
 
 class ClosedError(IngotError, ValueError):
-    """The reader or writer was closed."""
+    """The reader or writer is closed."""
 
 
 class WorkerError(IngotError, RuntimeError):
-    """A process that was to do a part of the work died."""
+    """A worker process died."""

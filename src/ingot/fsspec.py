@@ -1,6 +1,6 @@
-"""A pack as a file system of `fsspec`: `fsspec.filesystem("ingotpack", source="x.ingot")`.
+"""A pack as an `fsspec` file system: `fsspec.filesystem("ingotpack", source="x.ingot")`.
 
-pandas, pyarrow, dask, zarr and others read through it. It needs the extra `fsspec`.
+pandas, pyarrow, dask, zarr and others can read through it. It requires the extra `fsspec`.
 """
 
 import errno
@@ -15,23 +15,23 @@ from ingot.records.paths import StrPath
 try:
     from fsspec import AbstractFileSystem
 except ImportError as error:
-    message = "ingot.fsspec needs fsspec: pip install 'ingot[fsspec]'"
+    message = "ingot.fsspec requires fsspec: pip install 'ingot[fsspec]'"
     raise ImportError(message) from error
 
 __all__ = ["PackedFileSystem"]
 
 
 class PackedFileSystem(AbstractFileSystem):  # type: ignore[misc]
-    """A pack as a file system, which is read-only.
+    """A pack as a read-only file system.
 
-    A URL names a file of it by `ingotpack://path/in/pack::/path/of/pack.ingot`.
+    The URL of a file in a pack is `ingotpack://path/in/pack::/path/of/pack.ingot`.
 
     Args:
-        source: The pack, as `PackedFolder` takes it.
-        fo: The same; this is how a URL gives it.
-        target_protocol: The protocol of `fo`, of which only local files can be read.
+        source: The pack, as for `PackedFolder`.
+        fo: The pack, when it comes from a URL.
+        target_protocol: The protocol of `fo`, which must be that of local files.
         target_options: Options of that protocol.
-        **options: Those of every file system of `fsspec`.
+        **options: Options of every `fsspec` file system.
 
     Attributes:
         folder: The pack.
@@ -39,7 +39,7 @@ class PackedFileSystem(AbstractFileSystem):  # type: ignore[misc]
 
     protocol = "ingotpack"
     root_marker = ""
-    cachable = False  # another file may take the place of the pack
+    cachable = False  # Another file may replace the pack.
 
     def __init__(
         self,
@@ -53,9 +53,9 @@ class PackedFileSystem(AbstractFileSystem):  # type: ignore[misc]
         super().__init__(**options)
         pack = fo if source is None else source
         if pack is None:
-            raise TypeError("a pack is missing: PackedFileSystem(source)")
+            raise TypeError("the pack is missing: PackedFileSystem(source)")
         if target_protocol not in {None, "file", "local"}:
-            message = f"{os.fspath(pack)}: a pack is a local file, not one of {target_protocol!r}"
+            message = f"{os.fspath(pack)}: a pack must be a local file, got {target_protocol!r}"
             raise ValueError(message)
         self.folder = PackedFolder(pack)
 
@@ -72,7 +72,7 @@ class PackedFileSystem(AbstractFileSystem):  # type: ignore[misc]
         return {"name": name, "size": self.folder.size(name), "type": "file"}
 
     def ls(self, path: StrPath, detail: bool = True, **_: Any) -> list[Any]:
-        """Return what is in a folder: names, or with `detail` what `info` says of each."""
+        """List a folder: names, or with `detail` the `info` of each entry."""
         top = self._strip_protocol(path)
         if not self.folder.is_dir(top):
             return [self.info(top) if detail else self.info(top)["name"]]
@@ -102,14 +102,14 @@ class PackedFileSystem(AbstractFileSystem):  # type: ignore[misc]
         on_error: str = "raise",
         **options: Any,
     ) -> Any:
-        """Return the content of a file, or a dict of the contents of many, in one native read.
+        """Return the content of a file, or a dict of the contents of several, in one native read.
 
         Args:
             path: A file, a pattern, or a list of these; with `recursive`, also a folder.
-            recursive: Whether the files of all folders below are meant.
-            on_error: "raise", "omit" for a dict without what cannot be read, or "return"
-                for a dict with the error in its place.
-            **options: Those of `cat_file`.
+            recursive: Whether to include the files of all subfolders.
+            on_error: "raise", "omit" to leave out what cannot be read, or "return" to return
+                the exception in its place.
+            **options: Options of `cat_file`.
         """
         named = [self._strip_protocol(one) for one in (path if isinstance(path, list) else [path])]
         paths = named
@@ -142,12 +142,12 @@ class PackedFileSystem(AbstractFileSystem):  # type: ignore[misc]
 
     def _open(self, path: str, mode: str = "rb", **_: Any) -> "_File":
         if mode != "rb":
-            raise OSError(errno.EROFS, f"a pack is read-only, mode {mode!r} is not for it", path)
+            raise OSError(errno.EROFS, f"a pack is read-only, got mode {mode!r}", path)
         return _File(self.folder.read_one(path))
 
 
 class _File(io.BufferedReader):
-    """A file of a pack; `fsspec` asks for its size."""
+    """A file of a pack, with the `size` that `fsspec` expects."""
 
     def __init__(self, content: bytes) -> None:
         super().__init__(io.BytesIO(content))

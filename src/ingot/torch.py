@@ -1,4 +1,4 @@
-"""Records and rows in PyTorch's data loader, one native read for each batch."""
+"""Records and rows in PyTorch's data loader, one native read per batch."""
 
 import operator
 from collections.abc import Callable, Sequence
@@ -15,7 +15,7 @@ try:
 except ModuleNotFoundError as error:
     if error.name != "torch":
         raise
-    message = "ingot.torch needs PyTorch, which is not installed: pip install torch"
+    message = "ingot.torch requires PyTorch: pip install torch"
     raise ModuleNotFoundError(message, name="torch") from error
 
 __all__ = ["Dataset"]
@@ -24,16 +24,16 @@ T_co = TypeVar("T_co", covariant=True)
 
 
 class Dataset(torch.utils.data.Dataset[T_co], Generic[T_co]):
-    """Records, or rows of a data set, as a map-style data set of PyTorch.
+    """Records, or rows of a data set, as a map-style PyTorch data set.
 
-    A `torch.utils.data.DataLoader` reads each batch of it with one native call. It
-    pickles to a path, may be used before and after a fork, and so works with workers
-    of every start method.
+    A `torch.utils.data.DataLoader` reads each batch with one native call. The data set pickles
+    to a path and may be used before and after a fork, so it works with workers of every start
+    method.
 
     Args:
-        source: A reader, a view, an `ingot.Dataset`, or what `ingot.open` takes.
-        transform: Called in the worker with each record, which is bytes, or row, which is a
-            dict; what it returns is the item. Without it the record or row is.
+        source: A reader, a view, an `ingot.Dataset`, or anything that `ingot.open` takes.
+        transform: Called in the worker with each record (bytes) or row (a dict); returns the
+            item. By default the item is the record or row itself.
 
     Attributes:
         source: The reader, view or data set.
@@ -75,7 +75,7 @@ class Dataset(torch.utils.data.Dataset[T_co], Generic[T_co]):
         return item
 
     def __getitems__(self, indices: Indices) -> list[T_co]:
-        """Return the items at `indices`: what PyTorch's loader calls for a batch."""
+        """Return the items at `indices`; PyTorch's loader calls this per batch."""
         records: list[Any] = self.source.__getitems__(indices)
         return records if self.transform is None else [self.transform(one) for one in records]
 

@@ -88,5 +88,5 @@ def test_a_tfrecord_file_that_is_cut_short_is_an_error(tmp_path, name):
 def test_conversion_needs_an_input_and_a_known_container(tmp_path):
     with pytest.raises(OSError, match="nope"):
         run(lambda pipeline: pipeline | ingot.beam.ConvertTFRecord(tmp_path / "nope*", "x"))
-    with pytest.raises(ValueError, match="to is one of ingot, array_record, not 'bagz'"):
+    with pytest.raises(ValueError, match="to must be one of ingot, array_record, got 'bagz'"):
         ingot.beam.ConvertTFRecord("x", "y", to="bagz")

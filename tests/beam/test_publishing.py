@@ -154,7 +154,7 @@ def test_a_shard_that_is_gone_before_it_was_published_is_an_error(tmp_path):
     folder = sink.initialize_write()
     shard = sink.open_writer(folder, "a").close()
     Path(shard).unlink()
-    with pytest.raises(BeamIOError, match=r"x-00000-of-00001.ingot: the shard .* is gone"):
+    with pytest.raises(BeamIOError, match=r"x-00000-of-00001.ingot: the shard .* is missing"):
         sink.finalize_write(folder, [shard], None)
 
 

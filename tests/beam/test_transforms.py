@@ -64,7 +64,7 @@ def test_names_follow_the_template(tmp_path, arguments, expected):
 
 def test_templates_that_name_no_fixed_set_are_refused(tmp_path):
     for template in ("-SSSSS-UUUUU", "-W-SSSSS", "-V-SSSSS"):
-        with pytest.raises(ValueError, match="shard_name_template is made of S and N"):
+        with pytest.raises(ValueError, match="shard_name_template must consist of S and N"):
             ingot.beam.WriteToIngot(tmp_path / "x", shard_name_template=template)
 
 
@@ -127,7 +127,7 @@ def test_an_unbounded_collection_is_refused(tmp_path):
     pipeline = beam.Pipeline("FnApiRunner")
     endless = pipeline | beam.Create(RECORDS)
     endless.is_bounded = False
-    with pytest.raises(ValueError, match=r"x: record files take a bounded collection"):
+    with pytest.raises(ValueError, match=r"x: record files require a bounded collection"):
         endless | ingot.beam.WriteToIngot(tmp_path / "x")
 
 
@@ -222,5 +222,5 @@ def test_without_beam_the_import_says_how_to_install_it(module):
         check=False,
     )
     assert outcome.returncode == 1
-    message = "ingot.beam needs Apache Beam, which is not installed: pip install 'ingot[beam]'"
+    message = "ingot.beam requires Apache Beam: pip install 'ingot[beam]'"
     assert outcome.stderr.splitlines()[-1] == f"ModuleNotFoundError: {message}"

@@ -71,7 +71,7 @@ def test_pickle_has_to_be_made_known_to_be_called_by_name(tmp_path, monkeypatch)
 
 def test_what_cannot_be_pickled_is_refused(tmp_path):
     writer = ingot.DatasetWriter(tmp_path / "x.ingot", {"p": Pickle()})
-    with pytest.raises(TypeError, match="row 0: field 'p': an object that cannot be pickled"):
+    with pytest.raises(TypeError, match="row 0: field 'p': the object cannot be pickled"):
         writer.append({"p": lambda: 0})
     writer.abandon()
 
@@ -86,5 +86,5 @@ def test_damaged_pickles_are_named(tmp_path):
     native.close()
     ds = ingot.open(path, allow_pickle=True)
     for k in range(len(cells)):
-        with pytest.raises(ingot.FormatError, match=f"row {k}: field 'p' is no pickle"):
+        with pytest.raises(ingot.FormatError, match=f"row {k}: field 'p' is not valid pickle"):
             ds[k]

@@ -199,11 +199,11 @@ def test_a_picture_that_claims_to_be_huge_is_refused(tmp_path):
 @pytest.mark.parametrize(
     ("kind", "shape", "words"),
     [
-        ("jpg", (4, 4, 4), r"row 0: field 'p': jpg has 1 or 3 colours, not \(4, 4, 4\)$"),
-        ("jpg", (3, 40, 40), r"jpg has 1 or 3 colours, not \(3, 40, 40\); colours come last"),
-        ("png", (40, 40, 5), "png has 1 or 2 or 3 or 4 colours"),
-        ("png", (0, 4, 3), "has pixels"),
-        ("jpg", (4, 4, 3, 1), "a picture of height, width and colours"),
+        ("jpg", (4, 4, 4), r"row 0: field 'p': jpg has 1 or 3 channels, got \(4, 4, 4\)$"),
+        ("jpg", (3, 40, 40), r"jpg has 1 or 3 channels, got \(3, 40, 40\); channels come last"),
+        ("png", (40, 40, 5), "png has 1 or 2 or 3 or 4 channels"),
+        ("png", (0, 4, 3), "at least one pixel"),
+        ("jpg", (4, 4, 3, 1), "an image of height, width and channels"),
     ],
 )
 def test_arrays_that_are_no_pictures_are_refused(tmp_path, kind, shape, words):
@@ -264,7 +264,7 @@ def test_a_picture_that_was_cut_is_refused_when_it_is_appended(tmp_path, kind):
             writer.append({"p": data})
             end = len(data) - 25
             for length in (*range(20, end, 97), end):
-                with pytest.raises(ValueError, match=rf"field 'p': .*{kind} file .*cut short"):
+                with pytest.raises(ValueError, match=rf"field 'p': .*{kind} file .*truncated"):
                     writer.append({"p": data[:length]})
     assert len(ingot.open(tmp_path / "x.ingot")) == len(FILES[kind])
 
@@ -281,7 +281,7 @@ def test_values_are_decoded_on_request_when_they_are_appended(tmp_path):
             writer.append({"p": whole, "more": [broken]})
         writer.append({"p": whole, "n": "a", "more": []})
     assert len(ingot.open(tmp_path / "x.ingot")) == 2
-    with pytest.raises(ValueError, match='check is "structure" or "decode"'):
+    with pytest.raises(ValueError, match='check must be "structure" or "decode"'):
         ingot.DatasetWriter(tmp_path / "y", spec, check="all")
 
 

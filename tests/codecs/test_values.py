@@ -109,11 +109,11 @@ def test_numbers_that_do_not_fit_are_refused(tmp_path):
     row = {"x": 1.0, "h": [1, 2], "s": [1], "j": None}
     with ingot.DatasetWriter(tmp_path / "x.ingot", spec) as writer:
         for change, words in (
-            ({"x": 10**400}, "row 0: field 'x': a number is too large for 64 bits"),
+            ({"x": 10**400}, "row 0: field 'x': the number is too large for 64 bits"),
             ({"h": [1e5, 0]}, "row 0: field 'h': a number is too large for float16"),
             ({"h": [70_000, 0]}, "too large for float16"),
             ({"s": [1e300]}, "too large for float32"),
-            ({"j": nested(100_000)}, "row 0: field 'j': a value that is nested too deeply"),
+            ({"j": nested(100_000)}, "row 0: field 'j': the value is nested too deeply"),
         ):
             with pytest.raises(ValueError, match=words):
                 writer.append(row | change)
@@ -131,7 +131,7 @@ def test_types_that_not_every_machine_has_are_refused(tmp_path):
         "text",
         np.datetime64(1, "s"),
     ):
-        with pytest.raises(TypeError, match="row 0: field 'a': an array"):
+        with pytest.raises(TypeError, match="row 0: field 'a': expected an array"):
             writer.append({"a": value})
     writer.abandon()
     with pytest.raises(ValueError, match="bfloat16"):
@@ -261,7 +261,7 @@ def test_cells_that_lie_are_named(tmp_path, kind, data):
     native.close()
     ds = ingot.open(path)
     for read in (lambda: ds[0], lambda: ds[[0]]):
-        with pytest.raises(ingot.FormatError, match=r"x\.ingot: row 0: field 'x' is no "):
+        with pytest.raises(ingot.FormatError, match=r"x\.ingot: row 0: field 'x' is not valid "):
             read()
 
 

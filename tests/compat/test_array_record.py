@@ -407,7 +407,9 @@ def test_a_file_appears_when_it_is_closed(path):
 def test_a_writer_that_is_not_closed_leaves_nothing(path):
     writer = ArrayRecordWriter(str(path))
     writer.write(b"lost")
-    with pytest.warns(UserWarning, match=r"x.array_record: never closed, so its 1 records are"):
+    with pytest.warns(
+        UserWarning, match=r"x.array_record: the writer was never closed; its 1 records are"
+    ):
         del writer
     assert names(path.parent) == []
 

@@ -392,6 +392,6 @@ def test_the_kitten_is_written_with_its_shape(tmp_path, serve):
 @pytest.mark.parametrize("content", [b"", b"no picture at all", JPEG[:25]])
 def test_what_is_no_picture_is_no_kitten(tmp_path, serve, content):
     serve(content)
-    with pytest.raises(ValueError, match="no frame header of a JPEG"):
+    with pytest.raises(ValueError, match="expected a frame header of a JPEG"):
         example.kitty_tfrecord(str(tmp_path))
     assert names(tmp_path) == []

@@ -271,7 +271,7 @@ def test_parts_beyond_the_end_of_a_file_do_not_reach_into_the_next(digits):
 @pytest.mark.parametrize("bounds", [(3, 1), (-1, 5)])
 def test_parts_that_cannot_be_are_refused(digits, bounds):
     start, end = bounds
-    with pytest.raises(ValueError, match=f"records cannot be from {start} to {end}"):
+    with pytest.raises(ValueError, match=f"invalid range of records, {start} to {end}"):
         ArrayRecordDataSource(Instruction(digits[0], start, end - start))
 
 

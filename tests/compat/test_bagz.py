@@ -321,9 +321,20 @@ def test_a_bag_appears_when_it_is_closed(tmp_path):
     for call in (writer.flush, lambda: writer.write(b"x")):
         with pytest.raises(ClosedError):
             call()
-    with pytest.raises(TypeError), bagz.Writer(path) as writer:
-        writer.write(5)
-    assert bagz.Reader(path).read() == [b"text", b"\x00\x01"]
+    assert [entry.name for entry in tmp_path.iterdir()] == ["x.bag"]
+
+
+def test_an_exception_inside_with_closes_the_bag(tmp_path):
+    path = tmp_path / "x.bag"
+
+    def fail():
+        with bagz.Writer(path) as writer:
+            writer.write(b"kept")
+            writer.write(5)
+
+    with pytest.raises(TypeError):
+        fail()
+    assert bagz.Reader(path).read() == [b"kept"]
     assert [entry.name for entry in tmp_path.iterdir()] == ["x.bag"]
 
 
@@ -342,12 +353,19 @@ def test_separate_limits_show_what_was_flushed(tmp_path):
     assert list(ingot.open(tmp_path)) == [b"one", b"two"]
 
 
-def test_a_writer_that_is_never_closed_says_so(tmp_path):
-    writer = bagz.Writer(tmp_path / "x.bag")
-    writer.write(b"lost")
-    with pytest.warns(UserWarning, match=r"x\.bag: never closed"):
+@pytest.mark.parametrize("placement", bagz.LimitsPlacement)
+def test_a_writer_that_is_never_closed_keeps_its_records_and_says_so(tmp_path, placement):
+    path = tmp_path / "x.bag"
+    writer = bagz.Writer(path, bagz.Writer.Options(placement))
+    writer.write(b"kept")
+    with pytest.warns(
+        UserWarning, match=r"x\.bag: the writer was never closed; its 1 records are there"
+    ):
         del writer
-    assert list(tmp_path.iterdir()) == []
+    assert sorted(entry.name for entry in tmp_path.iterdir()) == ["limits.x.bag", "x.bag"]
+    assert bagz.Reader(path, bagz.Reader.Options(limits_placement=SEPARATE)).read() == [b"kept"]
+    with pytest.raises(ValueError, match=r"x\.bag"):
+        bagz.Reader(path)
 
 
 def test_what_cannot_be_written_is_a_value_error(tmp_path):

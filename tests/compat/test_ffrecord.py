@@ -1,5 +1,6 @@
 """FFRecord's files and API, against golden files of the real package."""
 
+import copy
 import hashlib
 import multiprocessing
 import pickle
@@ -170,6 +171,24 @@ def test_readers_and_writers_take_path_objects_and_close_themselves(tmp_path):
     with pytest.raises(RuntimeError, match=r"FileReader has been closed\."):
         reader.read([0])
     reader.close()
+
+
+class Named(ffrecord.FileReader):
+    def __init__(self, path, name):
+        super().__init__(path)
+        self.name = name
+
+    def read(self, indices):
+        return [self.name + sample.tobytes().decode() for sample in super().read(indices)]
+
+
+def test_a_subclass_pickles_with_its_attributes(tmp_path):
+    write(tmp_path / "x.ffr", [b"a", b"b"])
+    again = pickle.loads(pickle.dumps(Named(tmp_path / "x.ffr", "x")))  # noqa: S301
+    assert type(again) is Named
+    assert (again.n, again.name, again[[1, 0]]) == (2, "x", ["xb", "xa"])
+    again.close()
+    assert copy.copy(again).read([0]) == ["xa"]
 
 
 def test_readers_pickle_and_both_read_the_same():
@@ -348,6 +367,24 @@ def test_a_writer_that_is_forgotten_completes_or_warns(tmp_path):
     assert names(tmp_path) == ["whole.ffr"]
 
 
+def test_a_file_with_all_its_samples_is_completed_whatever_comes_then(tmp_path):
+    def fail():
+        with ffrecord.FileWriter(tmp_path / "with.ffr", 1) as writer:
+            writer.write_one(b"all there is")
+            raise LookupError
+
+    with pytest.raises(LookupError):
+        fail()
+    code = (
+        "import sys\nfrom ingot.compat import ffrecord\n"
+        "writer = ffrecord.FileWriter(sys.argv[1], 1)\nwriter.write_one(b'all there is')\n"
+        "sys.exit(3)"
+    )
+    subprocess.run([sys.executable, "-c", code, tmp_path / "exit.ffr"], check=False)
+    for name in ("with.ffr", "exit.ffr"):
+        assert list(ingot.open(tmp_path / name)) == [b"all there is"]
+
+
 @pytest.mark.parametrize(("n", "suffix"), [(2, ".part"), (None, ".spool")])
 def test_a_file_that_was_cut_while_it_was_written_is_not_published(tmp_path, n, suffix):
     target = tmp_path / "a.ffr"
@@ -382,13 +419,15 @@ def test_a_killed_writer_leaves_nothing_under_the_name_and_is_no_obstacle(tmp_pa
 def test_the_error_for_a_folder_that_is_none_names_the_target(tmp_path, folder, n):
     (tmp_path / "file").write_bytes(b"")
     target = tmp_path / folder / "a.ffr"
-    with pytest.raises(OSError, match=r"/a\.ffr(: |'$)"):
+    with pytest.raises(RuntimeError, match=r"/a\.ffr(: |'$)") as caught:
         ffrecord.FileWriter(target, n)
+    assert isinstance(caught.value, ingot.StorageError)
+    assert isinstance(caught.value, FileNotFoundError) == (folder == "missing")
 
 
 @pytest.mark.parametrize("n", ["2", 2.0, [2]])
 def test_a_number_of_samples_that_is_none_is_named(tmp_path, n):
-    message = f"a.ffr: n is the number of samples, an integer, not {type(n).__name__}"
+    message = f"a.ffr: n must be the number of samples, an integer, got {type(n).__name__}"
     with pytest.raises(TypeError, match=message):
         ffrecord.FileWriter(tmp_path / "a.ffr", n)
     assert names(tmp_path) == []

@@ -94,7 +94,7 @@ def test_paths_in_a_packed_folder(tmp_path):
 def test_what_cannot_be_packed_is_named_and_leaves_nothing(tmp_path):
     root = make_folder(tmp_path / "root", {"a": b"1"})
     (root / "loop").symlink_to(root)
-    with pytest.raises(AssertionError, match="loop is a link to a folder that it is in"):
+    with pytest.raises(AssertionError, match="loop is a link to a folder that contains it"):
         ffrecord.pack_folder(root, tmp_path / "x.ffr")
     (root / "loop").unlink()
     mkfifo(root / "pipe")

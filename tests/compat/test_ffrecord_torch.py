@@ -238,20 +238,66 @@ class TestDataset:
         with pytest.raises(NotImplementedError, match=r"Dataset overrides neither process"):
             fftorch.Dataset(path)[[0]]
 
+    @pytest.mark.parametrize("kind", [fftorch.DataLoader, torch.utils.data.DataLoader])
     @pytest.mark.parametrize("count", [0, 1, 4])
-    def test_a_list_of_other_than_one_item_for_each_index_is_refused(self, path, count):
-        class Wrong(fftorch.Dataset):
+    def test_a_list_of_any_length_goes_to_collate(self, path, kind, count):
+        class Several(fftorch.Dataset):
             def process(self, _indices, _data):
-                return [0] * count
+                return [7] * count
 
-        class WrongOwn(Own):
+        loader = kind(Several(path), batch_size=3, collate_fn=list)
+        assert next(iter(loader)) == [7] * count
+
+    def test_own_items_of_any_number_go_to_collate(self, path):
+        class Several(Own):
             def __getitem__(self, indices):
-                return [0] * count
+                return [index for index in indices for _ in range(index)]
 
-        for dataset, method in ((Wrong(path), "process"), (WrongOwn(path), "__getitem__")):
-            message = f"{type(dataset).__name__}.{method} gave {count} items for 3 indices"
-            with pytest.raises(ValueError, match=message):
-                next(iter(fftorch.DataLoader(dataset, batch_size=3)))
+        loader = fftorch.DataLoader(Several(path), batch_size=3, collate_fn=list)
+        assert next(iter(loader)) == [1, 2, 2]
+
+    @pytest.mark.parametrize("num_workers", [0, 1])
+    def test_a_batch_may_be_a_list_of_images_and_labels(self, path, num_workers):
+        class Pairs(fftorch.Dataset):
+            def process(self, indices, data):
+                return [torch.zeros(len(data), 2, 2), torch.tensor(indices)]
+
+        loader = fftorch.DataLoader(Pairs(path), 3, collate_fn=list, num_workers=num_workers)
+        images, labels = next(iter(loader))
+        assert images.shape == (3, 2, 2)
+        assert labels.tolist() == [0, 1, 2]
+
+    @pytest.mark.parametrize("num_workers", [0, 1])
+    def test_own_items_of_one_index_are_loaded_by_pytorch(self, num_workers):
+        class Single(fftorch.Dataset):
+            def __init__(self):
+                pass
+
+            def __len__(self):
+                return 5
+
+            def __getitem__(self, index):
+                return {"number": index, "twice": torch.tensor(2 * index)}
+
+        loader = torch.utils.data.DataLoader(Single(), 3, num_workers=num_workers)
+        first, second = loader
+        assert first["number"].tolist() == [0, 1, 2]
+        assert second["twice"].tolist() == [6, 8]
+
+    def test_what_goes_wrong_with_one_index_is_told(self):
+        class Single(fftorch.Dataset):
+            def __init__(self):
+                pass
+
+            def __len__(self):
+                return 3
+
+            def __getitem__(self, index):
+                return [4, 5, "6"][index] + 1
+
+        with pytest.raises(TypeError) as caught:
+            list(torch.utils.data.DataLoader(Single()))
+        assert "can only concatenate str" in str(caught.value.__context__)
 
     def test_a_batch_that_is_made_already_is_left_alone(self, path):
         class Batches(fftorch.Dataset):
@@ -274,7 +320,7 @@ class TestDataset:
 
         with pytest.raises(TypeError, match="list indices must be integers") as caught:
             next(iter(fftorch.DataLoader(Single(), 2)))
-        told = "Single.__getitem__ is given a list of indices, and returns a list of items"
+        told = "Single.__getitem__ takes a list of indices and must return a list of items"
         assert caught.value.__notes__ == [told]
 
     def test_a_data_set_pickles(self, dataset):

@@ -104,14 +104,14 @@ def test_a_file_cut_at_any_byte_never_gives_wrong_rows(tmp_path, name):
 def test_a_row_that_is_interrupted_is_cut_off(tmp_path):
     writer = granular.DatasetWriter(tmp_path / "x", SPEC, granular.encoders)
     writer.append({"a": "a0", "b": "long b0"})
-    columns = writer._rows._bags
+    columns = writer._rows.bags
     real = columns["b"]
 
     class Interrupted:
         def __len__(self):
             return len(real)
 
-        def append(self, _):
+        def append(self, *_, **__):
             raise KeyboardInterrupt
 
     columns["b"] = Interrupted()
@@ -159,6 +159,78 @@ def test_an_old_data_set_that_was_not_closed_is_none(tmp_path):
         granular.DatasetReader(tmp_path / "x", granular.decoders)
     writer.close()
     assert len(granular.DatasetReader(tmp_path / "x", granular.decoders)) == 1
+
+
+def old_writer(folder):
+    writer = granular.DatasetWriter(folder, SPEC, granular.encoders, layout="0.21")
+    writer.append({"a": "old", "b": "old"})
+    return writer
+
+
+def test_an_old_data_set_that_cannot_be_completed_leaves_no_columns(tmp_path):
+    writer = old_writer(tmp_path / "x")
+    (tmp_path / "x" / "b.bag").write_bytes(b"of somebody else")
+    with pytest.raises(FileExistsError):
+        writer.close()
+    assert [one.name for one in (tmp_path / "x").iterdir()] == ["b.bag"]
+    (tmp_path / "x" / "b.bag").unlink()
+    old_writer(tmp_path / "x").close()
+    assert rows(tmp_path / "x") == [("old", "old")]
+
+
+def test_a_full_disk_leaves_no_columns_of_an_old_data_set(tmp_path):
+    code = (
+        "import resource, sys\nfrom ingot.compat import granular\n"
+        "kinds = {'a': 'bytes', 'b': 'bytes'}\n"
+        "with granular.DatasetWriter(sys.argv[1], kinds, None, layout='0.21') as writer:\n"
+        "    writer.append({'a': b'small', 'b': bytes(1 << 20)})\n"
+        "    resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 20, 1 << 20))\n"
+    )
+    ended = subprocess.run(
+        [sys.executable, "-c", code, tmp_path / "x"], check=False, capture_output=True, text=True
+    )
+    assert "File too large" in ended.stderr
+    assert list((tmp_path / "x").iterdir()) == []
+    old_writer(tmp_path / "x").close()
+    assert rows(tmp_path / "x") == [("old", "old")]
+
+
+@pytest.mark.parametrize("layout", ["0.21", "0.22"])
+@pytest.mark.parametrize("is_closing", [False, True])
+def test_an_old_writer_that_was_killed_does_not_block_the_next(tmp_path, layout, is_closing):
+    folder = tmp_path / "x"
+    code = (
+        "import os, sys\nfrom ingot.compat import granular\n"
+        f"writer = granular.DatasetWriter(sys.argv[1], {SPEC}, granular.encoders, layout='0.21')\n"
+        "writer.append({'a': 'old', 'b': 'old'})\n"
+        f"if {is_closing}: writer.writers['a'].close()\n"
+        f"os.kill(os.getpid(), {int(signal.SIGKILL)})"
+    )
+    subprocess.run([sys.executable, "-c", code, folder], check=False)
+    assert (folder / "a.bag").exists() == is_closing
+    with pytest.raises(FileNotFoundError):
+        granular.DatasetReader(folder, granular.decoders)
+    with granular.DatasetWriter(folder, SPEC, granular.encoders, layout=layout) as writer:
+        assert len(writer) == 0
+        writer.append({"a": "new", "b": "new"})
+    assert rows(folder) == [("new", "new")]
+    assert len(list(folder.iterdir())) == (4 if layout == "0.21" else 5)
+
+
+def test_an_old_writer_that_was_forgotten_leaves_nothing_in_the_way(tmp_path):
+    writer = old_writer(tmp_path / "x")
+    with pytest.raises(ingot.StorageError, match="another writer"):
+        old_writer(tmp_path / "x")
+    del writer
+    old_writer(tmp_path / "x").close()
+    assert rows(tmp_path / "x") == [("old", "old")]
+
+
+def test_bags_of_others_are_not_cleared_away(tmp_path):
+    (tmp_path / "a.bag").write_bytes(b"of somebody else")
+    with pytest.raises(FileExistsError):
+        old_writer(tmp_path)
+    assert [one.name for one in tmp_path.iterdir()] == ["a.bag"]
 
 
 @pytest.mark.parametrize("name", ["a.bag", "refs.bag"])

@@ -138,7 +138,7 @@ def test_what_the_loader_does_not_do_is_said():
     with pytest.raises(TypeError, match="called or indexed"):
         granular.Loader(3, 2)
     for options in ({"batch": 0}, {"batch": 1, "workers": -1}, {"batch": 1, "shard_id": 1}):
-        with pytest.raises(ValueError, match="batch is 1 or more"):
+        with pytest.raises(ValueError, match="batch must be 1 or more"):
             granular.Loader(square, **options)
 
 
@@ -197,7 +197,7 @@ def test_sources_are_made_of_readers_and_of_one_another(tmp_path):
 
 def test_sources_of_nothing_are_refused():
     for make in (sources.Epochs, sources.Sample, lambda source: sources.Truncate(source, 3)):
-        with pytest.raises(ValueError, match="none to give"):
+        with pytest.raises(ValueError, match="at least one datapoint"):
             make([])
     with pytest.raises(ValueError, match="weights"):
         sources.Mix([square, square], [1])

@@ -63,7 +63,7 @@ class TestSchema:
             ({"other": Integer("i")}, ValueError),
             ([], ValueError),
             ({}, ValueError),
-            (set(PAIR), TypeError),
+            (set(PAIR[:1]), TypeError),
             (Integer("i"), TypeError),
             ([Integer], TypeError),
             (["i"], TypeError),
@@ -103,7 +103,7 @@ class TestSchema:
     def test_a_file_that_has_no_schema_asks_for_one(self, tmp_path):
         with h5py.File(tmp_path / "x.h5", "w") as file:
             file["i"] = np.arange(4)
-        with pytest.raises(ingot.FormatError, match="does not tell its schema; pass one"):
+        with pytest.raises(ingot.FormatError, match="no schema is stored in the file; pass one"):
             H5Dataset(None, tmp_path / "x.h5")
         assert H5Dataset([Integer("i")], tmp_path / "x.h5")[3] == {"i": 3}
 
@@ -269,7 +269,7 @@ class TestWriting:
         if path.suffix == ".h5":
             with h5py.File(path) as file:
                 assert file["i"].maxshape == (3,)
-        with pytest.raises(ValueError, match="row 3: data_length says that there are 3 rows"):
+        with pytest.raises(ValueError, match="row 3: more rows than data_length=3"):
             H5Dataset(PAIR, path.parent / f"y{path.suffix}", pairs(4), data_length=3)
         with pytest.raises(ValueError, match=r"3 rows|at most 3"):
             H5Dataset(PAIR, path, pairs(4), data_length=3, append_mode=True)

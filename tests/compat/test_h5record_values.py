@@ -127,8 +127,8 @@ def test_such_a_value_in_the_first_row_makes_no_file(path, column, bad):
         ({"a": 1}, "row 1: 'b' is missing"),
         ({"a": 1, "b": 2, "c": 3}, "row 1: there is no 'c'"),
         ({}, "row 1: 'a' is missing"),
-        ([1, 2], "row 1: a row is a dict, not list"),
-        (None, "row 1: a row is a dict, not NoneType"),
+        ([1, 2], "row 1: a row must be a dict, got list"),
+        (None, "row 1: a row must be a dict, got NoneType"),
     ],
     ids=str,
 )
@@ -205,7 +205,7 @@ def test_sub_attributes_of_a_sequence_are_refused():
 
 
 def test_pixels_from_0_to_1_come_with_advice(path):
-    with pytest.raises(ValueError, match=r"from 0 to 1 are \(image \* 255\)"):
+    with pytest.raises(ValueError, match=r"from 0 to 1 with \(image \* 255\)"):
         H5Dataset([Image(4, 5, 3, "a")], path, [{"a": PICTURE / 255}])
 
 

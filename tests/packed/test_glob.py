@@ -42,13 +42,13 @@ def test_patterns_take_no_longer_for_more_stars(tmp_path):
 
 @pytest.mark.parametrize("pattern", ["", ".", "./"])
 def test_a_pattern_has_a_part(folder, pattern):
-    with pytest.raises(ValueError, match="is not a pattern"):
+    with pytest.raises(ValueError, match="is not a valid pattern"):
         (folder / "images").glob(pattern)
 
 
 def test_a_pattern_is_relative(folder):
-    with pytest.raises(NotImplementedError, match="is not relative"):
+    with pytest.raises(NotImplementedError, match="expected a relative pattern"):
         folder.glob("/A.txt")
-    with pytest.raises(NotImplementedError, match="is not relative"):
+    with pytest.raises(NotImplementedError, match="expected a relative pattern"):
         folder.path().rglob("/A.txt")
     assert [str(path) for path in (folder / "sub").rglob("")] == ["sub", "sub/deep", "sub/deep/er"]

@@ -63,7 +63,7 @@ def test_packs_are_read_only(folder, mode):
 
 
 def test_bytes_have_no_encoding(folder):
-    with pytest.raises(ValueError, match="bytes have no encoding"):
+    with pytest.raises(ValueError, match="takes no encoding"):
         folder.open("A.txt", "rb", "utf-8")
 
 

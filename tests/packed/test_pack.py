@@ -187,7 +187,7 @@ def test_an_existing_target_is_replaced_only_if_asked_and_only_by_a_whole_pack(t
 def test_a_target_in_the_folder_itself_is_refused(tmp_path):
     build(tmp_path / "source", {"b": {}})
     for target in ("source/x.ingot", "source/b/x.ingot", "source/../source/b/x.ingot"):
-        with pytest.raises(ValueError, match="lies in the folder"):
+        with pytest.raises(ValueError, match="is inside the folder"):
             ingot.pack(tmp_path / "source", tmp_path / target, overwrite=True)
     assert read_back(tmp_path / "source") == {"b": {}}
 

@@ -60,7 +60,7 @@ def test_paths_are_ordered_and_hashed_by_what_they_name(folder, packed_path, tmp
         folder / "A.txt" < "A.txt"  # noqa: B015
     with pytest.raises(TypeError):
         folder / 3
-    with pytest.raises(ValueError, match="is not of this pack"):
+    with pytest.raises(ValueError, match="belongs to another pack"):
         folder.read_one(other / "A.txt")
     assert again.read_one(folder / "A.txt") == TREE["A.txt"]
     assert repr(folder / "A.txt") == f"<ingot.PackedPath 'A.txt' of {str(packed_path)!r}>"

@@ -73,10 +73,10 @@ def test_overwriting_does_not_replace_folders_by_files(tmp_path, folder):
     build(tmp_path / "target", {"A.txt": {"mine": b"mine"}})
     with pytest.raises(IsADirectoryError) as caught:
         folder.unpack(tmp_path / "target", overwrite=True)
-    assert caught.value.__notes__ == [f"while 'A.txt' was unpacked into {tmp_path / 'target'}"]
+    assert caught.value.__notes__ == [f"while unpacking 'A.txt' into {tmp_path / 'target'}"]
     assert read_back(tmp_path / "target")["A.txt"] == {"mine": b"mine"}
     build(tmp_path / "other", {"images": b"mine"})
-    with pytest.raises(NotADirectoryError, match=r"is in the way: .*/other/images"):
+    with pytest.raises(NotADirectoryError, match=r"a folder is needed here: .*/other/images"):
         folder.unpack(tmp_path / "other", overwrite=True)
 
 
@@ -85,7 +85,7 @@ def test_a_link_in_the_place_of_a_folder_is_not_followed(tmp_path, folder, leads
     build(tmp_path / "outside", {"kept": b"kept"})
     build(tmp_path / "target", {"sub": {}})
     (tmp_path / "target" / "sub" / "deep").symlink_to(tmp_path / leads_to)
-    with pytest.raises(NotADirectoryError, match=r"is in the way: .*/target/sub/deep"):
+    with pytest.raises(NotADirectoryError, match=r"a folder is needed here: .*/target/sub/deep"):
         folder.unpack(tmp_path / "target", overwrite=True)
     assert read_back(tmp_path / "outside") == {"kept": b"kept"}
     assert not (tmp_path / "nowhere").exists()
@@ -148,7 +148,7 @@ def test_no_part_of_a_file_is_left_if_writing_fails(tmp_path):
     folder = ingot.PackedFolder(path)
     with no_file_larger_than(50_000), pytest.raises(OSError, match="File too large") as caught:
         folder.unpack(tmp_path / "target")
-    assert caught.value.__notes__ == [f"while 'b' was unpacked into {tmp_path / 'target'}"]
+    assert caught.value.__notes__ == [f"while unpacking 'b' into {tmp_path / 'target'}"]
     assert read_back(tmp_path / "target") == {"a": b"a"}
 
 

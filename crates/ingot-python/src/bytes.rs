@@ -2,12 +2,18 @@
 #![allow(unsafe_code)]
 
 use ingot::Error;
-use ingot::records::{Cell, Files, Sequence};
+use ingot::limit::{Growth, has_memory};
+use ingot::records::{Cell, Files, Sequence, add_growth};
 use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
 use crate::error::raised;
+
+/// A batch of more records than this asks for its memory first: so many bytes for each, besides
+/// its content.
+const MANY: usize = 1024;
+const OBJECT: usize = 512;
 
 /// Returns a new bytes object of `len` bytes that nothing has been written to.
 fn uninitialised(py: Python<'_>, len: u64) -> PyResult<Bound<'_, PyBytes>> {
@@ -41,6 +47,7 @@ pub fn read_one<'py>(
     cell: &Cell,
 ) -> PyResult<Bound<'py, PyBytes>> {
     reader.prefetch(cell);
+    add_growth(reader, cell, &mut Growth::default()).map_err(raised)?;
     let object = uninitialised(py, cell.raw)?;
     let value = memory(&object);
     py.detach(|| reader.fetch_one(cell, value)).map_err(raised)?;
@@ -55,9 +62,15 @@ pub fn read_many<'py>(
     count: usize,
     mut locate: impl FnMut(usize) -> PyResult<Cell>,
 ) -> PyResult<(Vec<Bound<'py, PyBytes>>, Option<Error>)> {
+    if count > MANY && !has_memory(OBJECT * count) {
+        let message = format!("out of memory for {count} records");
+        return Err(pyo3::exceptions::PyMemoryError::new_err(message));
+    }
     let mut objects = Vec::with_capacity(count);
+    let mut growth = Growth::default();
     let next = |k: usize| -> PyResult<(Cell, &mut [u8])> {
         let cell = locate(k)?;
+        add_growth(reader, &cell, &mut growth).map_err(raised)?;
         let object = uninitialised(py, cell.raw)?;
         let value = memory(&object);
         objects.push(object);

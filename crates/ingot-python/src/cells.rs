@@ -4,6 +4,7 @@
 use std::sync::{Arc, LazyLock};
 
 use ingot::format::array::Array;
+use ingot::limit::Growth;
 use ingot::picture::{self, Kind, Shape};
 use pyo3::buffer::PyBuffer;
 use pyo3::exceptions::PyValueError;
@@ -140,6 +141,10 @@ pub fn decode_pictures<'py>(
         .iter()
         .map(|cell| picture::measure(kind, cell).map_err(PyValueError::new_err))
         .collect::<PyResult<_>>()?;
+    let mut growth = Growth::default();
+    for (cell, shape) in cells.iter().zip(&shapes) {
+        growth.add(cell.len() as u64, shape.num_bytes()).map_err(PyValueError::new_err)?;
+    }
     let len = shapes.iter().map(|shape| shape.num_bytes()).sum::<u64>() as usize;
     let mut pixels = SPARES.take(len)?;
     let refused = py.detach(|| {

@@ -6,7 +6,7 @@ use std::sync::{Arc, RwLock};
 
 use ingot::Error;
 use ingot::format::ingot::{Field, FieldKind, Schema};
-use ingot::records::{Cell, Files, Mode, Rows, Wanted};
+use ingot::records::{Cell, Files, Mode, Rows, Wanted, check_growth};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyByteArray, PyBytes, PyList};
@@ -102,6 +102,12 @@ impl PyRows {
         let rows = self.rows()?;
         let hex = |bytes: Vec<u8>| bytes.iter().map(|byte| format!("{byte:02x}")).collect();
         Ok(rows.files().files().iter().map(|file| hex(file.fingerprint())).collect())
+    }
+
+    /// Returns the number of rows of each file.
+    fn row_counts(&self) -> PyResult<Vec<u64>> {
+        let rows = self.rows()?;
+        Ok(rows.files().files().iter().map(|file| file.num_rows()).collect())
     }
 
     /// Returns the sizes of the files together.
@@ -277,6 +283,7 @@ impl PyRows {
         rows: &Rows,
         located: &[Vec<Cell>],
     ) -> PyResult<Vec<Packed<'py>>> {
+        check_growth(rows, located.iter().flatten()).map_err(raised)?;
         let lens = located.iter().map(|cells| cells.iter().map(|cell| cell.raw as usize).sum());
         let mut buffers: Vec<Vec<u8>> =
             lens.map(|len: usize| self.spares.take(len)).collect::<PyResult<_>>()?;
@@ -320,11 +327,7 @@ impl Part {
     }
 }
 
-fn part_of(
-    rows: &Rows,
-    row: u64,
-    (field, start, stop, step): Asked,
-) -> ingot::Result<Part> {
+fn part_of(rows: &Rows, row: u64, (field, start, stop, step): Asked) -> ingot::Result<Part> {
     let kind = rows.schema().fields().get(field).map(|field| field.kind);
     if kind == Some(FieldKind::Column) {
         return rows.values(&[row], field).map(Part::Number);

@@ -1,5 +1,6 @@
 //! The Python binding of the Ingot engine: converts arguments, releases the GIL, calls.
 
+mod allocator;
 mod arrayrecord;
 mod bag;
 mod batch;
@@ -10,6 +11,7 @@ mod dataset;
 mod error;
 mod ffrecord;
 mod hdf5;
+mod limit;
 mod reader;
 mod record;
 mod rows;
@@ -18,6 +20,9 @@ mod stream;
 mod writer;
 
 use pyo3::prelude::*;
+
+#[global_allocator]
+static ALLOCATOR: allocator::Reserving = allocator::Reserving;
 
 #[pymodule(gil_used = false)]
 fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
@@ -38,6 +43,8 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(cells::stack_arrays, module)?)?;
     module.add_function(wrap_pyfunction!(dataset::has_fields, module)?)?;
     module.add_function(wrap_pyfunction!(ffrecord::decode_tree, module)?)?;
+    module.add_function(wrap_pyfunction!(limit::max_decoded_bytes, module)?)?;
+    module.add_function(wrap_pyfunction!(limit::set_max_decoded_bytes, module)?)?;
     module.add_function(wrap_pyfunction!(writer::recover, module)?)?;
     Ok(())
 }

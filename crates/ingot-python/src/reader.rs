@@ -4,7 +4,9 @@ use std::path::PathBuf;
 use std::sync::{Arc, RwLock};
 
 use ingot::Error;
-use ingot::records::{ArrayRecord, Cell, Container, FfRecord, Files, Mode, Reader, Sequence};
+use ingot::records::{
+    ArrayRecord, Cell, Container, FfRecord, Files, Mode, Reader, Sequence, check_growth,
+};
 use pyo3::exceptions::{PyIndexError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyByteArray, PyBytes, PyInt, PyList, PyMemoryView, PySlice};
@@ -182,7 +184,11 @@ impl PyReader {
         let reader = self.reader()?;
         let rows = rows_of(&reader, indices)?;
         let mut cells = Vec::with_capacity(rows.len());
-        py.detach(|| reader.locate_many(&rows, &mut cells)).map_err(raised)?;
+        let located = py.detach(|| {
+            reader.locate_many(&rows, &mut cells)?;
+            check_growth(&*reader, &cells)
+        });
+        located.map_err(raised)?;
         let mut offsets = Vec::with_capacity(8 * cells.len() + 8);
         let mut end = 0_u64;
         offsets.extend_from_slice(&end.to_ne_bytes());

@@ -45,14 +45,9 @@ impl PyStream {
             return Ok(());
         }
         self.reader = Arc::new(self.reader.after_fork());
-        let mut ahead = Ahead::new(Arc::clone(&self.reader));
-        while let Some(window) = self.ahead.pop() {
-            let rows: Vec<u64> = window.cells.iter().map(|cell| cell.row).collect();
-            std::mem::forget(window);
-            py.detach(|| ahead.push(&rows)).map_err(raised)?;
-        }
-        self.ahead = ahead;
-        Ok(())
+        let rows = self.ahead.drain();
+        self.ahead = Ahead::new(Arc::clone(&self.reader));
+        py.detach(|| self.ahead.push(&rows)).map_err(raised)
     }
 
     /// Takes the next rows from the indices. A bad index ends the stream behind the good ones.
@@ -122,7 +117,7 @@ impl PyStream {
         if let Some(error) = failed {
             self.error = Some(raised(error));
             self.rows = Rows::Done;
-            while self.ahead.pop().is_some() {}
+            self.ahead.drain();
         }
         self.ready.reverse();
         Ok(())

@@ -4,8 +4,8 @@
 //! a millisecond whatever its size, gives any record in any order, and notices
 //! every flipped bit. The layers, each of which knows only those before it:
 //!
-//! - [`error`], [`process`], [`pool`], [`errand`], [`crc`]: what goes wrong, which process
-//!   this is, threads, checksums;
+//! - [`error`], [`process`], [`limit`], [`pool`], [`errand`], [`crc`]: what goes wrong, which
+//!   process this is, how much memory a value may take, threads, checksums;
 //! - [`storage`]: bytes at offsets; knows no format;
 //! - [`format`], [`compression`]: bytes to structs and back; do no I/O;
 //! - [`picture`]: pixels of compressed pictures;
@@ -16,6 +16,7 @@ pub mod crc;
 pub mod errand;
 pub mod error;
 pub mod format;
+pub mod limit;
 pub mod picture;
 pub mod pool;
 pub mod process;

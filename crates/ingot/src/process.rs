@@ -1,5 +1,7 @@
 //! Which process this is: threads and rings belong to one, and a fork makes another.
 
+#[cfg(unix)]
+use std::sync::atomic::AtomicI32;
 use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
 use std::sync::{Arc, Once};
 
@@ -21,9 +23,78 @@ pub fn generation() -> u64 {
 fn register() {
     extern "C" fn forked() {
         GENERATION.fetch_add(1, Ordering::Relaxed);
+        give_up_locks();
     }
-    // SAFETY: the handler only adds to an atomic, which is safe in the child of a fork.
+    // SAFETY: the handler uses atomics and system calls that are safe in the child of a fork.
     unsafe { libc::pthread_atfork(None, None, Some(forked)) };
+}
+
+/// Descriptors whose locks are for this process alone; -1 where there is none.
+#[cfg(unix)]
+static OWN: [AtomicI32; 1024] = [const { AtomicI32::new(-1) }; 1024];
+
+/// A descriptor that children of this process do not share, although they have its number: in
+/// a child it leads nowhere. A lock that is taken through it ends with this process.
+///
+/// There is room for 1,024 of them; more are shared as usual.
+#[derive(Debug)]
+pub struct OwnDescriptor {
+    #[cfg(unix)]
+    slot: Option<usize>,
+}
+
+impl OwnDescriptor {
+    /// Keeps the descriptor of a file from children until this is dropped, which must be
+    /// before the file is closed.
+    #[cfg(unix)]
+    pub fn of(file: &std::fs::File) -> OwnDescriptor {
+        let descriptor = std::os::fd::AsRawFd::as_raw_fd(file);
+        generation();
+        let slot = OWN.iter().position(|slot| {
+            slot.compare_exchange(-1, descriptor, Ordering::AcqRel, Ordering::Relaxed).is_ok()
+        });
+        OwnDescriptor { slot }
+    }
+
+    #[cfg(not(unix))]
+    pub fn of(_file: &std::fs::File) -> OwnDescriptor {
+        OwnDescriptor {}
+    }
+}
+
+#[cfg(unix)]
+impl Drop for OwnDescriptor {
+    fn drop(&mut self) {
+        if let Some(slot) = self.slot {
+            OWN[slot].store(-1, Ordering::Release);
+        }
+    }
+}
+
+#[cfg(unix)]
+#[allow(unsafe_code)]
+fn give_up_locks() {
+    let mut nowhere = -1;
+    for slot in &OWN {
+        let descriptor = slot.load(Ordering::Acquire);
+        if descriptor < 0 {
+            continue;
+        }
+        // SAFETY: these system calls are safe in the child of a fork; the descriptor stays
+        // valid, and belongs to a file whose users refuse to work in a child.
+        unsafe {
+            if nowhere < 0 {
+                nowhere = libc::open(c"/dev/null".as_ptr(), libc::O_RDWR | libc::O_CLOEXEC);
+            }
+            if nowhere >= 0 {
+                libc::dup3(nowhere, descriptor, libc::O_CLOEXEC);
+            }
+        }
+    }
+    if nowhere >= 0 {
+        // SAFETY: this function has opened it.
+        unsafe { libc::close(nowhere) };
+    }
 }
 
 #[cfg(not(unix))]

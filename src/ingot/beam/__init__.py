@@ -1,7 +1,7 @@
 """Record files in Apache Beam: sinks, sources and the conversion of TFRecord.
 
-It needs the extra `beam`. Nothing here needs TensorFlow. Paths are those of Beam's file
-systems: local ones, `gs://`, `s3://` and whatever else the installation of Beam knows.
+This requires the extra `beam`, and never TensorFlow. Paths are those of Beam's file systems:
+local paths, `gs://`, `s3://` and whatever else the installation of Beam supports.
 """
 
 try:
@@ -9,7 +9,7 @@ try:
 except ModuleNotFoundError as error:
     if error.name != "apache_beam":
         raise
-    message = "ingot.beam needs Apache Beam, which is not installed: pip install 'ingot[beam]'"
+    message = "ingot.beam requires Apache Beam: pip install 'ingot[beam]'"
     raise ModuleNotFoundError(message, name="apache_beam") from error
 
 from ingot.beam.conversion import ConvertTFRecord, convert_tfrecord

@@ -1,4 +1,4 @@
-"""TFRecord files to record files, without TensorFlow."""
+"""Conversion of TFRecord files to record files, without TensorFlow."""
 
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Literal, TypeAlias
@@ -22,19 +22,19 @@ CONTAINERS: dict[str, Callable[..., Write]] = {
 
 
 class ConvertTFRecord(beam.PTransform):
-    """Converts TFRecord files to record files and returns the paths of those.
+    """Converts TFRecord files to record files and returns the paths of the new files.
 
-    The files are published as `RecordSink` says: readers see them whole or not at all.
+    Files are published as by `RecordSink`: readers see either all of a file or none of it.
 
     Args:
         input_pattern: The TFRecord files, a path or a pattern of Beam's file systems.
-            Names that end in `.gz` and the like are decompressed.
-        output_prefix: How the paths of the files begin, on any file system of Beam.
-        to: The container to write.
-        num_shards: How many files there are; 0 leaves it to the runner. None makes one of
-            each TFRecord file, in the order of their names, with its records in order;
-            otherwise the order is anybody's.
-        **options: Those of `WriteToIngot` or `WriteToArrayRecord`.
+            Files whose names end in `.gz` or similar are decompressed.
+        output_prefix: The prefix of the output paths, on any file system of Beam.
+        to: The file format to write.
+        num_shards: The number of files; 0 leaves it to the runner. None makes one file of
+            each TFRecord file, sorted by name, with its records in order; otherwise the order
+            is not defined.
+        **options: Options of `WriteToIngot` or `WriteToArrayRecord`.
 
     Example:
         >>> pipeline | ConvertTFRecord("train-*.tfrecord", "out/train")  # doctest: +SKIP
@@ -51,7 +51,7 @@ class ConvertTFRecord(beam.PTransform):
     ) -> None:
         super().__init__()
         if to not in CONTAINERS:
-            message = f"to is one of {', '.join(CONTAINERS)}, not {to!r}"
+            message = f"to must be one of {', '.join(CONTAINERS)}, got {to!r}"
             raise ValueError(message)
         self._pattern = absolute(input_pattern)
         self._write = CONTAINERS[to](output_prefix, num_shards=num_shards or 0, **options)
@@ -68,7 +68,7 @@ class ConvertTFRecord(beam.PTransform):
 
 
 class _ConvertFiles(beam.PTransform):
-    """Makes one shard of each file, by the protocol of `beam.io.Write`."""
+    """Converts each file to one shard, with the protocol of `beam.io.Write`."""
 
     def __init__(self, sink: RecordSink) -> None:
         super().__init__()
@@ -116,15 +116,15 @@ def convert_tfrecord(
     pipeline_options: Any = None,
     **options: Any,
 ) -> beam.Pipeline:
-    """Return a pipeline that converts TFRecord files and was not run yet.
+    """Return a pipeline that converts TFRecord files; call `run()` to run it.
 
     Args:
-        input_pattern: As `ConvertTFRecord` has it.
-        output_prefix: As `ConvertTFRecord` has it.
-        to: As `ConvertTFRecord` has it.
-        num_shards: As `ConvertTFRecord` has it.
+        input_pattern: As for `ConvertTFRecord`.
+        output_prefix: As for `ConvertTFRecord`.
+        to: As for `ConvertTFRecord`.
+        num_shards: As for `ConvertTFRecord`.
         pipeline_options: Options of Beam.
-        **options: Those of `WriteToIngot` or `WriteToArrayRecord`.
+        **options: Options of `WriteToIngot` or `WriteToArrayRecord`.
 
     Example:
         >>> convert_tfrecord("train-*.tfrecord", "out/train").run()  # doctest: +SKIP

@@ -1,4 +1,4 @@
-"""A record file that a bundle of Beam is writing."""
+"""A record file that a Beam bundle writes."""
 
 import os
 import shutil
@@ -16,14 +16,14 @@ if TYPE_CHECKING:
 
 
 class RecordWriter(Protocol):
-    """What the writers of all containers have in common."""
+    """The common interface of the writers of all file formats."""
 
     def append(self, record: "BytesLike") -> int:
         """Write a record."""
         ...
 
     def close(self) -> None:
-        """Make the file whole."""
+        """Finish the file."""
         ...
 
     def abandon(self) -> object:
@@ -32,17 +32,17 @@ class RecordWriter(Protocol):
 
 
 class Shard:
-    """A record file on its way to a path of Beam's file systems.
+    """A record file that is being written to a path of Beam's file systems.
 
-    On the local disk it is written where it belongs. Elsewhere it is written to a local
-    temporary file, which `close` uploads. A shard that is dropped before it was closed, as
-    Beam does when a bundle fails, leaves neither behind.
+    On the local disk the file is written in place. Elsewhere it is written to a local
+    temporary file, which `close` uploads. If a shard is dropped before it is closed, as Beam
+    does when a bundle fails, no file remains.
 
     Args:
-        path: Where the file is wanted when the shard is closed.
-        make_writer: Makes the writer of a local path, which does not exist.
-        options: What `make_writer` gets besides.
-        folder: Where a temporary file is made, if one is needed.
+        path: The path of the file once the shard is closed.
+        make_writer: Opens a writer for a local path, which does not exist.
+        options: Further arguments of `make_writer`.
+        folder: The folder for a temporary file, if one is needed.
     """
 
     def __init__(
@@ -68,7 +68,7 @@ class Shard:
         self.append = self._writer.append
 
     def close(self) -> None:
-        """Make the file whole and bring it to its path."""
+        """Finish the file and move it to its path."""
         self._writer.close()
         if self._is_local:
             self._discard.detach()
@@ -78,6 +78,6 @@ class Shard:
 
 
 def _discard(process: int, leftovers: ExitStack) -> None:
-    """Remove what a shard has left, unless this is the child of a fork."""
+    """Remove the leftovers of a shard, unless this is the child of a fork."""
     if os.getpid() == process:
         leftovers.close()

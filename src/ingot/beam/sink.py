@@ -1,4 +1,4 @@
-"""Record files as a sink of Beam, published when all of them are whole."""
+"""Record files as a Beam sink, published when all of them are finished."""
 
 import logging
 import re
@@ -24,42 +24,42 @@ Move: TypeAlias = tuple[str, str]
 DEFAULT_TEMPLATE = "-SSSSS-of-NNNNN"
 MAX_THREADS = 64
 REPLACING_SCHEMES = {None, "azfs", "gs", "s3"}
-"""File systems on which a rename takes the place of a file; others refuse, as HDFS does."""
+"""File systems on which a rename replaces an existing file; others refuse, as HDFS does."""
 
 _logger = logging.getLogger(__name__)
 
 
 class RecordCoder(Coder):
-    """Takes what is bytes-like as it is, and text as UTF-8; a writer refuses all else."""
+    """Passes bytes-like values through and encodes text as UTF-8; a writer refuses others."""
 
     def encode(self, value: Any) -> Any:
-        """Return the bytes of a record."""
+        """Encode a record as bytes."""
         return value.encode() if isinstance(value, str) else value
 
     def is_deterministic(self) -> bool:
-        """Return whether equal values have equal bytes, which they have."""
+        """Return True: equal values have equal bytes."""
         return True
 
 
 class RecordSink(FileBasedSink):
-    """Writes each bundle to a record file and publishes the files when all of them are whole.
+    """Writes each bundle to a record file and publishes the files when all are finished.
 
-    Nothing under the final names changes before every shard is whole and uploaded. Then
-    each takes its name by a rename, in place of what was there, and in the end the shards
-    of earlier runs that are none of this one are removed, whatever their number was. So
-    a reader sees whole files only, and no file is missing while it is replaced. Publishing
-    can be repeated after a failure at any point: what has its name already keeps it.
+    Nothing under the final names changes until every shard is finished and uploaded. Then each
+    shard is renamed to its final name, replacing an existing file. Finally, the shards of
+    earlier runs that this run has not replaced are removed, whatever their number. So readers
+    see only complete files, and no file is missing while it is replaced. If publishing fails at
+    any point it can be repeated: shards that already have their final name keep it.
 
     Args:
-        make_writer: Makes the writer of a local path.
-        options: What `make_writer` gets besides.
-        file_path_prefix: How the paths of the shards begin.
-        file_name_suffix: How they end.
-        num_shards: How many there are; 0 leaves it to the runner.
-        shard_name_template: What is between: runs of `S` become the number of the shard,
-            runs of `N` how many there are. `-SSSSS-of-NNNNN` unless given.
-        coder: Turns an element into a record.
-        compression_type: Of the file as a whole; record files compress by themselves.
+        make_writer: Opens a writer for a local path.
+        options: Further arguments of `make_writer`.
+        file_path_prefix: The prefix of the paths of the shards.
+        file_name_suffix: Their suffix.
+        num_shards: The number of shards; 0 leaves it to the runner.
+        shard_name_template: The part between prefix and suffix: runs of `S` become the number
+            of the shard, runs of `N` the number of shards. The default is `-SSSSS-of-NNNNN`.
+        coder: Encodes an element as a record.
+        compression_type: Compression of whole files; record files already compress records.
     """
 
     def __init__(
@@ -75,7 +75,7 @@ class RecordSink(FileBasedSink):
     ) -> None:
         template = DEFAULT_TEMPLATE if shard_name_template is None else shard_name_template
         if re.search("[UVW]", template):
-            message = f"shard_name_template is made of S and N, not {template!r}"
+            message = f"shard_name_template must consist of S and N, got {template!r}"
             raise ValueError(message)
         super().__init__(
             file_path_prefix
@@ -92,7 +92,7 @@ class RecordSink(FileBasedSink):
         self._options = dict(options)
 
     def open_shard(self, init_result: str, uid: str) -> FileBasedSinkWriter:
-        """Begin a shard that is published in the order of `uid`."""
+        """Start a shard that is published in the order of `uid`."""
         return super().open_writer(init_result, uid)
 
     def open_writer(self, init_result: str, uid: str) -> Writer:
@@ -100,7 +100,7 @@ class RecordSink(FileBasedSink):
         return _ShardWriter(partial(self.open_shard, init_result), uid)
 
     def open(self, temp_path: str) -> Shard:
-        """Begin a shard under a temporary name."""
+        """Start a shard under a temporary name."""
         return Shard(temp_path, self._make_writer, self._options)
 
     def write_encoded_record(self, file_handle: Shard, encoded_value: Any) -> None:
@@ -108,7 +108,7 @@ class RecordSink(FileBasedSink):
         file_handle.append(encoded_value)
 
     def pre_finalize(self, init_result: str, writer_results: Iterable[str]) -> None:
-        """Leave the shards of earlier runs where they are."""
+        """Keep the shards of earlier runs for now."""
 
     def finalize_write(
         self,
@@ -116,7 +116,7 @@ class RecordSink(FileBasedSink):
         writer_results: Iterable[str],
         unused_pre_finalize_results: object,  # noqa: ARG002
     ) -> list[str]:
-        """Give the shards their names, then remove what is none of them."""
+        """Rename the shards to their final names, then remove those of earlier runs."""
         sources = sorted(writer_results)
         names = [self._final_name(number, len(sources)) for number in range(len(sources))]
         folders = {FileSystems.split(source)[0] for source in sources}
@@ -138,7 +138,7 @@ class RecordSink(FileBasedSink):
         return f"{self.file_path_prefix.get()}{middle}{self.file_name_suffix.get()}"
 
     def _published(self) -> set[str]:
-        """Return the files that are shards by their names, of however many."""
+        """Return the files that are shards by name, whatever the number of shards."""
         prefix, suffix = self.file_path_prefix.get(), self.file_name_suffix.get()
         runs = re.compile("S+|N+")
         name = re.compile(
@@ -154,10 +154,10 @@ class RecordSink(FileBasedSink):
 
 
 class _ShardWriter(Writer):
-    """Begins its shard when it knows whether there are records in it.
+    """Starts its shard when it knows whether the shard has records.
 
-    Beam makes up for missing shards by empty ones, anew whenever it publishes. Those come
-    behind all others, which so keep their numbers when publishing is repeated.
+    Beam adds empty shards for missing ones, again each time it publishes. They come after all
+    others, which therefore keep their numbers when publishing is repeated.
     """
 
     def __init__(self, open_shard: Callable[[str], FileBasedSinkWriter], uid: str) -> None:
@@ -182,14 +182,14 @@ def _files(pattern: str) -> set[str]:
 
 
 def _pending(moves: Iterable[Move], folders: Iterable[str]) -> list[Move]:
-    """Return the moves that were not made yet, by an earlier attempt to publish."""
+    """Return the moves that an earlier attempt to publish has not made."""
     there = {path for folder in folders for path in _files(FileSystems.join(folder, "*"))}
     pending = []
     for source, name in moves:
         if source in there or FileSystems.exists(source):
             pending.append((source, name))
         elif not FileSystems.exists(name):
-            message = f"{name}: the shard {source} that was to be published is gone"
+            message = f"{name}: the shard {source} to publish is missing"
             raise BeamIOError(message)
     return pending
 
@@ -202,13 +202,13 @@ def _move(batch: Sequence[Move]) -> None:
 
 
 def _remove(folder: str) -> None:
-    """Remove a folder of temporary files, which holds those of failed bundles now.
+    """Remove a folder of temporary files, which now holds only those of failed bundles.
 
-    An object store has no folder to remove, only what begins with its name.
+    An object store has no folder to remove, only objects whose names begin with it.
     """
     try:
         FileSystems.delete(sorted(_files(FileSystems.join(folder, "*"))))
         if FileSystems.exists(folder):
             FileSystems.delete([folder])
     except BeamIOError as error:
-        _logger.warning("%s: temporary files stay behind: %s", folder, error)
+        _logger.warning("%s: cannot remove temporary files: %s", folder, error)

@@ -1,4 +1,4 @@
-"""Record files as a source of Beam, split by record numbers."""
+"""Record files as a Beam source, split by record number."""
 
 from collections.abc import Iterator
 from functools import cached_property
@@ -15,10 +15,10 @@ from ingot.records import open  # noqa: A004
 
 
 class RecordSource(BoundedSource):
-    """The records of a file as a source whose positions are their numbers.
+    """The records of a file as a source whose positions are record numbers.
 
-    A local file can be split between any two records, also while it is read. A file
-    elsewhere is copied to the local disk to be read, and so stays in one piece.
+    A local file can be split between any two records, even while it is being read. Any other
+    file is copied to the local disk for reading, and is not split.
 
     Args:
         path: The file, on any file system of Beam.
@@ -70,7 +70,7 @@ class RecordSource(BoundedSource):
         return tracker
 
     def read(self, range_tracker: RangeTracker) -> Iterator[bytes]:
-        """Yield the records of a range, for as long as the tracker grants them."""
+        """Yield the records of a range, as long as the tracker grants them."""
         with local_copy(self._path) as path, open(path) as reader:
             stop = min(range_tracker.stop_position(), len(reader))
             rows = range(range_tracker.start_position(), stop)
@@ -85,7 +85,7 @@ class RecordSource(BoundedSource):
 
 
 class PatternSource(BoundedSource):
-    """The records of all files that match a pattern, one file behind the other.
+    """The records of all files that match a pattern, file by file.
 
     Args:
         pattern: A path or a pattern of Beam's file systems.

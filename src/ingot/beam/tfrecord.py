@@ -1,4 +1,4 @@
-"""TFRecord files, by Beam's own parser and with errors that say where."""
+"""TFRecord files, read with Beam's parser; errors name record and offset."""
 
 import zlib
 from collections.abc import Iterable, Iterator
@@ -12,7 +12,7 @@ from ingot.errors import CorruptFileError
 
 
 class _Pieces:
-    """A file that is read in pieces, so that a length that lies costs no memory."""
+    """Reads a file in pieces, so that a wrong length does not exhaust memory."""
 
     def __init__(self, file: BinaryIO) -> None:
         self._file = file
@@ -28,10 +28,10 @@ class _Pieces:
 
 
 def read_tfrecord(path: str) -> Iterator[bytes]:
-    """Yield the records of a TFRecord file, in order, decompressed as its suffix says.
+    """Yield the records of a TFRecord file, in order, decompressed according to its suffix.
 
     Raises:
-        CorruptFileError: A checksum or a length does not hold.
+        CorruptFileError: A checksum or a length is wrong.
     """
     number = offset = 0
     with FileSystems.open(path) as file:
@@ -50,7 +50,7 @@ def read_tfrecord(path: str) -> Iterator[bytes]:
 
 
 def write_tfrecord(path: str, records: Iterable[bytes]) -> None:
-    """Write a TFRecord file, compressed as its suffix says."""
+    """Write a TFRecord file, compressed according to its suffix."""
     with FileSystems.create(path) as file:
         for record in records:
             Records.write_record(file, record)

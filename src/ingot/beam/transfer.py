@@ -1,4 +1,4 @@
-"""Files on their way between the local disk and the file systems of Beam."""
+"""Copying files between the local disk and Beam's file systems."""
 
 import os
 import shutil
@@ -18,25 +18,25 @@ PIECE_BYTES = 1 << 20
 
 
 def absolute(path: StrPath) -> str:
-    """Return a path of Beam's file systems that means the same in every folder.
+    """Return a path of Beam's file systems as an absolute path.
 
-    Beam finds no file by a pattern that is a mere name.
+    Beam finds no file for a pattern without a folder.
     """
     plain = os.fspath(path)
-    # A separator at the end belongs to a prefix, which pathlib would not know.
+    # pathlib would drop a trailing separator, which is part of a prefix.
     return plain if FileSystems.get_scheme(plain) else os.path.join(Path.cwd(), plain)  # noqa: PTH118
 
 
 def is_local(path: str) -> bool:
-    """Return whether `path` is a file of this machine."""
+    """Return whether `path` is a local file."""
     return isinstance(FileSystems.get_filesystem(path), LocalFileSystem)
 
 
 def upload(local: str, path: str) -> None:
     """Copy a local file to `path`.
 
-    An upload that fails may leave a part of the file at `path`, which is why nobody
-    uploads to a name that readers look for.
+    An upload that fails may leave a partial file at `path`, so never upload to a name that
+    readers look for.
     """
     with (
         Path(local).open("rb") as source,
@@ -47,10 +47,10 @@ def upload(local: str, path: str) -> None:
 
 @contextmanager
 def local_copy(path: str) -> Iterator[str]:
-    """Copy the file at `path` to the local disk for as long as the context lasts.
+    """Copy the file at `path` to the local disk for the duration of the context.
 
-    A file that is there already is not copied. Errors of Ingot that leave the context name
-    `path` and not the copy.
+    A file that is already local is not copied. Ingot errors that leave the context name `path`
+    instead of the copy.
     """
     if is_local(path):
         yield path

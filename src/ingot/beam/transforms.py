@@ -16,7 +16,7 @@ from ingot.records.arrayrecord import ArrayRecordWriter, parse_writer_options
 from ingot.records.paths import StrPath
 
 SPLIT_BYTES = 64 << 20
-"""How much of a file `ReadAllFromIngot` makes one range of."""
+"""The size of a range of `ReadAllFromIngot` in bytes."""
 
 
 class Write(beam.PTransform):
@@ -36,7 +36,7 @@ class Write(beam.PTransform):
     def expand(self, records: Any) -> Any:
         """Apply the transform."""
         if not records.is_bounded:
-            message = f"{self.sink.file_path_prefix}: record files take a bounded collection"
+            message = f"{self.sink.file_path_prefix}: record files require a bounded collection"
             raise ValueError(message)
         return records | beam.io.Write(self.sink)
 
@@ -44,20 +44,20 @@ class Write(beam.PTransform):
 class WriteToIngot(Write):
     """Writes a bounded collection to `.ingot` files and returns their paths.
 
-    Elements are bytes-like, or text that is written as UTF-8. The files are published as
-    `RecordSink` says: readers see them whole or not at all.
+    Elements are bytes-like, or text that is written as UTF-8. Files are published as by
+    `RecordSink`: readers see either all of a file or none of it.
 
     Args:
-        file_path_prefix: How the paths of the files begin, on any file system of Beam.
-        file_name_suffix: How they end.
-        num_shards: How many files there are; 0 leaves it to the runner.
-        shard_name_template: What is between, `-SSSSS-of-NNNNN` unless given; an empty
-            one makes a single file.
-        coder: Turns an element into a record.
-        compression: As `ingot.Writer` has it.
-        level: As `ingot.Writer` has it.
-        metadata: As `ingot.Writer` has it; each file holds it.
-        sync: Whether to wait until the device has the bytes, on a local disk.
+        file_path_prefix: The prefix of the paths of the files, on any file system of Beam.
+        file_name_suffix: Their suffix.
+        num_shards: The number of files; 0 leaves it to the runner.
+        shard_name_template: The part between prefix and suffix, `-SSSSS-of-NNNNN` by default;
+            an empty template makes a single file.
+        coder: Encodes an element as a record.
+        compression: As for `ingot.Writer`.
+        level: As for `ingot.Writer`.
+        metadata: As for `ingot.Writer`; each file holds it.
+        sync: Whether to wait until the bytes are on the storage device, on a local disk.
 
     Example:
         >>> records | ingot.beam.WriteToIngot("out/train", num_shards=8)  # doctest: +SKIP
@@ -84,19 +84,19 @@ class WriteToIngot(Write):
 class WriteToArrayRecord(Write):
     """Writes a bounded collection to ArrayRecord files and returns their paths.
 
-    Everything but the container is as in `WriteToIngot`.
+    Apart from the file format, this works as `WriteToIngot`.
 
     Args:
-        file_path_prefix: How the paths of the files begin, on any file system of Beam.
-        file_name_suffix: How they end.
-        num_shards: How many files there are; 0 leaves it to the runner.
-        shard_name_template: What is between.
-        coder: Turns an element into a record.
+        file_path_prefix: The prefix of the paths of the files, on any file system of Beam.
+        file_name_suffix: Their suffix.
+        num_shards: The number of files; 0 leaves it to the runner.
+        shard_name_template: The part between prefix and suffix.
+        coder: Encodes an element as a record.
         options: Options of ArrayRecord's writer, such as "group_size:1,zstd:3".
-        sync: Whether to wait until the device has the bytes, on a local disk.
+        sync: Whether to wait until the bytes are on the storage device, on a local disk.
 
     Raises:
-        ValueError: The options are none.
+        ValueError: The options are invalid.
     """
 
     def __init__(
@@ -118,8 +118,8 @@ class WriteToArrayRecord(Write):
 class ReadFromIngot(beam.PTransform):
     """Reads the records of all files that match a pattern, as bytes.
 
-    A local file is split between records wherever the runner likes, also while it is
-    read. A file elsewhere is copied to the local disk first and read as a whole.
+    The runner may split a local file between any two records, even while it is being read. Any
+    other file is copied to the local disk first and read as a whole.
 
     Args:
         file_pattern: A path or a pattern of Beam's file systems. It must match a file
@@ -139,7 +139,7 @@ class ReadFromIngot(beam.PTransform):
 
 
 class ReadAllFromIngot(beam.PTransform):
-    """Reads the records of the files that a collection of paths and patterns names.
+    """Reads the records of the files named by a collection of paths and patterns.
 
     Args:
         with_filename: Return pairs of the path and the record.
@@ -164,11 +164,11 @@ class ReadAllFromIngot(beam.PTransform):
 
 
 class ReadFromArrayRecord(ReadFromIngot):
-    """Reads the records of ArrayRecord files, as `ReadFromIngot` does of its own."""
+    """Reads the records of ArrayRecord files, as `ReadFromIngot` does for Ingot files."""
 
 
 class ReadAllFromArrayRecord(ReadAllFromIngot):
-    """Reads the records of ArrayRecord files, as `ReadAllFromIngot` does of its own."""
+    """Reads the records of ArrayRecord files, as `ReadAllFromIngot` does for Ingot files."""
 
 
 def _resolve(pattern: Any) -> str:

@@ -1,4 +1,4 @@
-"""How values become bytes, by name: the types of a data set's fields."""
+"""Codecs, the types of a data set's fields: they turn values into bytes and back."""
 
 from ingot.codecs.array import Array, FixedArray
 from ingot.codecs.audio import Audio

@@ -1,8 +1,8 @@
-"""Arrays of numbers, each of its own shape or all of the same.
+"""Arrays of numbers: each with its own shape, or all with the same.
 
-An array of its own shape is stored as one byte for the length of its type's name, that name
-as numpy writes it (`<f4`), one byte for the number of dimensions, eight bytes little-endian
-for each of them, and its elements in C order.
+An array with its own shape is stored as one byte for the length of the name of its dtype,
+that name as numpy writes it (`<f4`), one byte for the number of dimensions, eight bytes
+little-endian for each dimension, and its elements in C order.
 """
 
 import math
@@ -22,38 +22,38 @@ DIMENSIONS_MAX = 64
 
 
 def dtype_of(name: str) -> np.dtype[Any]:
-    """Return the type of elements that a file names.
+    """Return the dtype that a file names.
 
     Raises:
-        ValueError: It is none that is stored.
+        ValueError: It is not one of the supported dtypes.
     """
     if _NAME.fullmatch(name) is None:
-        message = f"an array of the unknown type {name!r}"
+        message = f"an array has the unknown dtype {name!r}"
         raise ValueError(message)
     return np.dtype(name)
 
 
 def stored_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
-    """Return the type that elements are stored as: the same, little-endian.
+    """Return the dtype that elements are stored as: the same, little-endian.
 
     Raises:
-        TypeError: They are no numbers that numpy has a name for on every machine.
+        TypeError: It is not a numeric dtype that numpy has on every machine.
     """
     little = dtype.newbyteorder("<") if dtype.itemsize > 1 else dtype
     if dtype.names is not None or _NAME.fullmatch(little.str) is None:
-        message = f"an array of numbers, not of {dtype}"
+        message = f"expected an array of numbers, got {dtype}"
         raise TypeError(message)
     return little
 
 
 def array_of(value: Any) -> npt.NDArray[Any]:
-    """Return what numpy makes of a value that is no text.
+    """Convert a value, other than text, to a numpy array.
 
     Raises:
-        TypeError: It makes no array of numbers.
+        TypeError: It is not an array of numbers.
     """
     if isinstance(value, str | bytes):
-        message = f"an array, not {type(value).__name__}"
+        message = f"expected an array, got {type(value).__name__}"
         raise TypeError(message)
     array = np.asarray(value)
     stored_dtype(array.dtype)
@@ -61,12 +61,12 @@ def array_of(value: Any) -> npt.NDArray[Any]:
 
 
 class Array(Codec):
-    """Arrays, each of its own type and shape."""
+    """Arrays, each with its own dtype and shape."""
 
     name = "array"
 
     def encode(self, value: Any) -> bytes:
-        """Return type, shape and elements."""
+        """Return dtype, shape and elements as bytes."""
         array = array_of(value)
         dtype = stored_dtype(array.dtype)
         kind = dtype.str.encode()
@@ -77,14 +77,14 @@ class Array(Codec):
     def decode(self, data: bytes) -> npt.NDArray[Any]:
         """Return the array."""
         if not data or len(data) < 2 + data[0]:
-            message = "an array is cut short"
+            message = "the array is truncated"
             raise ValueError(message)
         start = 2 + data[0] + 8 * data[1 + data[0]]
         dtype, shape = _head(data[:start])
         return elements(dtype, shape, memoryview(data)[start:])
 
     def decode_many(self, data: memoryview, offsets: bytes) -> Any:
-        """Return one array of arrays that are alike."""
+        """Return one array, if all arrays have the same dtype and shape."""
         stack = stack_arrays(data, offsets)
         if stack is None or len(stack[1]) >= DIMENSIONS_MAX:
             return None
@@ -95,11 +95,11 @@ class Array(Codec):
 
 @lru_cache
 def _head(head: bytes) -> tuple[np.dtype[Any], tuple[int, ...]]:
-    """Return the type and the shape that the front of a cell tells."""
+    """Return the dtype and the shape from the beginning of a cell."""
     at = 1 + head[0]
     lengths = head[at + 1 :]
     if len(lengths) != 8 * head[at]:
-        message = "an array is cut short"
+        message = "the array is truncated"
         raise ValueError(message)
     starts = range(0, len(lengths), 8)
     shape = tuple(int.from_bytes(lengths[k : k + 8], "little") for k in starts)
@@ -107,13 +107,13 @@ def _head(head: bytes) -> tuple[np.dtype[Any], tuple[int, ...]]:
 
 
 def size_of(dtype: np.dtype[Any], shape: Sequence[int]) -> int:
-    """Return how many bytes an array has.
+    """Return the size of an array in bytes.
 
     Raises:
-        ValueError: No array has that shape.
+        ValueError: The shape is invalid.
     """
     if len(shape) > DIMENSIONS_MAX or max(shape, default=0) >> 63 or min(shape, default=0) < 0:
-        message = f"no array has {len(shape)} dimensions such as {list(shape[:4])}"
+        message = f"invalid shape of {len(shape)} dimensions, beginning with {list(shape[:4])}"
         raise ValueError(message)
     return math.prod(shape) * dtype.itemsize
 
@@ -121,22 +121,22 @@ def size_of(dtype: np.dtype[Any], shape: Sequence[int]) -> int:
 def elements(
     dtype: np.dtype[Any], shape: tuple[int, ...], data: memoryview | bytes
 ) -> npt.NDArray[Any]:
-    """Return an array of its own of bytes that were read.
+    """Copy bytes that were read into a new array.
 
     Raises:
-        ValueError: They are more or fewer than the shape has, or no array has that shape.
+        ValueError: Their number does not match the shape, or the shape is invalid.
     """
     if size_of(dtype, shape) != len(data):
-        message = f"an array of shape {shape} has other bytes than these {len(data)}"
+        message = f"{len(data)} bytes do not match an array of shape {shape}"
         raise ValueError(message)
     return np.ndarray(shape, dtype, bytearray(data))
 
 
 class FixedArray(Codec):
-    """Arrays of one type and shape, stored as their elements alone.
+    """Arrays of one dtype and shape, stored without a header.
 
     Args:
-        dtype: The type of the elements.
+        dtype: The dtype of the elements.
         shape: The shape; () for single numbers.
     """
 
@@ -146,15 +146,15 @@ class FixedArray(Codec):
         self.name = f"array({','.join([self.dtype.name, *map(str, shape)])})"
 
     def encode(self, value: Any) -> bytes:
-        """Return the elements."""
+        """Return the elements as bytes."""
         array = array_of(value)
         if array.shape != self.shape:
-            message = f"an array of shape {self.shape}, not {array.shape}"
+            message = f"expected an array of shape {self.shape}, got {array.shape}"
             raise ValueError(message)
         if array.dtype.kind in "iu" and self.dtype.kind in "iu":
             self._check_range(array)
         elif not np.can_cast(array.dtype, self.dtype, "same_kind"):
-            message = f"an array of {self.dtype}, not of {array.dtype}"
+            message = f"expected an array of {self.dtype}, got {array.dtype}"
             raise TypeError(message)
         with np.errstate(over="ignore"):
             stored = array.astype(self.dtype, copy=False)
@@ -175,12 +175,12 @@ class FixedArray(Codec):
             raise ValueError(message)
 
     def decode(self, data: bytes) -> Any:
-        """Return the array; a number, if the shape is ()."""
+        """Return the array, or a number if the shape is ()."""
         array = elements(self.dtype, self.shape, data)
         return array if self.shape else array[()]
 
     def decode_many(self, data: memoryview, offsets: bytes) -> Any:
-        """Return one array of all."""
+        """Return one array of all values."""
         ends = np.frombuffer(offsets, np.int64)
         count, length = len(ends) - 1, math.prod(self.shape) * self.dtype.itemsize
         if not np.array_equal(ends, np.arange(count + 1) * length):

@@ -1,4 +1,4 @@
-"""What a codec has to offer."""
+"""The interface of codecs."""
 
 from abc import ABC, abstractmethod
 from typing import Any
@@ -9,15 +9,15 @@ import numpy as np
 class Codec(ABC):
     """Turns values of one type into bytes and back.
 
-    A codec of one's own derives from this class and is made known by
-    `ingot.codecs.register`. It must be safe to use from several threads at once.
+    Derive your own codecs from this class, and pass them to `ingot.codecs.register`. A codec
+    must be safe to use from several threads at once.
 
     Attributes:
-        name: What specifications call it, and what a file says of the field.
-        dtype: The type of the elements, if every value is an array of the same shape whose
-            bytes are the stored ones; else None.
+        name: The name of the type in specifications and files.
+        dtype: The dtype of the elements, if every value is an array of the same shape that is
+            stored as its bytes; else None.
         shape: The shape that goes with `dtype`; () for a single number.
-        takes_none: Whether None is a value like others, and not one that is missing.
+        takes_none: Whether None is a value like any other, rather than a missing one.
     """
 
     name: str
@@ -27,35 +27,35 @@ class Codec(ABC):
 
     @abstractmethod
     def encode(self, value: Any) -> bytes:
-        """Return the bytes of a value.
+        """Encode a value.
 
         Raises:
-            TypeError: The value is of another type.
+            TypeError: The value has the wrong type.
             ValueError: The value does not fit.
         """
 
     @abstractmethod
     def decode(self, data: bytes) -> Any:
-        """Return the value of bytes that `encode` has made.
+        """Decode bytes that `encode` returned.
 
         Raises:
-            ValueError: They are no such bytes.
+            ValueError: The bytes are invalid.
         """
 
     def decode_list(self, cells: list[bytes]) -> list[Any]:
-        """Return the values of the elements of a sequence."""
+        """Decode the elements of a sequence."""
         return [self.decode(cell) for cell in cells]
 
     def decode_many(self, data: memoryview, offsets: bytes) -> Any:  # noqa: ARG002
-        """Return the values of many cells: a list, or one array of all.
+        """Decode many cells to a list, or to one array of all.
 
         Args:
-            data: The cells, one behind the other.
+            data: The cells, concatenated.
             offsets: Where each begins, and where the last one ends, as int64.
 
         Returns:
-            None, if they have to be decoded one by one: as this method does, unless a codec
-            has a better one.
+            None, if the caller must decode the cells one by one. This is the default;
+            override it if there is a faster way.
         """
         return None
 

@@ -1,7 +1,7 @@
-"""Pictures, compressed: arrays of bytes, or bytes that are such a file already.
+"""Compressed images: uint8 arrays, or the bytes of an image file.
 
-The usual JPEG and PNG files are decoded natively; what that refuses is left to Pillow, whose
-word is final.
+The usual JPEG and PNG files are decoded natively. For files that the native decoder refuses,
+the codec falls back to Pillow.
 """
 
 import io
@@ -14,6 +14,7 @@ import numpy.typing as npt
 
 from ingot._core import decode_pictures
 from ingot.codecs.codec import Codec
+from ingot.codecs.limit import check_decoded
 from ingot.codecs.signature import given
 from ingot.codecs.whole import check_whole
 
@@ -21,13 +22,13 @@ _FORMATS = {"jpg": "JPEG", "png": "PNG", "webp": "WEBP"}
 _COLOURS = {"jpg": (1, 3), "png": (1, 2, 3, 4), "webp": (3, 4)}
 _NATIVE = {"jpg", "png"}
 _COLOURS_MAX = 4
-_BYTES_MAX = 1 << 30
+_WORK = 12
 _EXPANSION = 2048
 _MODES = {"1": "L", "P": "RGB", "PA": "RGBA", "CMYK": "RGB", "YCbCr": "RGB"}
 
 
 def pillow() -> ModuleType:
-    """Return Pillow's module for pictures.
+    """Return Pillow's image module.
 
     Raises:
         ImportError: It is not installed.
@@ -35,16 +36,16 @@ def pillow() -> ModuleType:
     try:
         return import_module("PIL.Image")
     except ImportError as error:
-        message = "this needs Pillow: pip install 'ingot[image]'"
+        message = "this requires Pillow: pip install 'ingot[image]'"
         raise ImportError(message) from error
 
 
 class Image(Codec):
-    """Pictures of height and width, or height, width and 2 to 4 colours.
+    """Images of shape (height, width), or (height, width, channels) with 2 to 4 channels.
 
     Args:
         name: "jpg", "png" or "webp".
-        quality: How much a lossy format keeps, up to 100.
+        quality: The quality of a lossy format, up to 100.
     """
 
     def __init__(self, name: str, quality: int = 90) -> None:
@@ -52,7 +53,7 @@ class Image(Codec):
         self.quality = quality
 
     def encode(self, value: Any) -> bytes:
-        """Return a picture as a file; bytes that are one, to its end, are stored as they are."""
+        """Encode an array as a file; bytes must be a complete file and are stored unchanged."""
         data = given(self.name, value)
         if data is not None:
             check_whole(self.name, data)
@@ -60,8 +61,8 @@ class Image(Codec):
         array = np.asarray(value)
         if array.dtype != np.uint8 or array.ndim not in (2, 3):
             message = (
-                f"a picture of height, width and colours in uint8, "
-                f"not shape {array.shape} of {array.dtype}"
+                f"expected an image of height, width and channels in uint8, "
+                f"got shape {array.shape} in {array.dtype}"
             )
             raise TypeError(message)
         if array.shape[2:] == (1,):
@@ -71,7 +72,7 @@ class Image(Codec):
         try:
             pillow().fromarray(array).save(stream, _FORMATS[self.name], quality=self.quality)
         except OSError as error:
-            message = f"a picture of shape {array.shape} cannot be made a {self.name}: {error}"
+            message = f"cannot encode an image of shape {array.shape} as {self.name}: {error}"
             raise ValueError(message) from error
         return stream.getvalue()
 
@@ -79,11 +80,11 @@ class Image(Codec):
         known = _COLOURS[self.name]
         colours = shape[2] if len(shape) == 3 else 1  # noqa: PLR2004
         if 0 in shape:
-            message = f"a picture has pixels, unlike shape {shape}"
+            message = f"expected an image with at least one pixel, got shape {shape}"
             raise ValueError(message)
         if colours not in known and len(shape) == 3:  # noqa: PLR2004
-            hint = "; colours come last" if shape[0] in known else ""
-            message = f"{self.name} has {' or '.join(map(str, known))} colours, not {shape}{hint}"
+            hint = "; channels come last" if shape[0] in known else ""
+            message = f"{self.name} has {' or '.join(map(str, known))} channels, got {shape}{hint}"
             raise ValueError(message)
 
     def decode(self, data: bytes) -> npt.NDArray[Any]:
@@ -93,7 +94,7 @@ class Image(Codec):
         return picture
 
     def decode_list(self, cells: list[bytes]) -> list[npt.NDArray[Any]]:
-        """Return the pixels of each picture, decoded on all cores."""
+        """Return the pixels of each image, decoded on all cores."""
         offsets = np.cumsum([0, *map(len, cells)]).tobytes()
         decoded = self.decode_many(memoryview(b"".join(cells)), offsets)
         return super().decode_list(cells) if decoded is None else list(decoded)
@@ -108,7 +109,7 @@ class Image(Codec):
                     mode = "RGBA"
                 return np.array(image if mode == image.mode else image.convert(mode))
         except images.UnidentifiedImageError as error:
-            message = "Pillow finds no picture in it"
+            message = "Pillow cannot identify an image in it"
             raise ValueError(message) from error
         except (
             images.DecompressionBombError,
@@ -118,7 +119,7 @@ class Image(Codec):
             raise ValueError(str(error)) from error
 
     def decode_many(self, data: memoryview, offsets: bytes) -> Any:
-        """Return one array of pictures of the same size; else a list of arrays."""
+        """Return one array for images of the same size; otherwise a list of arrays."""
         if self.name not in _NATIVE:
             return None
         try:
@@ -130,8 +131,9 @@ class Image(Codec):
 
 def _check_size(size: tuple[int, int], nbytes: int) -> None:
     pixels = _COLOURS_MAX * size[0] * size[1]
-    if pixels > min(_BYTES_MAX, _EXPANSION * nbytes):
-        message = f"{size[0]} x {size[1]} pixels in {nbytes} bytes cannot be"
+    check_decoded(_WORK * size[0] * size[1])
+    if pixels > _EXPANSION * nbytes:
+        message = f"{size[0]} x {size[1]} pixels cannot come from {nbytes} bytes"
         raise ValueError(message)
 
 

@@ -1,4 +1,4 @@
-"""Any object of Python, by pickle."""
+"""Any Python object, as pickle."""
 
 import pickle
 from typing import Any
@@ -7,14 +7,14 @@ from ingot.codecs.codec import Codec
 
 
 class Pickle(Codec):
-    """Objects as pickle writes them.
+    """Objects, stored as pickle.
 
-    Not among the types that have names from the start: reading a pickle can run any code.
-    It is made known by `ingot.codecs.register(ingot.codecs.Pickle())`, or given to a
-    specification as it is, and read only from what was opened with `allow_pickle=True`.
+    Not registered by default, because reading a pickle can execute any code. Call
+    `ingot.codecs.register(ingot.codecs.Pickle())`, or pass an instance in a specification.
+    Readers decode it only if the file was opened with `allow_pickle=True`.
 
     Args:
-        allowed: Whether it reads.
+        allowed: Whether this codec may decode.
     """
 
     name = "pickle"
@@ -24,23 +24,23 @@ class Pickle(Codec):
         self.allowed = allowed
 
     def encode(self, value: Any) -> bytes:
-        """Return the pickle of an object."""
+        """Pickle an object."""
         try:
             return pickle.dumps(value, protocol=5)
         except (pickle.PicklingError, AttributeError, RecursionError) as error:
-            message = f"an object that cannot be pickled: {error}"
+            message = f"the object cannot be pickled: {error}"
             raise TypeError(message) from error
 
     def decode(self, data: bytes) -> Any:
         """Return the object."""
         if not self.allowed:
             message = (
-                "it can run any code when it is read; "
-                "whoever trusts the file says ingot.open(..., allow_pickle=True)"
+                "reading a pickle can execute any code; "
+                "if you trust the file, pass allow_pickle=True to ingot.open"
             )
             raise ValueError(message)
         try:
-            return pickle.loads(data)  # noqa: S301 -- the user has said so
-        except Exception as error:  # Whatever the code in it does.
+            return pickle.loads(data)  # noqa: S301 -- the user has allowed it
+        except Exception as error:  # Code in a pickle may raise anything.
             message = f"{type(error).__name__}: {error}"
             raise ValueError(message) from error

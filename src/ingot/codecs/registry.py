@@ -1,4 +1,4 @@
-"""Codecs by their names."""
+"""Codecs by name."""
 
 import re
 
@@ -39,22 +39,22 @@ _CODECS: dict[str, Codec] = {
 
 
 def register(codec: Codec) -> None:
-    """Make a codec known by its name, in this process.
+    """Register a codec under its name, in this process.
 
     Raises:
-        ValueError: The name is taken by another codec, or cannot be one.
+        ValueError: The name is invalid, or another codec has it.
     """
     if _NAME.fullmatch(codec.name) is None:
-        message = f"{codec.name!r} cannot be the name of a codec: lower case letters and digits"
+        message = f"{codec.name!r} is not a valid codec name: use lower case letters and digits"
         raise ValueError(message)
     if _CODECS.get(codec.name, codec) is not codec:
-        message = f"there is a codec {codec.name!r} already"
+        message = f"a codec named {codec.name!r} is already registered"
         raise ValueError(message)
     _CODECS[codec.name] = codec
 
 
 def codec_of(name: str) -> Codec:
-    """Return the codec of a name, such as "utf8" or "array(uint8,64,64,3)".
+    """Return the codec with a name such as "utf8" or "array(uint8,64,64,3)".
 
     Raises:
         ValueError: There is none.
@@ -63,18 +63,18 @@ def codec_of(name: str) -> Codec:
         return _CODECS[name]
     if name == Pickle.name:
         message = (
-            "pickle, which can run any code when it is read, is a type only once "
-            "ingot.codecs.register(ingot.codecs.Pickle()) has made it one"
+            "pickle can execute any code when it is read; to use it as a type, call "
+            "ingot.codecs.register(ingot.codecs.Pickle())"
         )
         raise ValueError(message)
     found = _FIXED.fullmatch(name)
     if name.startswith("array(") and "-" in name:
-        message = f"{name!r}: a length is a number; arrays of varying shape are of type array"
+        message = f"{name!r}: a length must be a number; for arrays of varying shape, use array"
         raise ValueError(message)
     if found is None:
         message = (
-            f"there is no type {name!r}: {', '.join(sorted(_CODECS))}, array(TYPE,LENGTH,...), "
-            "or what ingot.codecs.register has made known"
+            f"unknown type {name!r}: expected {', '.join(sorted(_CODECS))}, "
+            "array(TYPE,LENGTH,...), or a type added with ingot.codecs.register"
         )
         raise ValueError(message)
     try:

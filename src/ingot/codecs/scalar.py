@@ -1,4 +1,4 @@
-"""Single numbers, which stand in the index of a file."""
+"""Single numbers, which are stored in the index of a file."""
 
 import operator
 import struct
@@ -10,7 +10,7 @@ from ingot.codecs.codec import Codec
 
 
 class Int(Codec):
-    """An integer of 64 bits."""
+    """A 64-bit integer."""
 
     name = "int"
     dtype = np.dtype("<i8")
@@ -18,12 +18,12 @@ class Int(Codec):
     def encode(self, value: Any) -> bytes:
         """Return eight bytes."""
         if isinstance(value, bool | np.bool_):
-            message = "an int, not a bool"
+            message = "expected an int, got a bool"
             raise TypeError(message)
         try:
             return operator.index(value).to_bytes(8, "little", signed=True)
         except TypeError:
-            message = f"an int, not {type(value).__name__}"
+            message = f"expected an int, got {type(value).__name__}"
             raise TypeError(message) from None
         except OverflowError:
             message = f"{value} does not fit into 64 bits"
@@ -35,7 +35,7 @@ class Int(Codec):
 
 
 class Float(Codec):
-    """A number of 64 bits with a fraction."""
+    """A 64-bit floating-point number."""
 
     name = "float"
     dtype = np.dtype("<f8")
@@ -45,12 +45,12 @@ class Float(Codec):
         if isinstance(value, bool | np.bool_) or not isinstance(
             value, int | float | np.integer | np.floating
         ):
-            message = f"a float, not {type(value).__name__}"
+            message = f"expected a float, got {type(value).__name__}"
             raise TypeError(message)
         try:
             return struct.pack("<d", float(value))
         except OverflowError:
-            message = "a number is too large for 64 bits"
+            message = "the number is too large for 64 bits"
             raise ValueError(message) from None
 
     def decode(self, data: bytes) -> float:
@@ -68,10 +68,10 @@ class Bool(Codec):
     def encode(self, value: Any) -> bytes:
         """Return one byte."""
         if not isinstance(value, bool | np.bool_):
-            message = f"a bool, not {type(value).__name__}"
+            message = f"expected a bool, got {type(value).__name__}"
             raise TypeError(message)
         return b"\1" if value else b"\0"
 
     def decode(self, data: bytes) -> bool:
-        """Return the truth."""
+        """Return the boolean."""
         return data != b"\0"

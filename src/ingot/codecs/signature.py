@@ -1,4 +1,4 @@
-"""The first bytes of files that are stored as they are."""
+"""The first bytes of files, to recognize files that are stored unchanged."""
 
 import os
 
@@ -13,15 +13,15 @@ _SIGNATURES: dict[str, tuple[tuple[int, bytes], ...]] = {
 
 
 def given(name: str, value: object) -> bytes | None:
-    """Return the bytes of a file, if that is what a value is.
+    """Return the value if it is the bytes of a file, else None.
 
     Raises:
         TypeError: It is the path of a file.
-        ValueError: It is bytes that do not begin as a file of this kind does.
+        ValueError: The bytes do not begin like a file of this type.
     """
     if isinstance(value, str | os.PathLike):
         path = os.fspath(value)
-        message = f"the content of a {name} file, not its path: Path({path!r:.200}).read_bytes()"
+        message = f"expected the content of a {name} file: Path({path!r:.200}).read_bytes()"
         raise TypeError(message)
     if isinstance(value, bytes | bytearray | memoryview):
         return checked(name, bytes(value))
@@ -29,13 +29,13 @@ def given(name: str, value: object) -> bytes | None:
 
 
 def checked(name: str, data: bytes) -> bytes:
-    """Return the bytes of a file.
+    """Return the bytes of a file unchanged.
 
     Raises:
-        ValueError: They do not begin as a file of this kind does.
+        ValueError: They do not begin like a file of this type.
     """
     for offset, expected in _SIGNATURES[name]:
         if data[offset : offset + len(expected)] != expected:
-            message = f"{len(data)} bytes that are no {name} file: they begin with {data[:12]!r}"
+            message = f"{len(data)} bytes are not a {name} file: they begin with {data[:12]!r}"
             raise ValueError(message)
     return data

@@ -5,32 +5,33 @@ from typing import Any
 
 from ingot._core import split_bytes, split_texts
 from ingot.codecs.codec import Codec
+from ingot.codecs.limit import check_json
 
 
 class Bytes(Codec):
-    """Bytes as they are."""
+    """Bytes, stored unchanged."""
 
     name = "bytes"
 
     def encode(self, value: Any) -> bytes:
-        """Return them."""
+        """Return the bytes."""
         if isinstance(value, bytes):
             return value
         if isinstance(value, bytearray | memoryview):
             return bytes(value)
-        message = f"bytes, not {type(value).__name__}"
+        message = f"expected bytes, got {type(value).__name__}"
         raise TypeError(message)
 
     def decode(self, data: bytes) -> bytes:
-        """Return them."""
+        """Return the bytes."""
         return data
 
     def decode_list(self, cells: list[bytes]) -> list[bytes]:
-        """Return them."""
+        """Return the bytes of each cell."""
         return cells
 
     def decode_many(self, data: memoryview, offsets: bytes) -> list[bytes]:
-        """Return a list of them."""
+        """Return a list of bytes."""
         return split_bytes(data, offsets)
 
 
@@ -40,9 +41,9 @@ class Utf8(Codec):
     name = "utf8"
 
     def encode(self, value: Any) -> bytes:
-        """Return its UTF-8 form."""
+        """Encode text as UTF-8."""
         if not isinstance(value, str):
-            message = f"a str, not {type(value).__name__}"
+            message = f"expected a str, got {type(value).__name__}"
             raise TypeError(message)
         return value.encode()
 
@@ -56,24 +57,25 @@ class Utf8(Codec):
 
 
 class Json(Codec):
-    """Anything that JSON can say."""
+    """Any JSON value."""
 
     name = "json"
     takes_none = True
 
     def encode(self, value: Any) -> bytes:
-        """Return its JSON form."""
+        """Encode a value as JSON."""
         try:
             text = json.dumps(value, allow_nan=False, ensure_ascii=False, separators=(",", ":"))
         except RecursionError as error:
-            message = "a value that is nested too deeply for JSON"
+            message = "the value is nested too deeply for JSON"
             raise ValueError(message) from error
         return text.encode()
 
     def decode(self, data: bytes) -> Any:
         """Return the value; tuples come back as lists."""
+        check_json(data)
         try:
             return json.loads(data)
         except RecursionError as error:
-            message = "JSON that is nested too deeply"
+            message = "the JSON is nested too deeply"
             raise ValueError(message) from error

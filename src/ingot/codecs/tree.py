@@ -1,9 +1,9 @@
-"""Dicts, lists and tuples inside of each other, with arrays, numbers, text and bytes.
+"""Nested dicts, lists and tuples, with arrays, numbers, text and bytes in them.
 
 Stored as four bytes little-endian for the length of a text, that text, and the bytes of all
-arrays and bytes objects in the order in which the text has them. The text is JSON: lists,
-text, numbers, truths and None as themselves, all else as an object of one member that says
-what it is.
+arrays and bytes objects in the order in which the text refers to them. The text is JSON:
+lists, text, numbers, booleans and None as themselves, everything else as an object with one
+member whose name gives the type.
 """
 
 import json
@@ -14,24 +14,25 @@ import numpy as np
 
 from ingot.codecs.array import array_of, dtype_of, elements, size_of, stored_dtype
 from ingot.codecs.codec import Codec
+from ingot.codecs.limit import check_json
 
 _HEAD = 4
 
 
 class Tree(Codec):
-    """Nested values. They come back as they were; numbers of numpy as such, too."""
+    """Nested values. Decoding restores their types, including numpy scalars."""
 
     name = "tree"
     takes_none = True
 
     def encode(self, value: Any) -> bytes:
-        """Return the text and the bytes."""
+        """Encode a value as text and bytes."""
         parts: list[bytes] = []
         try:
             tree = _node(value, parts)
             text = json.dumps(tree, allow_nan=False, ensure_ascii=False, separators=(",", ":"))
         except RecursionError as error:
-            message = "a tree that is nested too deeply"
+            message = "the tree is nested too deeply"
             raise ValueError(message) from error
         head = text.encode()
         return b"".join([len(head).to_bytes(_HEAD, "little"), head, *parts])
@@ -40,39 +41,40 @@ class Tree(Codec):
         """Return the value."""
         start = _HEAD + int.from_bytes(data[:_HEAD], "little")
         if len(data) < max(start, _HEAD):
-            message = "a tree is cut short"
+            message = "the tree is truncated"
             raise ValueError(message)
         rest = _Bytes(memoryview(data)[start:])
+        check_json(data[_HEAD:start])
         try:
             value = _value(json.loads(data[_HEAD:start], parse_constant=_refused), rest)
         except RecursionError as error:
-            message = "a tree that is nested too deeply"
+            message = "the tree is nested too deeply"
             raise ValueError(message) from error
         rest.close()
         return value
 
 
 class _Bytes:
-    """Bytes that are taken from the front."""
+    """A buffer that is consumed from the front."""
 
     def __init__(self, data: memoryview) -> None:
         self._data = data
 
     def take(self, count: int) -> memoryview:
         if not 0 <= count <= len(self._data):
-            message = f"a tree has {len(self._data)} bytes left where {count} are wanted"
+            message = f"the tree is truncated: expected {count} bytes, got {len(self._data)}"
             raise ValueError(message)
         taken, self._data = self._data[:count], self._data[count:]
         return taken
 
     def close(self) -> None:
         if self._data:
-            message = f"{len(self._data)} bytes behind a tree belong to nothing in it"
+            message = f"{len(self._data)} bytes remain after the end of the tree"
             raise ValueError(message)
 
 
 def _node(value: Any, parts: list[bytes]) -> Any:  # noqa: PLR0911
-    """Return what stands in the text for a value; bytes go to `parts`."""
+    """Return the JSON node of a value; append its bytes to `parts`."""
     match value:
         case np.ndarray() | np.generic():
             array = array_of(value)
@@ -94,21 +96,21 @@ def _node(value: Any, parts: list[bytes]) -> Any:  # noqa: PLR0911
         case list():
             return [_node(one, parts) for one in value]
     message = (
-        "a tree of dict, list, tuple, array, number, str, bytes and None, "
-        f"not of {type(value).__name__}"
+        "expected a tree of dict, list, tuple, array, number, str, bytes and None, "
+        f"got {type(value).__name__}"
     )
     raise TypeError(message)
 
 
 def _key(key: object) -> str:
     if not isinstance(key, str):
-        message = f"the keys of a dict in a tree are str, not {type(key).__name__}"
+        message = f"expected str keys in the dicts of a tree, got {type(key).__name__}"
         raise TypeError(message)
     return key
 
 
 def _value(node: Any, rest: _Bytes) -> Any:  # noqa: PLR0911
-    """Return the value that a node of the text stands for."""
+    """Return the value of a JSON node."""
     match node:
         case list():
             return [_value(one, rest) for one in node]
@@ -125,19 +127,19 @@ def _value(node: Any, rest: _Bytes) -> Any:  # noqa: PLR0911
         case {"float": "nan" | "inf" | "-inf" as text, **others} if not others:
             return float(text)
         case dict():
-            message = f"a tree has nothing that is called {', '.join(node) or 'nothing'}"
+            message = f"unknown type in a tree: {', '.join(node) or 'an empty object'}"
             raise ValueError(message)
     return node
 
 
 def _array(kind: str, shape: list[Any], rest: _Bytes) -> Any:
     if not all(type(length) is int and length >= 0 for length in shape):
-        message = f"an array in a tree has the shape {shape}"
+        message = f"an array in the tree has the invalid shape {shape}"
         raise ValueError(message)
     dtype = dtype_of(kind)
     return elements(dtype, tuple(shape), rest.take(size_of(dtype, shape)))
 
 
 def _refused(constant: str) -> Any:
-    message = f"{constant} in the text of a tree"
+    message = f"the tree contains {constant}, which is not valid JSON"
     raise ValueError(message)

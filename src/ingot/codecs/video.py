@@ -1,4 +1,4 @@
-"""Video: arrays of frames, or bytes that are such a file already."""
+"""Video: arrays of frames, or the bytes of a video file."""
 
 import io
 from fractions import Fraction
@@ -10,10 +10,9 @@ import numpy as np
 import numpy.typing as npt
 
 from ingot.codecs.codec import Codec
+from ingot.codecs.limit import check_decoded
 from ingot.codecs.signature import given
 
-_BYTES_MAX = 1 << 30
-_EXPANSION = 1000
 _LIMITS = {"max_pixels": str(1 << 25)}
 
 
@@ -21,16 +20,16 @@ def _av() -> ModuleType:
     try:
         return import_module("av")
     except ImportError as error:
-        message = "video needs PyAV: pip install 'ingot[video]'"
+        message = "video requires PyAV: pip install 'ingot[video]'"
         raise ImportError(message) from error
 
 
 class Video(Codec):
-    """Frames of height, width and 3 colours, compressed by H.264 with some loss.
+    """Frames of shape (height, width, 3), compressed with H.264, which is lossy.
 
     Args:
-        rate: Frames in a second, which is said in the file.
-        quality: The loss: 0 is little, 51 much.
+        rate: Frames per second, as stored in the file.
+        quality: The constant rate factor: 0 is the best quality, 51 the worst.
     """
 
     name = "mp4"
@@ -40,19 +39,19 @@ class Video(Codec):
         self.quality = quality
 
     def encode(self, value: Any) -> bytes:
-        """Return a video as a file; bytes are taken for one and stored as they are."""
+        """Encode frames as a file; bytes must be such a file and are stored unchanged."""
         data = given(self.name, value)
         if data is not None:
             return data
         frames = np.asarray(value)
         if frames.dtype != np.uint8 or frames.ndim != 4 or frames.shape[3] != 3:  # noqa: PLR2004
             message = (
-                "a video of frames, height, width and 3 colours in uint8, "
-                f"not shape {frames.shape} of {frames.dtype}"
+                "expected a video of frames, height, width and 3 channels in uint8, "
+                f"got shape {frames.shape} in {frames.dtype}"
             )
             raise TypeError(message)
         if 0 in frames.shape or frames.shape[1] % 2 or frames.shape[2] % 2:
-            message = f"a video has frames of an even height and width, unlike {frames.shape}"
+            message = f"a video requires an even height and width, got shape {frames.shape}"
             raise ValueError(message)
         return self._encoded(frames)
 
@@ -73,21 +72,19 @@ class Video(Codec):
         """Return all frames of the first video stream."""
         av = _av()
         frames: list[npt.NDArray[np.uint8]] = []
-        room = max(_BYTES_MAX, _EXPANSION * len(data))
+        nbytes = 0
         try:
             with av.open(io.BytesIO(data), format="mp4", options=dict(_LIMITS)) as file:
                 for frame in file.decode(video=0):
-                    room -= frame.width * frame.height * 3
-                    if room < 0:
-                        message = f"a file of {len(data)} bytes with too many pixels"
-                        raise ValueError(message)
+                    nbytes += frame.width * frame.height * 3
+                    check_decoded(2 * nbytes)  # The frames are stacked at the end.
                     frames.append(frame.to_ndarray(format="rgb24"))
         except av.FFmpegError as error:
             raise ValueError(error.strerror) from error
         except IndexError as error:
-            message = "there is no video in it"
+            message = "the file has no video stream"
             raise ValueError(message) from error
         if not frames:
-            message = "a video without frames"
+            message = "the video has no frames"
             raise ValueError(message)
         return np.stack(frames)

@@ -1,4 +1,4 @@
-"""Whether the bytes of a picture reach to its end, told from its structure alone."""
+"""Whether an image file is complete, judged by its structure alone."""
 
 _PNG_FRONT = 8
 _CHUNK_FRAME = 12
@@ -7,23 +7,23 @@ _MARKER = 0xFF
 _SCAN = 0xDA
 _END = b"\xff\xd9"
 _ALONE = {0x01, *range(0xD0, 0xD9)}
-"""Markers of JPEG that have no segment behind them."""
+"""JPEG markers that are not followed by a segment."""
 
 
 def check_whole(name: str, data: bytes) -> None:
-    """Refuse a picture that was cut short.
+    """Refuse a truncated image.
 
     Raises:
-        ValueError: It was.
+        ValueError: It is truncated.
     """
     is_whole = {"jpg": _is_whole_jpg, "png": _is_whole_png, "webp": _is_whole_webp}.get(name)
     if is_whole is not None and not is_whole(data):
-        message = f"a {name} file of {len(data)} bytes that was cut short: its end is missing"
+        message = f"the {name} file of {len(data)} bytes is truncated: its end is missing"
         raise ValueError(message)
 
 
 def _is_whole_jpg(data: bytes) -> bool:
-    """Whether there is an end behind the pixels; a thumbnail inside has an end of its own."""
+    """Whether there is an end after the pixels; an embedded thumbnail has its own end."""
     at = 2
     while at + 4 <= len(data):
         if data[at] != _MARKER:

@@ -1,1 +1,1 @@
-"""Other systems' own names and signatures over Ingot: change one import line."""
+"""The APIs of other packages over Ingot: change one import line."""

@@ -1,4 +1,4 @@
-"""Many rows at once: what they have of each field."""
+"""Reading several rows at once, field by field."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -27,10 +27,10 @@ class Batch:
     """Rows that are read together.
 
     Attributes:
-        source: Where they are.
-        path: What errors call that.
-        places: The place of each field in it.
-        rows: Their numbers.
+        source: The source.
+        path: The name of the source in errors.
+        places: The position of each field in the source.
+        rows: The row numbers.
     """
 
     source: NativeRows
@@ -39,10 +39,10 @@ class Batch:
     rows: npt.NDArray[np.int64]
 
     def read(self, fields: Sequence[Field], picks: Mapping[str, Picks]) -> dict[str, Any]:
-        """Return what the rows have of each field, of sequences the elements that are picked.
+        """Read fields of the rows, and the picked elements of sequences.
 
-        Fields that may be missing are lists; others are one array where that can be, as also
-        of sequences that are of the same length, else a list.
+        Optional fields are returned as lists. Other fields, including sequences of equal length,
+        are returned as one array where possible, else as a list.
         """
         cells = [one for one in fields if one.kind == "cell"]
         packed = self.source.read_cells(self.rows, [self.places[one.name] for one in cells])
@@ -119,15 +119,15 @@ class Batch:
 
 
 def _decoded(field: Field, data: memoryview, offsets: bytes) -> Any:
-    """Return the values of many cells; None if they are better decoded one by one."""
+    """Decode many cells; return None if the caller must decode them one by one."""
     try:
         return field.codec.decode_many(data, offsets)
     except (ValueError, OverflowError):
-        return None  # Which cell it is comes out then.
+        return None  # Decoding one by one finds the invalid cell.
 
 
 def picked(values: Any, picks: Picks) -> Any:
-    """Return of each run of numbers those that are picked."""
+    """Return the picked numbers of each run."""
     if picks is None:
         return values
     each = zip(values, picks, strict=True)
@@ -135,7 +135,7 @@ def picked(values: Any, picks: Picks) -> Any:
 
 
 def _without_gaps(offsets: bytes, present: Truths) -> bytes | None:
-    """Return the offsets of the cells that are present; None if one that is not has bytes."""
+    """Return the offsets of the cells that are present; None if a missing one has bytes."""
     if present.all():
         return offsets
     ends = np.frombuffer(offsets, np.int64)
@@ -145,7 +145,7 @@ def _without_gaps(offsets: bytes, present: Truths) -> bytes | None:
 
 
 def _with_gaps(values: Iterator[Any], present: Truths, *, skip: bool = False) -> list[Any]:
-    """Return values with None where none is present, in place of one with `skip`."""
+    """Insert None where no value is present; with `skip`, in place of a value."""
     found = []
     for there in present.tolist():
         value = next(values) if there or skip else None
@@ -154,7 +154,7 @@ def _with_gaps(values: Iterator[Any], present: Truths, *, skip: bool = False) ->
 
 
 def _runs(field: Field, data: memoryview, offsets: bytes) -> list[Any] | None:
-    """Return the numbers of each cell; None if a cell has other bytes."""
+    """Return the numbers of each cell; None if the size of a cell does not fit."""
     dtype = field.codec.dtype
     ends = np.frombuffer(offsets, np.int64)
     if dtype is None or (ends % dtype.itemsize).any():
@@ -164,7 +164,7 @@ def _runs(field: Field, data: memoryview, offsets: bytes) -> list[Any] | None:
 
 
 def stacked(values: Any) -> Any:
-    """Return arrays of the same type and shape as one array, and all else as it is."""
+    """Stack arrays of the same dtype and shape; return anything else unchanged."""
     first = values[0] if isinstance(values, list) and values else None
     if not isinstance(first, np.ndarray) or first.ndim == _DIMENSIONS_MAX:
         return values

@@ -1,4 +1,4 @@
-"""A data set made of inputs by a function, in parallel, and resumed where it was stopped."""
+"""Building a data set from inputs with a function, in parallel and resumable."""
 
 import functools
 import json
@@ -9,11 +9,11 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from ingot._core import Rows as NativeRows
 from ingot.codecs import Codec
 from ingot.dataset import folder as folders
 from ingot.dataset.chunk import Maker, Task
 from ingot.dataset.dataset import Dataset
+from ingot.dataset.directory import open_shards
 from ingot.dataset.inputs import Inputs
 from ingot.dataset.journal import NAME as JOURNAL
 from ingot.dataset.journal import Chunk, Journal, shards_in
@@ -24,9 +24,7 @@ from ingot.dataset.plan import check_same, plan_of
 from ingot.dataset.progress import Meter, Progress
 from ingot.dataset.shards import Compression, Options, limits
 from ingot.dataset.spec import Spec, SpecLike
-from ingot.dataset.stored import Stored
 from ingot.dataset.vacancy import check_vacant
-from ingot.errors import FormatError
 from ingot.records.paths import absolute, check_target
 
 _AGAIN = "pass resume=False to start over"
@@ -53,44 +51,45 @@ def build(
     progress: Progress = True,
     sync: bool = True,
 ) -> Dataset:
-    """Make a data set of the rows that a function makes of inputs; return it, open.
+    """Build a data set from the rows that a function returns for inputs; return it, open.
 
-    The inputs are cut into chunks. Processes make the rows of a chunk, encode them, and write
-    them to shards of its own; a journal keeps which chunks are finished. When all are, the
-    data set appears at once. If this is interrupted in whatever way, the same call goes on with
-    the chunks that are missing; if the data set is finished, it is opened and nothing is done.
+    `build` cuts the inputs into chunks. Worker processes make the rows of a chunk, encode them
+    and write them to shards of that chunk; a journal records which chunks are finished. When
+    all are finished, the data set appears in one step. If a build is interrupted for any
+    reason, the same call makes the missing chunks. If the data set is finished, the call only
+    opens it.
 
     The rows are in the order of the inputs, whatever the number of processes.
 
     Args:
         path: A directory.
-        fn: Is given an input, and returns a row, None, or an iterable of rows. Unless
-            `workers` is 0, it must be at the top of a module, so that processes can import it.
+        fn: Takes an input and returns a row, None, or an iterable of rows. Unless `workers`
+            is 0, it must be at the top level of a module, so that workers can import it.
         inputs: A sequence or an iterable. An iterable is consumed once, a chunk at a time; a
-            call that resumes goes through it again from its beginning.
+            call that resumes goes through it from the beginning.
         spec: The fields, as for `DatasetWriter`.
         codecs: As for `DatasetWriter`.
-        workers: How many processes; as many as there are cores if None. With 0 this process
+        workers: The number of worker processes; None means one per core. With 0 this process
             does the work.
-        chunk: How many inputs are worked on together, and done again if that is interrupted.
-            If None, a 256th of the inputs; of an iterable without a length 1000.
-        key: Gives a text for each input, by which a call that resumes knows it again.
-        shard_bytes: As for `DatasetWriter`; each chunk has shards of its own.
-        shard_rows: Likewise.
-        compression: Likewise.
-        level: Likewise.
-        metadata: Likewise.
-        overwrite: Take the place of what is there, when all is finished.
-        resume: Whether to go on with what an earlier call has finished; False starts over.
-        progress: True for a line on standard error, or a function of rows and bytes.
-        sync: Whether to wait until the device has the bytes of each chunk.
+        chunk: The number of inputs per chunk; an interrupted chunk is made again. None means
+            100, but at least 16 and at most 256 chunks; 1000 for an iterable without a length.
+        key: Returns a text for each input, by which a call that resumes recognizes it.
+        shard_bytes: As for `DatasetWriter`; each chunk has its own shards.
+        shard_rows: As for `DatasetWriter`.
+        compression: As for `DatasetWriter`.
+        level: As for `DatasetWriter`.
+        metadata: As for `DatasetWriter`.
+        overwrite: Replace an existing data set when the new one is finished.
+        resume: Whether to keep the chunks that an earlier call finished; False starts over.
+        progress: True for a line on standard error, or a function that takes rows and bytes.
+        sync: Whether to wait until each chunk is on the storage device.
 
     Raises:
-        FileExistsError: There is a data set that `build` has not made.
-        ValueError: An earlier call has begun, or made, something else here.
-        BlockingIOError: Another process builds this data set.
-        WorkerError: A process died. What is finished is kept, here and below.
-        Exception: What the function has raised, with a note that names the input.
+        FileExistsError: There is a data set that `build` did not make.
+        ValueError: An earlier call began, or made, a different data set here.
+        BlockingIOError: Another process is building this data set.
+        WorkerError: A worker process died. Finished chunks are kept, as for any exception.
+        Exception: Whatever the function raised, with a note that names the input.
 
     Example:
         >>> def row(path):
@@ -107,11 +106,11 @@ def build(
     check_vacant(folder)
     source = Inputs(inputs, chunk, key)
     plan = plan_of(checked, text, fn, options, source)
-    # Who was killed behind its last commit has left a journal.
+    # A build that was killed after its commit has left a journal.
     is_left = (folder / JOURNAL).exists()
     if not overwrite and not is_left and _is_built(folder, plan, source):
         return _opened(folder, checked)
-    folder.mkdir(parents=True, exist_ok=True)
+    folders.make(folder, sync=sync)
     with Journal(folder) as journal:
         owner = Owner(folder)
         maker = Maker(fn, folder, owner.token, checked, text, options)
@@ -131,29 +130,28 @@ def build(
 def _check(folder: Path, fn: Any, inputs: Any, workers: Any, chunk: Any) -> None:
     check_target(folder)
     if folder.suffix == SUFFIX:
-        message = f"{folder}: a data set that is built is a directory, not one {SUFFIX} file"
+        message = f"{folder}: build writes a directory; pass a path without {SUFFIX}"
         raise ValueError(message)
     if not callable(fn):
-        message = f"fn is a function of an input, not {type(fn).__name__}"
+        message = f"fn must be a function of one input, got {type(fn).__name__}"
         raise TypeError(message)
     if isinstance(inputs, str | bytes) or not isinstance(inputs, Iterable):
-        message = f"inputs is a list or another iterable, not {type(inputs).__name__}"
+        message = f"inputs must be a list or another iterable, got {type(inputs).__name__}"
         raise TypeError(message)
     for name, number, least in (("workers", workers, 0), ("chunk", chunk, 1)):
         if number is not None and (type(number) is not int or number < least):
-            message = f"{name} is a number, {least} or more, not {number!r}"
+            message = f"{name} must be a number, {least} or more, got {number!r}"
             raise ValueError(message)
 
 
 def _is_built(folder: Path, plan: dict[str, Any], source: Inputs) -> bool:
-    """Whether the data set is there already."""
+    """Whether the data set is already built."""
     found = Manifest.find(folder)
     if found is None:
         return False
     if found.build is None:
         message = (
-            f"{folder}: there is a data set already that was not built, or was changed since; "
-            f"{_REPLACE}"
+            f"{folder}: the data set there was not made by build, or was changed since; {_REPLACE}"
         )
         raise FileExistsError(message)
     for _ in source.tasks():
@@ -172,7 +170,7 @@ def _begin(
     resume: bool,
     sync: bool,
 ) -> None:
-    """Say in the journal what is being built, unless it says so."""
+    """Write to the journal what is being built, unless it is already there."""
     if journal.begun == plan and resume:
         return
     if journal.begun is not None and resume and not start_over:
@@ -183,7 +181,7 @@ def _begin(
 
 
 class _Tally:
-    """What is made so far, chunks that are being worked on included."""
+    """The rows and bytes made so far, including chunks in progress."""
 
     def __init__(self, journal: Journal, progress: Progress, label: str, total: int | None) -> None:
         self._made = [0, 0, 0]
@@ -192,7 +190,7 @@ class _Tally:
         self._meter = Meter(progress, label, total, done=self._made[2], rows=self._made[0])
 
     def add(self, chunk: Chunk) -> None:
-        """Count a chunk that is finished."""
+        """Count a finished chunk."""
         rows, nbytes = (
             sum(getattr(one, what) for one in chunk.shards) for what in ("rows", "nbytes")
         )
@@ -200,7 +198,7 @@ class _Tally:
             self._made[k] += number
 
     def tell(self, busy: Iterable[tuple[Task, Sequence[int]]]) -> None:
-        """Show how far it is."""
+        """Report progress."""
         rows, nbytes, inputs = self._made
         for task, state in busy:
             if state[0] >= task.first:
@@ -209,14 +207,14 @@ class _Tally:
         self._meter.update(rows, nbytes, inputs)
 
     def finish(self) -> None:
-        """Show how it ended."""
+        """Report the end."""
         self._meter.finish(*self._made)
 
 
 def _make_all(
     maker: Maker, journal: Journal, source: Inputs, progress: Progress, workers: int | None
 ) -> None:
-    """Make what the journal does not tell of."""
+    """Make the chunks that are missing in the journal."""
     tally = _Tally(journal, progress, str(maker.folder), source.total)
     tasks = _missing(maker.folder, journal, source)
     count = _cores() if workers is None else workers
@@ -230,12 +228,12 @@ def _make_all(
     except BaseException as error:
         error.add_note(
             f"{maker.folder}: {len(journal.chunks)} chunks of {source.chunk} inputs are "
-            "finished; the same call goes on from there"
+            "finished; the same call resumes from there"
         )
         raise
     if any(number >= source.num_chunks for number in journal.chunks):
         message = (
-            f"{maker.folder}: this was begun with more than {source.num_inputs} inputs; {_AGAIN}"
+            f"{maker.folder}: an earlier call had more than {source.num_inputs} inputs; {_AGAIN}"
         )
         raise ValueError(message)
     tally.finish()
@@ -246,7 +244,7 @@ def _cores() -> int:
 
 
 def _missing(folder: Path, journal: Journal, source: Inputs) -> Iterator[Task]:
-    """Yield the chunks that are to be made, also those whose files are gone or cut short."""
+    """Yield the chunks to make, including those whose files are missing or truncated."""
     for task in source.tasks():
         known = journal.chunks.get(task.number)
         if known is None:
@@ -254,7 +252,7 @@ def _missing(folder: Path, journal: Journal, source: Inputs) -> Iterator[Task]:
             continue
         if (known.inputs, known.digest) != (len(task.inputs), task.digest):
             last = task.first + len(task.inputs) - 1
-            message = f"{folder}: inputs {task.first} to {last} were others before; {_AGAIN}"
+            message = f"{folder}: inputs {task.first} to {last} differ from last time; {_AGAIN}"
             raise ValueError(message)
         paths = [folder / shard.name for shard in known.shards]
         sizes = [path.stat().st_size if path.is_file() else None for path in paths]
@@ -281,7 +279,7 @@ def _together(maker: Maker, tasks: Iterator[Task], tally: _Tally, count: int) ->
 def _commit(
     maker: Maker, journal: Journal, owner: Owner, built: dict[str, Any], *, overwrite: bool
 ) -> None:
-    """Make the data set of all shards appear."""
+    """Commit all shards as the data set."""
     sync = maker.options.sync
     shards = [shard for _, chunk in sorted(journal.chunks.items()) for shard in chunk.shards]
     if not shards:
@@ -292,7 +290,7 @@ def _commit(
     with folders.locked(maker.folder):
         found = Manifest.find(maker.folder)
         if found is not None and not overwrite:
-            message = f"{maker.folder}: another writer has made a data set here meanwhile"
+            message = f"{maker.folder}: meanwhile another writer has made a data set here"
             raise FileExistsError(message)
         superseded = owner.take_over(Manifest.names(maker.folder))
         new.commit(maker.folder, overwrite=True, sync=sync)
@@ -305,13 +303,4 @@ def _names_in(journal: Journal) -> set[str]:
 
 def _opened(folder: Path, spec: Spec) -> Dataset:
     manifest = Manifest.read(folder)
-    for shard in manifest.shards:
-        shard.check(folder)
-    paths = [str(folder / shard.name) for shard in manifest.shards]
-    native = NativeRows(paths, partial=False)
-    if native.fields() != spec.stored():
-        message = f"{folder}: the fields of its files are not those of {spec!r}"
-        raise FormatError(message, str(folder))
-    source = Stored(native, spec.shut(), paths, allow_pickle=False, folder=str(folder))
-    manifest.check(folder, len(source), source.spec, source.ids)
-    return Dataset(source)
+    return Dataset(open_shards(folder, manifest, spec=spec.shut()))

@@ -1,4 +1,4 @@
-"""Rows of several sources, one behind the other."""
+"""Concatenated rows of several sources."""
 
 import itertools
 from bisect import bisect_right
@@ -20,10 +20,10 @@ class Chain:
 
     Args:
         parts: The parts.
-        folder: The directory that has all of them, if one has.
+        folder: The directory that contains all of them, if there is one.
 
     Raises:
-        ValueError: Their fields differ.
+        ValueError: The fields differ.
     """
 
     def __init__(self, parts: Sequence[Part], folder: str | None = None) -> None:
@@ -31,8 +31,7 @@ class Chain:
         for part in parts:
             if part.spec != first.spec:
                 message = (
-                    f"{part.path}: the fields are {part.spec}, "
-                    f"those of {first.path} are {first.spec}"
+                    f"{part.path} has the fields {part.spec}, but {first.path} has {first.spec}"
                 )
                 raise ValueError(message)
         self._parts = list(parts)
@@ -44,32 +43,32 @@ class Chain:
 
     @property
     def spec(self) -> Spec:
-        """The fields of all."""
+        """The fields."""
         return self._parts[0].spec
 
     @property
     def paths(self) -> Sequence[str]:
-        """The files of all."""
+        """All files."""
         return [path for part in self._parts for path in part.source.paths]
 
     @property
     def path(self) -> str:
-        """The directory of all, or the first."""
+        """The directory, or the first file."""
         return self._folder or self._parts[0].path
 
     @property
     def metadata(self) -> dict[str, Any]:
-        """What was stored with the first."""
+        """The metadata of the first part."""
         return self._parts[0].source.metadata
 
     @property
     def nbytes(self) -> int:
-        """The sizes of all."""
+        """The total size."""
         return sum(part.source.nbytes for part in self._parts)
 
     @property
     def others(self) -> Sequence[str]:
-        """What is in the files besides the rows."""
+        """Other contents of the files."""
         return sorted({name for part in self._parts for name in part.source.others})
 
     def __len__(self) -> int:
@@ -86,7 +85,7 @@ class Chain:
         return self._parts
 
     def runs(self, numbers: npt.NDArray[np.int64]) -> list[tuple[Part, npt.NDArray[np.int64]]]:
-        """Return runs of rows that are in one part, and their numbers in its source."""
+        """Return runs of rows in the same part, and their numbers in its source."""
         which = np.searchsorted(self._ends, numbers, side="right")
         cuts = [0, *(np.flatnonzero(np.diff(which)) + 1).tolist(), len(numbers)]
         found = []
@@ -97,12 +96,12 @@ class Chain:
         return found
 
     def read_row(self, number: int, wanted: Mapping[str, Elements]) -> Row:
-        """Return what is wanted of one row."""
+        """Read the wanted fields of one row."""
         part, own = self._place(number)
         return part.source.read_row(own, wanted)
 
     def read_rows(self, numbers: npt.NDArray[np.int64], wanted: Mapping[str, Picks]) -> Row:
-        """Return what is wanted of rows, in one read for each part that has some."""
+        """Read the wanted fields of rows, in one read per part."""
         which = np.searchsorted(self._ends, numbers, side="right")
         order = np.argsort(which, kind="stable")
         found = []
@@ -121,22 +120,22 @@ class Chain:
         return {name: _merged([one[name] for one in found], back) for name in wanted}
 
     def available(self, number: int, names: Sequence[str]) -> dict[str, bool | range]:
-        """Return what a row has of each field."""
+        """Return which fields a row has."""
         part, own = self._place(number)
         return part.source.available(own, names)
 
     def column(self, name: str, numbers: Rows) -> npt.NDArray[Any]:
-        """Return the numbers that rows have of a field."""
+        """Return the numbers of rows in a field."""
         whole = np.concatenate([part.source.column(name, part.rows) for part in self._parts])
         return whole[np.asarray(numbers, np.int64)]
 
     def present(self, name: str, numbers: Rows) -> npt.NDArray[np.bool_]:
-        """Return whether rows have a value of an optional field."""
+        """Return which rows have a value for an optional field."""
         whole = np.concatenate([part.source.present(name, part.rows) for part in self._parts])
         return whole[np.asarray(numbers, np.int64)]
 
     def lengths(self, name: str, numbers: Rows) -> npt.NDArray[np.int64]:
-        """Return how many elements rows have of a sequence."""
+        """Return the lengths of a sequence in rows."""
         whole = np.concatenate([part.source.lengths(name, part.rows) for part in self._parts])
         return whole[np.asarray(numbers, np.int64)]
 
@@ -146,7 +145,7 @@ class Chain:
         return min(first), max(most)
 
     def verify(self, progress: Callable[[int, int], object] | None) -> Verification:
-        """Check every checksum of all files."""
+        """Verify every checksum of all files."""
         rows = 0
         damaged = []
         unchecked: set[str] = set()
@@ -158,13 +157,13 @@ class Chain:
         return Verification(rows, damaged, tuple(sorted(unchecked)))
 
     def close(self) -> None:
-        """Close the files of all."""
+        """Close all files."""
         for part in self._parts:
             part.source.close()
 
 
 def _merged(found: Sequence[Any], order: npt.NDArray[np.int64]) -> Any:
-    """Return what several reads have of a field, in another order; stacked if all are alike."""
+    """Merge the values of several reads in the given order; stack them if they are alike."""
     alike = {(one.shape[1:], one.dtype) if isinstance(one, np.ndarray) else None for one in found}
     if len(alike) == 1 and None not in alike:
         return np.concatenate(found)[order]

@@ -1,4 +1,4 @@
-"""A run of inputs on its way into shards."""
+"""Making the shards of a chunk of inputs."""
 
 from collections.abc import Callable, Iterable, Mapping, MutableSequence
 from dataclasses import dataclass
@@ -12,13 +12,13 @@ from ingot.dataset.spec import Spec
 
 
 class Task(NamedTuple):
-    """Inputs that are worked on together.
+    """A chunk of inputs.
 
     Attributes:
-        number: Which chunk it is.
+        number: The number of the chunk.
         first: The number of the first input.
         inputs: The inputs.
-        digest: What tells them from others.
+        digest: A digest that identifies them.
     """
 
     number: int
@@ -29,15 +29,15 @@ class Task(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Maker:
-    """All that is needed to make rows of inputs, in this process or in another.
+    """Everything needed to make rows from inputs, in this process or in another.
 
     Attributes:
-        fn: What makes a row, None, or any number of rows of an input.
-        folder: Where the shards go.
-        token: What their names end in.
+        fn: Returns a row, None, or any number of rows for an input.
+        folder: The directory of the shards.
+        token: The end of their names.
         spec: The fields.
-        metadata: What the user gave, as JSON.
-        options: How the shards are written.
+        metadata: The metadata from the user, as JSON.
+        options: The options of the shards.
     """
 
     fn: Callable[[Any], Any]
@@ -54,7 +54,7 @@ class Maker:
 
         Args:
             task: The inputs.
-            state: Is kept at the number of the input, the rows and the bytes so far.
+            state: Updated with the number of the input, the rows and the bytes so far.
             tell: Called after each row.
         """
         shards = self.writer(task.number)
@@ -78,13 +78,13 @@ class Maker:
         return tuple(shards.finished)
 
     def writer(self, number: int) -> ShardWriter:
-        """Return a writer of the shards of a chunk."""
+        """Return a writer for the shards of a chunk."""
         names = names_of(self.token, number, 0)
         return ShardWriter(self.folder, names, self.spec, self.metadata, self.options)
 
 
 def place_of(task: Task, number: int) -> str:
-    """Return which input it was, in words."""
+    """Return a description of an input."""
     return f"at input {number}: {task.inputs[number - task.first]!r:.200}"
 
 
@@ -94,6 +94,6 @@ def _rows(found: Any) -> Iterable[Any]:
     if isinstance(found, Mapping):
         return (found,)
     if isinstance(found, str | bytes) or not isinstance(found, Iterable):
-        message = f"fn returns a row, None, or a list of rows, not {type(found).__name__}"
+        message = f"fn must return a row, None, or a list of rows, got {type(found).__name__}"
         raise TypeError(message)
     return found

@@ -1,4 +1,4 @@
-"""What all rows have of one field, as one array."""
+"""The values of one field in all rows, as one array."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -12,10 +12,10 @@ from ingot.dataset.spec import Field
 
 
 def column_of(part: Part, field: Field) -> npt.NDArray[Any]:
-    """Return the values of a field, which the part has, in all its rows.
+    """Return the values of a field of the part in all its rows.
 
     Raises:
-        TypeError: They do not make one array.
+        TypeError: They cannot be stored in one array.
     """
     if field.codec.name == "utf8" and not field.is_sequence:
         return _texts(part, field)
@@ -47,6 +47,6 @@ def _values(part: Part, field: Field) -> Iterator[tuple[range, Any]]:
             yield places, found[field.name]
             continue
         wanted = {field.name: None}
-        for place in places:  # Which row is damaged comes out then.
+        for place in places:  # Row by row, so that the error names the damaged row.
             one = range(place, place + 1)
             yield one, part.source.read_rows(part.numbers(one), wanted)[field.name]

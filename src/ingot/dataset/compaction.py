@@ -1,4 +1,4 @@
-"""Putting the small files of a data set together."""
+"""Merging the small files of a data set."""
 
 import math
 import os
@@ -29,30 +29,30 @@ def compact(
     progress: Progress = None,
     sync: bool = True,
 ) -> int:
-    """Put consecutive small files of a data set in a directory together.
+    """Merge consecutive small files of a data set in a directory.
 
-    A writer that often calls `flush` leaves many small files. This copies their rows as they
-    are stored, verified, into files of up to the given size. The order of the rows stays.
-    Each new file takes the place of its old ones at once, so an interruption loses nothing,
-    and the same call does the rest. Writers may append meanwhile. Readers that are open keep
-    the old files.
+    A writer that calls `flush` often leaves many small files. This copies their rows as stored,
+    after verification, into files of up to the given size, and keeps the order of the rows.
+    Each new file replaces its old ones in one step, so an interruption loses nothing, and the
+    same call does the rest. Writers may append at the same time. Open readers keep the old
+    files.
 
     Args:
         path: The directory.
-        shard_bytes: How large a file may get, such as "256MB"; "1GB" if neither this nor
+        shard_bytes: The maximum size of a file, such as "256MB"; "1GB" if neither this nor
             `shard_rows` is given.
-        shard_rows: How many rows a file may get.
+        shard_rows: The maximum number of rows in a file.
         compression: As for `DatasetWriter`.
-        level: Likewise.
-        progress: Likewise.
-        sync: Whether to wait until the device has the bytes.
+        level: As for `DatasetWriter`.
+        progress: As for `DatasetWriter`.
+        sync: Whether to wait until the bytes are on the storage device.
 
     Returns:
         The number of files that the data set has now.
 
     Raises:
         FileNotFoundError: There is no data set in this directory.
-        CorruptFileError: A file is damaged. It stays, and so do the others.
+        CorruptFileError: A file is damaged. It stays, and so do the files not yet merged.
         FormatError: Another writer has replaced the data set meanwhile.
 
     Example:
@@ -82,7 +82,7 @@ def compact(
 
 
 def _runs(shards: Sequence[Shard], options: Options) -> list[list[Shard]]:
-    """Return the runs of two and more consecutive files that together are not too large."""
+    """Return the runs of two or more consecutive files that fit into one new file."""
     most_bytes = math.inf if options.shard_bytes is None else options.shard_bytes
     most_rows = math.inf if options.shard_rows is None else options.shard_rows
     runs: list[list[Shard]] = [[]]
@@ -99,7 +99,7 @@ def _runs(shards: Sequence[Shard], options: Options) -> list[list[Shard]]:
 def _compact(
     folder: Path, manifest: Manifest, run: Sequence[Shard], owner: Owner, options: Options
 ) -> Manifest:
-    """Write a run of files as one, which takes their place; return what is committed now."""
+    """Merge a run of files into one; return the manifest that is committed then."""
     source = open_shards(folder, replace(manifest, shards=tuple(run)))
     spec = source.spec
     names = names_of(owner.token, manifest.shards.index(run[0]))

@@ -1,4 +1,4 @@
-"""Rows on their way from one data set to another as they are stored, without being decoded."""
+"""Copying rows from one data set to another as they are stored, without decoding."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -20,12 +20,12 @@ _BYTES = 16 << 20
 
 
 class PackedField(NamedTuple):
-    """What rows have of a field, as it is stored.
+    """The values of a field in rows, as they are stored.
 
     Attributes:
-        data: The values, one behind the other.
+        data: The values, concatenated.
         offsets: Where each begins, and where the last one ends, as int64.
-        counts: Of a sequence, how many values each row has, as uint64.
+        counts: For a sequence, the number of values in each row, as uint64.
     """
 
     data: memoryview | bytearray
@@ -33,7 +33,7 @@ class PackedField(NamedTuple):
     counts: bytes | None = None
 
     def sizes(self, count: int) -> npt.NDArray[np.int64]:
-        """Return how many bytes each of so many rows has."""
+        """Return the size of each row in bytes, for `count` rows."""
         ends = np.frombuffer(self.offsets, np.int64)
         if self.counts is not None:
             last = np.cumsum(np.frombuffer(self.counts, np.uint64).astype(np.int64))
@@ -42,7 +42,7 @@ class PackedField(NamedTuple):
         return sizes
 
     def cut(self, start: int, stop: int) -> "PackedField":
-        """Return what some of the rows have."""
+        """Return the values of the rows from `start` to `stop`."""
         ends = np.frombuffer(self.offsets, np.int64)
         first, last, counts = start, stop, None
         if self.counts is not None:
@@ -58,28 +58,28 @@ class PackedRows:
     """Rows as they are stored.
 
     Attributes:
-        fields: What they have of each field, in the order of a specification.
-        count: How many rows there are.
+        fields: The values of each field, in the order of a specification.
+        count: The number of rows.
     """
 
     fields: list[PackedField]
     count: int
 
     def sizes(self) -> npt.NDArray[np.int64]:
-        """Return how many bytes each row has."""
+        """Return the size of each row in bytes."""
         sizes: npt.NDArray[np.int64] = np.sum([one.sizes(self.count) for one in self.fields], 0)
         return sizes
 
     def cut(self, start: int, stop: int) -> "PackedRows":
-        """Return some of the rows."""
+        """Return the rows from `start` to `stop`."""
         return PackedRows([one.cut(start, stop) for one in self.fields], stop - start)
 
 
 def packed(part: Part, spec: Spec) -> Iterator[PackedRows] | None:
-    """Return the rows of a part for a data set of this specification, some at a time.
+    """Yield the rows of a part for a data set with this specification, some at a time.
 
     Returns:
-        None, if they have to be decoded: the fields differ, or they are not in Ingot files.
+        None, if they must be decoded: the fields differ, or they are not in Ingot files.
     """
     if dict(part.spec) != dict(spec) or not _is_stored(part.source):
         return None
@@ -114,12 +114,12 @@ def _field(source: Source, name: str, numbers: Numbers) -> PackedField:
     if isinstance(source, Chain):
         runs = [_field(part.source, name, own) for part, own in source.runs(numbers)]
         return runs[0] if len(runs) == 1 else _joined(runs)
-    message = f"{source.path}: these rows are not in Ingot files"
+    message = f"{source.path}: the rows are not in Ingot files"
     raise TypeError(message)
 
 
 def _joined(parts: list[PackedField]) -> PackedField:
-    """Return what several runs of rows have, one behind the other."""
+    """Concatenate the values of several runs of rows."""
     ends = [np.frombuffer(one.offsets, np.int64) for one in parts]
     starts = np.cumsum([0, *(int(one[-1]) for one in ends)])
     offsets = [one[:-1] + start for one, start in zip(ends, starts, strict=False)]

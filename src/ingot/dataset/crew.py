@@ -1,4 +1,4 @@
-"""Processes that make the chunks of a data set at the same time."""
+"""Worker processes that make the chunks of a data set in parallel."""
 
 import multiprocessing
 import os
@@ -19,8 +19,8 @@ from ingot.errors import WorkerError
 _PAUSE_S = 0.2
 _PATIENCE_S = 5.0
 _HINT = (
-    "a new process must be able to import fn, so it stands at the top of a module, and a script "
-    'must begin its work under if __name__ == "__main__"'
+    "workers must be able to import fn: define it at the top level of a module, and start the "
+    'work of a script under if __name__ == "__main__"'
 )
 
 
@@ -33,10 +33,10 @@ class _Worker:
 
 
 class Crew:
-    """Up to so many processes, each of which works on one chunk at a time.
+    """A limited number of worker processes, each of which makes one chunk at a time.
 
-    They are started afresh (spawn), so that threads of this process do them no harm, and die
-    with it.
+    They are spawned, so that threads of this process do not affect them, and they die with
+    this process.
 
     Raises:
         TypeError: The function cannot be sent to another process.
@@ -47,8 +47,8 @@ class Crew:
             pickle.dumps(maker)
         except (pickle.PicklingError, AttributeError, TypeError) as error:
             message = (
-                f"fn and the codecs go to other processes, and cannot: {error}; define them at "
-                "the top of a module, or pass workers=0"
+                f"fn and the codecs must be picklable for workers: {error}; define them at "
+                "the top level of a module, or pass workers=0"
             )
             raise TypeError(message) from error
         self._maker = maker
@@ -59,16 +59,16 @@ class Crew:
     def run(
         self, tasks: Iterator[Task], tell: Callable[[list[tuple[Task, list[int]]]], object]
     ) -> Generator[tuple[Task, tuple[Shard, ...]], None, None]:
-        """Yield chunks as they are finished, in any order.
+        """Yield chunks as they finish, in any order.
 
         Args:
             tasks: The chunks.
-            tell: Called a few times each second with what is being worked on, and for each
-                the input it is at, the rows and the bytes.
+            tell: Called several times a second with the chunks in progress, and for each the
+                current input, the rows and the bytes.
 
         Raises:
-            WorkerError: A process died.
-            Exception: What the function has raised.
+            WorkerError: A worker process died.
+            Exception: Whatever the function raised.
         """
         try:
             self._employ(tasks)
@@ -117,7 +117,7 @@ class Crew:
         return worker
 
     def _outcome(self, worker: _Worker) -> tuple[tuple[Shard, ...] | None, Exception | None]:
-        """Return the shards that a worker has made, or what has stopped it."""
+        """Return the shards that a worker has made, or the exception that stopped it."""
         try:
             shards, error, trace = worker.pipe.recv()
         except (EOFError, ConnectionResetError):
@@ -130,12 +130,12 @@ class Crew:
         worker.process.join()
         code = worker.process.exitcode or 0
         how = f"by {signal.Signals(-code).name}" if code < 0 else f"with exit code {code}"
-        where, number = "before it began", worker.state[0]
+        where, number = "before it started", worker.state[0]
         if worker.task is not None and number >= worker.task.first:
             where = place_of(worker.task, number)
         hint = "" if number >= 0 else f"; {_HINT}"
         path = str(self._maker.folder)
-        message = f"{path}: a worker was ended {how} {where}{hint}"
+        message = f"{path}: a worker process died {how} {where}{hint}"
         return WorkerError(message, path)
 
     def _dismiss(self) -> None:
@@ -177,7 +177,7 @@ def _die_with_parent() -> None:
 
 
 def _portable(error: Exception) -> Exception:
-    """Return an exception that the parent can load: this one, or one with the same words."""
+    """Return an exception that the parent can unpickle: this one, or one with the same text."""
     try:
         again = pickle.loads(pickle.dumps(error))  # noqa: S301 -- it was made here
     except Exception:  # noqa: BLE001 -- exceptions may refuse in any way

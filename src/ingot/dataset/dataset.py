@@ -1,9 +1,8 @@
 """A data set, open for reading: a sequence of rows."""
 
 import os
-import sys
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, Literal, Self, SupportsIndex, TypeAlias, overload
+from typing import Any, Self, SupportsIndex, TypeAlias, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -19,6 +18,7 @@ from ingot.dataset.spec import Spec
 from ingot.dataset.split import ends_of
 from ingot.dataset.stored import Stored
 from ingot.dataset.zipped import Zipped
+from ingot.errors import printable
 from ingot.records import Verification
 from ingot.records.progress import Progress, reporter
 
@@ -28,14 +28,14 @@ Truths: TypeAlias = npt.NDArray[np.bool_]
 class Dataset(Sequence[Row]):
     """Rows of named, typed fields, over one or more files.
 
-    `ds[i]` is one row, a dict; `ds[a:b]` a data set of those rows that reads nothing yet;
-    `ds[[5, 1, 9]]` (any sequence or array of integers) a dict of what the rows have of each
-    field, stacked to an array where that can be, else a list, in one native read. With a
-    second index only some fields are read: `ds[i, ["label"]]`, or of a sequence only some
-    elements: `ds[i, {"frames": range(10, 20)}]`, of many rows each its own:
+    `ds[i]` is one row, a dict. `ds[a:b]` is a data set of those rows and reads nothing yet.
+    `ds[[5, 1, 9]]` (any sequence or array of integers) reads several rows in one native call
+    and returns a dict of columns: stacked arrays where the values have one shape, lists
+    otherwise. A second index selects fields, `ds[i, ["label"]]`, or elements of a sequence,
+    `ds[i, {"frames": range(10, 20)}]`. For several rows, each row can have its own range:
     `ds[[5, 1], {"frames": [range(10, 20), range(30, 40)]}]`.
 
-    Made by `ingot.open`. May be used from several threads at once and in forked processes.
+    `ingot.open` returns it. Several threads and forked processes may use it at the same time.
     """
 
     __module__ = "ingot"
@@ -44,7 +44,7 @@ class Dataset(Sequence[Row]):
         self, source: Source, names: Sequence[str] | None = None, rows: Rows | None = None
     ) -> None:
         if not hasattr(source, "read_row"):
-            message = f"a data set is opened by ingot.open(path), not made of {source!r}"
+            message = f"call ingot.open(path) to open a data set; Dataset cannot wrap {source!r}"
             raise TypeError(message)
         names = tuple(source.spec if names is None else names)
         self._part = Part(source, names, range(len(source)) if rows is None else rows)
@@ -55,7 +55,7 @@ class Dataset(Sequence[Row]):
 
     @property
     def path(self) -> str:
-        """The absolute path of the directory or file; of the first, if there are several."""
+        """The absolute path of the directory or file; of the first one, if there are several."""
         return self._part.path
 
     @property
@@ -65,9 +65,9 @@ class Dataset(Sequence[Row]):
 
     @property
     def metadata(self) -> dict[str, Any]:
-        """What `DatasetWriter(metadata=...)` was given; a fresh copy on each access.
+        """The `metadata` that was passed to `DatasetWriter`; a new copy on each access.
 
-        Of an HDF5 file these are its attributes, those of a data set in it as `image@units`.
+        For an HDF5 file, its attributes; those of a data set inside it appear as `image@units`.
         """
         return self._part.source.metadata
 
@@ -78,7 +78,7 @@ class Dataset(Sequence[Row]):
 
     @property
     def others(self) -> tuple[str, ...]:
-        """What is in an HDF5 file besides these rows; `ingot.open("x.h5/NAME")` opens it."""
+        """Other data sets in the HDF5 file, not part of these rows; open with `x.h5/NAME`."""
         return tuple(self._part.source.others)
 
     def __len__(self) -> int:
@@ -96,7 +96,7 @@ class Dataset(Sequence[Row]):
     @overload
     def __getitem__(self, index: Indices) -> Row: ...
     def __getitem__(self, index: Any) -> "Row | Dataset":
-        """Return a row, a part of the data set, or what many rows have of each field."""
+        """Return a row, a part of the data set, or the columns of several rows."""
         part = self._part
         if _is_one(index):
             return deep(part.source.read_row(part.number(index), self._wanted))
@@ -118,12 +118,12 @@ class Dataset(Sequence[Row]):
             return deep(part.source.read_rows(numbers, picked))
         picked = picked_by(mask, part.spec, part.path, len(part.rows[index]))
         if any(picks is not None for picks in picked.values()):
-            message = "a slice is not read yet: elements are picked of a row, or of a list of rows"
+            message = "a slice reads nothing yet: index a row or a list of rows to select elements"
             raise TypeError(message)
         return self.select(*picked)[index]
 
     def __getitems__(self, indices: Indices) -> list[Row]:
-        """Return the rows at `indices` in one read: what PyTorch's loader calls for a batch."""
+        """Return the rows at `indices` in one read; PyTorch's loader calls this per batch."""
         part = self._part
         numbers = part.resolve(indices)
         batch = part.source.read_rows(numbers, dict.fromkeys(part.names))
@@ -131,16 +131,16 @@ class Dataset(Sequence[Row]):
         return [deep(row) for row in rows]
 
     def available(self, index: SupportsIndex) -> dict[str, bool | range]:
-        """Return what a row has of each field: a mask that reads all of it.
+        """Return which fields a row has, as a mask that reads all of them.
 
-        Of a sequence that is the range of its elements.
+        For a sequence, this is the range of its elements.
         """
         return self._part.source.available(self._part.number(index), self._part.names)
 
     def select(self, *names: str | Sequence[str]) -> "Dataset":
         """Return the data set with some of its fields, in this order.
 
-        A name that has fields inside stands for all of them.
+        The name of a dict of fields selects all fields in it.
 
         Raises:
             KeyError: There is no such field.
@@ -153,15 +153,15 @@ class Dataset(Sequence[Row]):
         return Dataset(self._part.source, tuple(chosen), self._part.rows)
 
     def column(self, name: str) -> npt.NDArray[Any]:
-        """Return what all rows have of a field, as one array.
+        """Return the values of a field in all rows, as one array.
 
-        Numbers come from the index alone; those that are missing are 0, `present` tells
-        which. Text is an array of `numpy.dtypes.StringDType`, in which a missing one is None,
-        and arrays of one shape are stacked: both read the values of all rows.
+        Numbers come from the index alone. Missing numbers are 0; `present` tells them apart.
+        Text becomes an array of `numpy.dtypes.StringDType`, in which missing values are None.
+        Arrays of one shape are stacked. Text and arrays require reading the values of all rows.
 
         Raises:
             KeyError: There is no such field.
-            TypeError: The values of the field do not make one array.
+            TypeError: The values of the field cannot be stored in one array.
 
         Example:
             >>> ds.where(ds.column("caption") == "a cat")  # doctest: +SKIP
@@ -169,25 +169,25 @@ class Dataset(Sequence[Row]):
         return column_of(self._part, field_of(self.spec, name, self.path))
 
     def lengths(self, name: str) -> npt.NDArray[np.int64]:
-        """Return how many elements each row has of a sequence, from the index alone.
+        """Return the number of elements of a sequence in each row, from the index alone.
 
-        A sequence that is missing has 0.
+        The length of a missing sequence is 0.
 
         Raises:
             KeyError: There is no such field.
-            TypeError: The field is no sequence.
+            TypeError: The field is not a sequence.
 
         Example:
             >>> ds.where(ds.lengths("frames") >= 16)  # doctest: +SKIP
         """
         field = field_of(self.spec, name, self.path)
         if not field.is_sequence:
-            message = f"{self.path}: field {name!r} is {field.type} and has no elements"
+            message = f"{self.path}: field {name!r} is {field.type}, expected a sequence"
             raise TypeError(message)
         return self._part.source.lengths(name, self._part.rows)
 
     def present(self, name: str) -> Truths:
-        """Return whether each row has a value of a field, from the index alone.
+        """Return for each row whether it has a value for a field, from the index alone.
 
         Raises:
             KeyError: There is no such field.
@@ -197,22 +197,22 @@ class Dataset(Sequence[Row]):
         return self._part.source.present(name, self._part.rows)
 
     def take(self, indices: Indices) -> "Dataset":
-        """Return the data set of the rows at `indices`, in that order, without reading them."""
+        """Return a data set of the rows at `indices`, in that order, without reading them."""
         if _is_one(indices):
             message = (
-                f"take wants a sequence of indices; ds[:{indices}] has the first {indices} rows"
+                f"take expects a sequence of indices; ds[:{indices}] is the first {indices} rows"
             )
             raise TypeError(message)
         return Dataset(self._part.source, self._part.names, self._part.resolve(indices))
 
     def where(self, condition: Callable[..., Truths] | Truths, *names: str) -> "Dataset":
-        """Return the data set of those rows whose numbers meet a condition.
+        """Return a data set of the rows that meet a condition on their numbers.
 
-        A row in which one of `names` is missing does not meet it.
+        Rows in which one of `names` is missing are left out.
 
         Args:
-            condition: A truth for each row; or what returns them when it is given the
-                columns `names` as arrays.
+            condition: A boolean for each row, or a function that takes the columns `names` as
+                arrays and returns such booleans.
             names: Fields that are numbers.
 
         Example:
@@ -220,34 +220,34 @@ class Dataset(Sequence[Row]):
         """
         if callable(condition):
             if not names:
-                message = "a condition that is a function goes with the names of its columns"
+                message = "a callable condition requires the names of the fields it takes"
                 raise TypeError(message)
             condition = condition(*(self.column(name) for name in names))
         elif names:
-            message = "names of fields go with a condition that is a function"
+            message = "names of fields require a callable condition"
             raise TypeError(message)
         chosen = np.asarray(condition)
         if chosen.dtype != np.bool_ or chosen.shape != (len(self),):
             message = (
-                f"a condition is a truth for each of {len(self)} rows, "
-                f"not {chosen.dtype} of shape {chosen.shape}"
+                f"expected a condition with one boolean for each of {len(self)} rows, "
+                f"got {chosen.dtype} of shape {chosen.shape}"
             )
             raise ValueError(message)
         there = np.all([np.ones(len(self), np.bool_), *map(self.present, names)], axis=0)
         return self.take(np.flatnonzero(chosen & there))
 
     def split(self, *sizes: float, seed: int | None = 0) -> "list[Dataset]":
-        """Return the data set in parts that have no row in common and read nothing yet.
+        """Split the data set into disjoint parts that read nothing yet.
 
         Args:
-            sizes: How much each part gets: fractions (float) or numbers of rows (int). If
-                they are less than all, what is left is one more part, be it empty.
-            seed: Which rows go where, at random; None for one part behind the other. Either
-                way a part has its rows in the order of the data set.
+            sizes: The size of each part: fractions (float) or numbers of rows (int). If they do
+                not cover all rows, the remainder, possibly empty, is one more part.
+            seed: Seed of the random assignment of rows to parts; None for consecutive rows. In
+                both cases, each part keeps the order of the data set.
 
         Raises:
             TypeError: The sizes are neither fractions nor numbers of rows.
-            ValueError: They are more than there is.
+            ValueError: The sizes add up to more than the data set has.
 
         Example:
             >>> train, test = ds.split(0.9)  # doctest: +SKIP
@@ -259,29 +259,29 @@ class Dataset(Sequence[Row]):
         return [self.take(np.sort(rows)) for rows in np.split(order, ends)]
 
     def concat(self, *others: "Dataset") -> "Dataset":
-        """Return the rows of this and of other data sets, one behind the other.
+        """Concatenate this and other data sets.
 
         Raises:
-            ValueError: Their fields differ.
+            ValueError: The data sets have different fields.
         """
         return Dataset(Chain([self._part, *_parts(others)]))
 
     def zip(self, *others: "Dataset") -> "Dataset":
-        """Return the rows of this data set with the fields of others added, row by row.
+        """Add the fields of other data sets to the rows of this one, row by row.
 
-        So a field is added to a data set without writing it anew: write it alone, as
-        another data set with as many rows.
+        Use this to add a field without rewriting the data set: write the new field as another
+        data set with the same number of rows.
 
         Raises:
-            ValueError: They have not as many rows, or a field in common.
+            ValueError: The numbers of rows differ, or two data sets share a field.
         """
         return Dataset(Zipped([self._part, *_parts(others)]))
 
     def stored(self) -> "Dataset":
-        """Return the rows as they are stored: pictures, sound and arrays as bytes.
+        """Return the rows with values as stored: images, audio and arrays as bytes.
 
-        Numbers stay numbers, and sequences lists. This is for those who decode by
-        themselves, on another device say.
+        Numbers stay numbers, and sequences stay lists. Use this to decode elsewhere, for example
+        on another device.
 
         Raises:
             TypeError: The rows are not in Ingot files.
@@ -291,13 +291,13 @@ class Dataset(Sequence[Row]):
     def save(self, path: str | os.PathLike[str], **options: Any) -> None:
         """Write the rows as a new data set: a subset, a filter, a split, a zip.
 
-        Values are copied as they are stored, verified, and neither decoded nor encoded, unless
-        they are in files of another container.
+        Values in Ingot files are copied as stored, after verification, without decoding and
+        encoding. Values in files of other formats are encoded again.
 
         Args:
-            path: A directory, or one file that ends in `.ingot`.
-            options: As of `DatasetWriter`; the metadata are those of this data set if none
-                are given.
+            path: A directory, or a file that ends in `.ingot`.
+            options: Options of `DatasetWriter`. By default, the metadata of this data set are
+                copied.
 
         Example:
             >>> ds.where(ds.column("label") == 3).save("threes")  # doctest: +SKIP
@@ -310,17 +310,17 @@ class Dataset(Sequence[Row]):
             writer.extend(self)
 
     def verify(self, progress: Progress = None) -> Verification:
-        """Read the files whole, also of a part, and check every checksum in them.
+        """Read the files completely, even if this is a part, and verify every checksum.
 
-        HDF5 has checksums only of data sets that were made with `fletcher32`, Granular has
-        none: `unchecked` names such fields, which are read to see that all of them is there.
+        HDF5 has checksums only for data sets that were made with `fletcher32`, and Granular has
+        none. `unchecked` names such fields; `verify` reads them to check that nothing is missing.
 
         Args:
-            progress: Called with the rows done and their total after each index page;
-                True writes a line to standard error.
+            progress: Called with the number of rows done and their total after each index page;
+                True prints a progress line to standard error.
 
         Returns:
-            Which rows are bad, by their numbers in the files. Damage is returned, not raised.
+            The damaged rows, by their numbers in the files. Damage is returned, not raised.
         """
         return self._part.source.verify(reporter(progress, "verified", "rows"))
 
@@ -335,7 +335,7 @@ class Dataset(Sequence[Row]):
         self.close()
 
     def __repr__(self) -> str:
-        others = f", besides {', '.join(self.others)}" if self.others else ""
+        others = f", besides {', '.join(map(printable, self.others))}" if self.others else ""
         return f"<ingot.Dataset of {len(self)} rows of {self.spec!r} in {self.path!r}{others}>"
 
     def _repr_html_(self) -> str:
@@ -349,23 +349,23 @@ def _is_one(index: Any) -> bool:
 
 
 def _raw(source: Source) -> Source:
-    """Return a source with the values as they are stored."""
+    """Return a source that returns values as they are stored."""
     if isinstance(source, Chain | Zipped):
         return type(source)([Part(_raw(one.source), one.names, one.rows) for one in source.parts])
     if isinstance(source, Stored):
         return source.raw()
-    message = f"{source.path}: these rows are not in Ingot files"
+    message = f"{source.path}: stored() requires rows in Ingot files"
     raise TypeError(message)
 
 
 def part_of(dataset: Dataset) -> Part:
-    """Return the rows and fields that a data set has of its source."""
+    """Return the part of its source that a data set represents: rows and fields."""
     return dataset._part  # noqa: SLF001
 
 
 def _parts(datasets: Sequence[object]) -> list[Part]:
     parts = [one._part for one in datasets if isinstance(one, Dataset)]  # noqa: SLF001
     if len(parts) < len(datasets) or not parts:
-        message = f"other data sets are instances of ingot.Dataset, not {datasets!r}"
+        message = f"expected instances of ingot.Dataset, got {datasets!r}"
         raise TypeError(message)
     return parts

@@ -1,4 +1,4 @@
-"""A data set in one file, on its way."""
+"""Writing a data set in one file."""
 
 import json
 from collections.abc import Sequence
@@ -19,7 +19,7 @@ class FileTarget:
     """A data set in one file.
 
     Attributes:
-        rows: How many rows it has to begin with.
+        rows: How many rows it has at the start.
     """
 
     def __init__(
@@ -40,7 +40,7 @@ class FileTarget:
             self._writer = options.open(path, self._mode, json_of(metadata or {}), spec)
         except FileExistsError as error:
             error.add_note(
-                "pass append=True to go on at its end, or overwrite=True to replace it once "
+                "pass append=True to append to it, or overwrite=True to replace it once "
                 "the new file is closed"
             )
             raise
@@ -51,16 +51,16 @@ class FileTarget:
         """Return the fields of a file and their types.
 
         Raises:
-            FormatError: Its rows have no fields.
+            FormatError: It has rows without fields.
         """
         return dict(Spec.of_stored(_rows(path).fields()))
 
     def append(self, stored: Sequence[Stored], _nbytes: int) -> None:
-        """Add a row that is encoded."""
+        """Append an encoded row."""
         self._writer.append_row(stored)
 
     def extend(self, rows: PackedRows) -> None:
-        """Add rows as they are stored."""
+        """Append rows as they are stored."""
         self._writer.extend_packed(rows.fields, rows.count)
 
     def flush(self) -> None:
@@ -68,26 +68,26 @@ class FileTarget:
         self._writer.flush()
 
     def close(self) -> None:
-        """Commit the rows and make the file whole."""
+        """Commit the rows and finish the file."""
         self._writer.close()
 
     def drop(self) -> str:
-        """Commit the rows without making the file whole; return what there is now."""
+        """Commit the rows without finishing the file; return a description of the file."""
         if self._mode != "replace":
             self._writer.flush()
         return self.abandon()
 
     def abandon(self) -> str:
-        """Commit nothing more; return what there is now."""
+        """Commit nothing more; return a description of the file."""
         committed = self._writer.abandon()
         if self._mode == "replace":
-            return "the new file was not finished; what was there before stays"
+            return "the new file was not finished; the old one stays"
         if self._mode == "create" and committed == 0:
             return "nothing was committed; the file was removed"
         return (
             f"left unfinished with {committed} committed rows; ingot.open(path, partial=True) "
-            "reads them, DatasetWriter(path, spec, append=True) goes on behind them, "
-            "ingot.recover(path) makes the file whole"
+            "reads them, DatasetWriter(path, spec, append=True) appends to them, "
+            "ingot.recover(path) finishes the file"
         )
 
 
@@ -95,13 +95,13 @@ def _check_file(path: Path, spec: Spec, metadata: dict[str, Any] | None) -> None
     rows = _rows(path)
     if rows.fields() != spec.stored():
         fields = {name: kind for name, _, _, kind in rows.fields()}
-        message = f"{path}: the file has the fields {fields}, not {dict(spec)}"
+        message = f"{path}: the file has the fields {fields}, got {dict(spec)}"
         raise ValueError(message)
     check_metadata(path, json.loads(rows.metadata_json()), metadata)
 
 
 def _rows(path: Path) -> NativeRows:
     if path.exists() and not has_fields(str(path)):
-        message = f"{path}: this is no data set, or its writer died before the first row"
+        message = f"{path}: this is not a data set, or its writer died before the first row"
         raise FormatError(message, str(path))
     return NativeRows([str(path)], partial=True)

@@ -61,6 +61,44 @@ def try_lock(handle: int) -> bool:
     return True
 
 
+_own: set[int] = set()
+"""Handles whose locks are for this process alone."""
+
+
+def own(handle: int) -> int:
+    """Keep a handle from children of this process: in a child it leads nowhere.
+
+    So a lock that is taken through it ends with this process, whatever its children do.
+    """
+    _own.add(handle)
+    return handle
+
+
+def close_own(handle: int) -> None:
+    """Close such a handle."""
+    _own.discard(handle)
+    os.close(handle)
+
+
+def _give_up_locks() -> None:
+    nowhere = os.open(os.devnull, os.O_RDWR)
+    for handle in _own:
+        os.dup2(nowhere, handle, inheritable=False)
+    os.close(nowhere)
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_give_up_locks)
+
+
+def make(path: Path, *, sync: bool) -> None:
+    """Make a directory and those above it, if they are not there."""
+    missing = [one for one in (path, *path.parents) if not one.exists()]
+    path.mkdir(parents=True, exist_ok=True)
+    for one in missing if sync else ():
+        sync_folder(one.parent)
+
+
 @contextmanager
 def writing(path: Path) -> Iterator[None]:
     """Have errors of the system name the file that was being written."""

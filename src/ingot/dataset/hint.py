@@ -1,4 +1,4 @@
-"""What a type is called here that goes by another name elsewhere."""
+"""Hints for types that have another name in other libraries."""
 
 import re
 from typing import Any
@@ -29,7 +29,7 @@ _SUFFIX = re.compile(r"(.*?)((?:\[\]|\?|\*|\s*\|\s*None)+)")
 
 
 def hint_of(kind: Any) -> str:
-    """Return what to say of a type that there is not: what was meant by it, or nothing."""
+    """Return a hint for an unknown type: the type that was probably meant, or nothing."""
     text = kind if isinstance(kind, str) else getattr(kind, "__name__", repr(kind))
     if len(text) > _LENGTH:
         return ""

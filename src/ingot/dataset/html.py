@@ -2,6 +2,7 @@
 
 import base64
 import io
+import reprlib
 from collections.abc import Mapping
 from html import escape
 from importlib import import_module
@@ -12,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ingot.dataset.nested import at
-from ingot.errors import IngotError
+from ingot.errors import IngotError, printable
 
 _ROWS = 5
 _ELEMENTS = 4
@@ -60,22 +61,23 @@ def _cell(rows: Shown, number: int, name: str) -> str:
     try:
         return _value(at(rows[number, [name]], name))
     except (IngotError, ImportError, RecursionError) as error:
-        return f"<em>{escape(_short(str(error)))}</em>"
+        return f"<em>{escape(printable(_short(str(error))))}</em>"
 
 
 def _short(text: str) -> str:
     return text if len(text) <= _TEXT else text[: _TEXT - 1] + "…"
 
 
-def _value(value: Any) -> str:
+def _value(value: Any, *, inside: bool = False) -> str:
     if isinstance(value, np.ndarray):
         return _picture(value) if _is_picture(value) else escape(_array(value))
-    if isinstance(value, list):
+    if isinstance(value, list) and not inside:
         more = f" <small>{len(value):,} in all</small>" if len(value) > _ELEMENTS else ""
-        return " ".join(_value(one) for one in value[:_ELEMENTS]) + more
+        return " ".join(_value(one, inside=True) for one in value[:_ELEMENTS]) + more
     if isinstance(value, bytes):
         return escape(f"{len(value):,} bytes")
-    return escape(_short(str(value)))
+    text = value if isinstance(value, str) else reprlib.repr(value)
+    return escape(printable(_short(text)))
 
 
 def _array(value: npt.NDArray[Any]) -> str:

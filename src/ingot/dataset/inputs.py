@@ -1,4 +1,4 @@
-"""Inputs, cut into chunks, and what tells them from others."""
+"""The inputs of a build, cut into chunks, and their digest."""
 
 import itertools
 import re
@@ -20,14 +20,14 @@ class Inputs:
 
     Args:
         inputs: Any iterable.
-        chunk: How many go together; None chooses by their number.
-        key: Gives a text for each.
+        chunk: The number of inputs per chunk; None chooses it by their number.
+        key: Returns a text for each input.
 
     Attributes:
-        total: How many there are, if that is known beforehand.
-        chunk: How many go together.
-        num_inputs: How many have been seen.
-        num_chunks: And in how many chunks.
+        total: The number of inputs, if it is known beforehand.
+        chunk: The number of inputs per chunk.
+        num_inputs: The number of inputs seen so far.
+        num_chunks: The number of chunks seen so far.
     """
 
     def __init__(self, inputs: Iterable[Any], chunk: int | None, key: Callable[[Any], str]) -> None:
@@ -57,24 +57,24 @@ class Inputs:
     def _name(self, number: int, one: Any) -> bytes:
         text: Any = self._key(one)
         if not isinstance(text, str):
-            message = f"key= gives a text for each input, not {type(text).__name__}: input {number}"
+            message = f"key= must return a str, got {type(text).__name__} for input {number}"
             raise TypeError(message)
         if self._key is repr and ADDRESS.search(text):
             message = (
                 f"input {number}, {text:.100}, has another repr in every process; pass key=, a "
-                "function that gives the text an input is known by"
+                "function that returns a text to identify an input"
             )
             raise ValueError(message)
         encoded: bytes = text.encode("utf-8", "surrogatepass")
         return encoded
 
     def identity(self) -> dict[str, Any]:
-        """Return what tells the inputs from others, once all were seen."""
+        """Return what identifies the inputs, once all were seen."""
         return {"inputs": self.num_inputs, "digest": self._digest.hexdigest()}
 
 
 def _chunk(total: int | None) -> int:
-    """Return how many inputs go together: a hundred, but in some chunks, and not too many."""
+    """Return the chunk size: 100, but not too few and not too many chunks."""
     if total is None:
         return _CHUNK_OF_ITERABLE
     fewest, most = _CHUNKS

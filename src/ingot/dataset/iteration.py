@@ -1,4 +1,4 @@
-"""Going through rows in order: the next ones are read while these are used."""
+"""Iterating over rows in order, reading ahead."""
 
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -13,7 +13,7 @@ from ingot.dataset.spec import Field
 from ingot.errors import FormatError, StorageError
 
 ROWS = (1, 256)
-"""How many rows are read together at first, and at most, if nothing is known of them."""
+"""How many rows to read together: at first, and at most, if their size is unknown."""
 
 _BYTES = 8 << 20
 _GUESS = 64
@@ -22,23 +22,27 @@ Read: TypeAlias = Callable[[range], Row]
 
 
 class _Ahead:
-    """Reads a block of rows on a thread of its own, or, in the child of a fork, on the caller's."""
+    """Reads a block of rows on its own thread; in a forked child, on the caller's thread."""
 
     def __init__(self, read: Read) -> None:
         self._read = read
         self._process = os.getpid()
         self._thread = ThreadPoolExecutor(1, "ingot-iteration")
+        self._has_thread = True
         self._next: Future[Row] | None = None
         self._places = range(0)
 
     def begin(self, places: range) -> None:
-        """Begin with a block."""
-        self._places = places
-        if os.getpid() == self._process:
-            self._next = self._thread.submit(self._read, places)
+        """Start reading a block."""
+        self._places, self._next = places, None
+        if os.getpid() == self._process and self._has_thread:
+            try:
+                self._next = self._thread.submit(self._read, places)
+            except RuntimeError:  # The system has no thread to spare.
+                self._has_thread = False
 
     def end(self) -> Row:
-        """Return what was begun, when it is there."""
+        """Wait for the block and return it."""
         if self._next is None or os.getpid() != self._process:
             return self._read(self._places)
         return self._next.result()
@@ -49,9 +53,9 @@ class _Ahead:
 
 
 def blocks(part: Part, names: Sequence[str]) -> Iterator[tuple[range, Row | None]]:
-    """Yield what consecutive rows have of some fields, a block at a time.
+    """Yield the values of consecutive rows in some fields, a block at a time.
 
-    Of a block that cannot be read, None: which row it is has to be found out.
+    For a block that cannot be read, yield None; the caller then finds the damaged row.
     """
     count, most = part.source.together(names)
     wanted = dict.fromkeys(names)
@@ -79,7 +83,7 @@ def blocks(part: Part, names: Sequence[str]) -> Iterator[tuple[range, Row | None
 
 
 def _next_count(count: int, nbytes: int, most: int) -> int:
-    """Return how many rows to read together after some that have so many bytes."""
+    """Return how many rows to read next, given the bytes of the last block."""
     fitting = _BYTES * count // max(1, nbytes)
     return max(1, min(2 * count, fitting, most))
 
@@ -93,7 +97,7 @@ def _nbytes(values: Any) -> int:
 
 
 def rows(part: Part) -> Iterator[Row]:
-    """Yield the rows one by one, each as a row of its own."""
+    """Yield the rows one by one."""
     fields = part.spec.fields
     all_of = dict.fromkeys(part.names, ALL)
     for places, found in blocks(part, part.names):
@@ -105,13 +109,13 @@ def rows(part: Part) -> Iterator[Row]:
 
 
 def rows_of(batch: Row, fields: Mapping[str, Field], count: int, *, copy: bool) -> list[Row]:
-    """Return so many rows of what they have of each field.
+    """Cut a batch of columns into rows.
 
     Args:
-        batch: What they have, as `Source.read_rows` returns it.
+        batch: The columns, as `Source.read_rows` returns them.
         fields: The fields.
-        count: How many rows.
-        copy: Whether arrays get memory of their own, or stay views on that of all.
+        count: The number of rows.
+        copy: Whether to copy arrays, or return views on the memory of the batch.
     """
     if not batch:
         return [{} for _ in range(count)]
@@ -120,7 +124,7 @@ def rows_of(batch: Row, fields: Mapping[str, Field], count: int, *, copy: bool) 
 
 
 def _each(field: Field, values: Any, *, copy: bool) -> list[Any]:
-    """Return the value of each row, of the type that a single row has."""
+    """Return the value of each row, with the type that it has in a single row."""
     if isinstance(values, np.ndarray) and values.ndim == 1:
         return list(values) if isinstance(field.codec, FixedArray) else values.tolist()
     each = [_own(one) for one in values] if copy else list(values)

@@ -1,4 +1,4 @@
-"""How far `ingot.build` has come: a file that grows by a line for each chunk of inputs."""
+"""The journal of `ingot.build`: a file with one line for each finished chunk of inputs."""
 
 import json
 import os
@@ -16,12 +16,12 @@ NAME = "build.journal"
 
 @dataclass(frozen=True, slots=True)
 class Chunk:
-    """A run of inputs that is done.
+    """A finished chunk of inputs.
 
     Attributes:
-        number: Which one it is.
-        inputs: How many inputs it has.
-        digest: What tells them from others.
+        number: The number of the chunk.
+        inputs: The number of inputs in it.
+        digest: A digest that identifies them.
         shards: The files with their rows, in order.
     """
 
@@ -35,8 +35,8 @@ def check_not_built(folder: Path) -> None:
     """Refuse a directory in which a data set is being built.
 
     Raises:
-        BlockingIOError: A process does so.
-        FormatError: Its journal is no file.
+        BlockingIOError: A process is building one.
+        FormatError: Its journal is not a file.
     """
     if not (folder / NAME).exists():
         return
@@ -44,7 +44,7 @@ def check_not_built(folder: Path) -> None:
     handle = os.open(folder / NAME, os.O_RDWR | os.O_NOFOLLOW)
     try:
         if not folders.try_lock(handle):
-            message = f"{folder}: another process builds this data set"
+            message = f"{folder}: another process is building this data set"
             raise BlockingIOError(message)
     finally:
         os.close(handle)
@@ -54,21 +54,22 @@ class Journal:
     """The journal of a directory, locked for one process.
 
     A line is the CRC-32 of a JSON text in eight hexadecimal digits, a space, and the text. The
-    first line is what is being built, each other one a chunk. What follows the last good line
-    was cut off by a crash and does not count.
+    first line is the plan of the build, each other line a chunk. Anything after the last good
+    line was truncated by a crash and does not count.
 
     Raises:
-        BlockingIOError: Another process builds this data set.
+        BlockingIOError: Another process is building this data set.
         FormatError: The journal is damaged.
     """
 
     def __init__(self, folder: Path) -> None:
         self._path = folder / NAME
         with folders.locked(folder):
-            self._handle = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o666)
+            flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW
+            self._handle = folders.own(os.open(self._path, flags, 0o666))
             if not folders.try_lock(self._handle):
-                os.close(self._handle)
-                message = f"{folder}: another process builds this data set"
+                self.close()
+                message = f"{folder}: another process is building this data set"
                 raise BlockingIOError(message)
         try:
             data = folders.load(self._path)
@@ -78,7 +79,7 @@ class Journal:
             raise
 
     def begin(self, what: dict[str, Any], *, sync: bool) -> None:
-        """Forget everything, and say what is being built."""
+        """Empty the journal, and write the plan of the build."""
         os.ftruncate(self._handle, 0)
         self._nbytes, self.chunks, self.begun = 0, {}, what
         self._add(what, sync=sync)
@@ -86,7 +87,7 @@ class Journal:
             folders.sync_folder(self._path.parent)
 
     def add(self, chunk: Chunk, *, sync: bool) -> None:
-        """Say that a chunk is done."""
+        """Record a finished chunk."""
         shards = [shard.content() for shard in chunk.shards]
         self._add({**asdict(chunk), "shards": shards}, sync=sync)
         self.chunks[chunk.number] = chunk
@@ -102,16 +103,16 @@ class Journal:
         self._nbytes += len(line)
 
     def remove(self) -> None:
-        """Remove the file: what it tells of is committed, or is not wanted any more."""
+        """Remove the file: its chunks are committed, or no longer wanted."""
         with folders.locked(self._path.parent):
             self._path.unlink(missing_ok=True)
         self.close()
 
     def close(self) -> None:
-        """Let others have it. A second call does nothing."""
+        """Release the journal. A second call does nothing."""
         handle, self._handle = self._handle, -1
         if handle >= 0:
-            os.close(handle)
+            folders.close_own(handle)
 
     def __enter__(self) -> Self:
         return self
@@ -121,7 +122,7 @@ class Journal:
 
 
 def shards_in(folder: Path) -> list[Shard]:
-    """Return the files that the journal of a directory tells of, if there is one.
+    """Return the files that the journal of a directory lists, if there is one.
 
     Raises:
         FormatError: It is damaged.
@@ -135,7 +136,7 @@ def shards_in(folder: Path) -> list[Shard]:
 
 
 def _parsed(path: Path, data: bytes) -> tuple[dict[str, Any] | None, dict[int, Chunk], int]:
-    """Return what is being built, the chunks that are done, and where the good lines end."""
+    """Return the plan, the finished chunks, and where the good lines end."""
     begun: dict[str, Any] | None = None
     chunks: dict[int, Chunk] = {}
     end = 0
@@ -160,6 +161,6 @@ def _chunk(content: dict[str, Any]) -> Chunk:
     chunk = Chunk(**content | {"shards": shards_of(content["shards"])})
     for number in (chunk.number, chunk.inputs):
         if type(number) is not int or number < 0:
-            message = f"a chunk and its inputs are numbers, not {number!r:.40}"
+            message = f"expected numbers for a chunk and its inputs, got {number!r:.40}"
             raise TypeError(message)
     return chunk

@@ -117,22 +117,26 @@ class Manifest:
             None if content.get("build") is None else mapping(content["build"]),
         )
 
-    def check(self, folder: Path, found: int, spec: Mapping[str, str], ids: Sequence[str]) -> None:
+    def check(
+        self, folder: Path, rows: Sequence[int], spec: Mapping[str, str], ids: Sequence[str]
+    ) -> None:
         """Hold the manifest of a directory against what its files have.
 
         Raises:
             FormatError: They have other rows, fields or ids.
         """
-        for shard, own in zip(self.shards, ids, strict=True):
+        for shard, own, found in zip(self.shards, ids, rows, strict=True):
+            path = folder / shard.name
             if shard.id not in (None, own):
-                path = folder / shard.name
                 message = f"{path}: another file is in its place: its id is {own}, not {shard.id}"
                 raise FormatError(message, str(path))
-        rows = sum(shard.rows for shard in self.shards)
-        if found != rows or dict(spec) != self.spec:
+            if shard.rows != found:
+                message = f"{path}: the file has {found} rows, but the manifest says {shard.rows}"
+                raise FormatError(message, str(path))
+        if dict(spec) != self.spec:
             message = (
-                f"{folder}: the manifest tells of {rows} rows of {self.spec}, but its files "
-                f"have {found} of {dict(spec)}"
+                f"{folder}: the manifest tells of the fields {self.spec}, but its files have "
+                f"{dict(spec)}"
             )
             raise FormatError(message, str(folder))
 

@@ -1,4 +1,4 @@
-"""Which fields of a row are wanted, and which elements of its sequences."""
+"""Masks, which select fields of a row and elements of its sequences."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TypeAlias
@@ -13,12 +13,12 @@ Mask: TypeAlias = Mapping[str, bool | Range | Sequence[Range]] | Sequence[str]
 
 
 def wanted_by(mask: Mask, spec: Spec, path: str) -> dict[str, Elements]:
-    """Return what a mask wants of each field.
+    """Return what a mask selects of each field.
 
     Raises:
         KeyError: There is no such field.
-        TypeError: It is no mask, or wants elements of what has none.
-        ValueError: It wants elements in another order than theirs.
+        TypeError: It is not a mask, or selects elements of a field that is not a sequence.
+        ValueError: A range does not go up.
     """
     return {
         name: ALL if part is True else elements_of(spec.fields[name], part)
@@ -27,7 +27,7 @@ def wanted_by(mask: Mask, spec: Spec, path: str) -> dict[str, Elements]:
 
 
 def picked_by(mask: Mask, spec: Spec, path: str, count: int) -> dict[str, Picks]:
-    """Return what a mask wants of each field of `count` rows.
+    """Return what a mask selects of each field of `count` rows.
 
     Raises:
         As `wanted_by`.
@@ -39,9 +39,9 @@ def picked_by(mask: Mask, spec: Spec, path: str, count: int) -> dict[str, Picks]
 
 
 def _parts(mask: Mask, spec: Spec, path: str) -> Iterator[tuple[str, object]]:
-    """Yield the fields that a mask names, and what it says of each that is not False."""
+    """Yield the fields that a mask names, with its value for each, unless that is False."""
     if isinstance(mask, str):
-        message = f"a mask is a list of fields or a dict, not a str: pass [{mask!r}]"
+        message = f"a mask must be a list of fields or a dict, got a str: pass [{mask!r}]"
         raise TypeError(message)
     parts = mask if isinstance(mask, Mapping) else dict.fromkeys(mask, True)
     for group, part in parts.items():
@@ -51,7 +51,7 @@ def _parts(mask: Mask, spec: Spec, path: str) -> Iterator[tuple[str, object]]:
 
 
 def fields_under(spec: Spec, name: str, path: str) -> list[str]:
-    """Return the field of a name, or those inside of it.
+    """Return the field with a name, or the fields inside it.
 
     Raises:
         KeyError: There is none.
@@ -64,7 +64,7 @@ def fields_under(spec: Spec, name: str, path: str) -> list[str]:
 
 
 def field_of(spec: Spec, name: str, path: str) -> Field:
-    """Return a field by its name.
+    """Return the field with a name.
 
     Raises:
         KeyError: There is none.
@@ -78,30 +78,30 @@ def field_of(spec: Spec, name: str, path: str) -> Field:
 def _each(field: Field, part: object, count: int) -> Picks:
     if isinstance(part, list | tuple):
         if len(part) != count:
-            message = f"field {field.name!r}: a range for each of {count} rows, not {len(part)}"
+            message = f"field {field.name!r}: expected {count} ranges, one per row, got {len(part)}"
             raise ValueError(message)
         return [elements_of(field, one) for one in part]
     return [elements_of(field, part)] * count
 
 
 def elements_of(field: Field, part: object) -> Elements:
-    """Return the elements that a range of a mask stands for.
+    """Return the elements that a range of a mask selects.
 
     Raises:
-        TypeError: It is no range, or the field has no elements.
-        ValueError: They are in another order than theirs.
+        TypeError: It is not a range, or the field is not a sequence.
+        ValueError: The range does not go up.
     """
     if not isinstance(part, range | slice):
-        message = f"field {field.name!r}: a mask is True, False or a range, not {part!r}"
+        message = f"field {field.name!r}: a mask must be True, False or a range, got {part!r}"
         raise TypeError(message)
     if not field.is_sequence:
-        message = f"field {field.name!r} is {field.type} and has no elements"
+        message = f"field {field.name!r} is {field.type}, expected a sequence"
         raise TypeError(message)
     if (part.step or 1) < 1:
-        message = f"field {field.name!r}: a range of elements goes up, unlike {part!r}"
+        message = f"field {field.name!r}: a range of elements must go up, got {part!r}"
         raise ValueError(message)
     if (part.start or 0) < 0 or (part.stop or 0) < 0:
-        message = f"field {field.name!r}: a range of elements counts from 0 on, not {part!r}"
+        message = f"field {field.name!r}: a range of elements must not be negative, got {part!r}"
         raise ValueError(message)
     return _within(part.start), _within(part.stop), _within(part.step)
 

@@ -1,4 +1,4 @@
-"""What users store with a data set."""
+"""The metadata that users store with a data set."""
 
 import json
 import os
@@ -14,19 +14,19 @@ from ingot.records.paths import absolute
 def set_metadata(
     path: str | os.PathLike[str], metadata: dict[str, Any], *, sync: bool = True
 ) -> None:
-    """Replace the metadata of a data set in a directory, at once or not at all.
+    """Replace the metadata of a data set in a directory, in one step.
 
-    Of a data set in one file they are part of the file: `ds.save(path, metadata=...)` copies
-    it with other metadata.
+    A data set in a single file has its metadata inside the file: copy it with
+    `ds.save(path, metadata=...)`.
 
     Args:
         path: The directory.
-        metadata: A JSON-able dict, which takes the place of what is there.
-        sync: Whether to wait until the device has it.
+        metadata: A dict of JSON values, which replaces the present metadata.
+        sync: Whether to wait until it is on the storage device.
 
     Raises:
         FileNotFoundError: There is no data set in this directory.
-        NotADirectoryError: It is one file.
+        NotADirectoryError: The path is a single file.
 
     Example:
         >>> ingot.set_metadata("cats", {**ingot.open("cats").metadata, "license": "CC0"})
@@ -35,7 +35,7 @@ def set_metadata(
     folder = absolute(path)
     text = json_of(metadata)
     if folder.is_file():
-        message = f"{folder}: the metadata of one file stay; ds.save(path, metadata=...) copies it"
+        message = f"{folder}: one file keeps its metadata; copy it: ds.save(path, metadata=...)"
         raise NotADirectoryError(message)
     with folders.locked(folder):
         found = replace(Manifest.read(folder), metadata=json.loads(text))
@@ -43,13 +43,13 @@ def set_metadata(
 
 
 def check_metadata(path: Path, found: dict[str, Any], given: dict[str, Any] | None) -> None:
-    """Refuse other metadata than those of the data set that is gone on with.
+    """Refuse metadata that differ from those of the data set to append to.
 
     Raises:
-        ValueError: They are others.
+        ValueError: They differ.
     """
     if given is not None and json.loads(json_of(given)) != found:
-        message = f"{path}: append=True goes on with the metadata {found!r:.200}; leave it out"
+        message = f"{path}: append=True keeps the metadata {found!r:.200}; omit metadata="
         raise ValueError(message)
 
 
@@ -57,14 +57,14 @@ def json_of(metadata: object) -> str:
     """Return metadata as JSON.
 
     Raises:
-        TypeError: It is no dict, or JSON has no word for something in it.
-        ValueError: A number in it is none, or it is too deep.
+        TypeError: It is not a dict, or holds something that is not a JSON value.
+        ValueError: It holds NaN or infinity, or is nested too deeply.
     """
     if not isinstance(metadata, dict):
-        message = f"metadata is a dict, not {type(metadata).__name__}"
+        message = f"metadata must be a dict, got {type(metadata).__name__}"
         raise TypeError(message)
     try:
         return json.dumps(metadata, allow_nan=False, separators=(",", ":"))
     except (TypeError, ValueError, RecursionError) as error:
-        message = f"metadata is what JSON can say: {error}"
+        message = f"metadata must hold JSON values only: {error}"
         raise (TypeError if isinstance(error, TypeError) else ValueError)(message) from error

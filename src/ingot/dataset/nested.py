@@ -1,4 +1,4 @@
-"""Fields inside of fields: a dot in a name is a step down."""
+"""Nested fields: a dot in a name is a nesting level."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
@@ -7,13 +7,13 @@ DOT = "."
 
 
 def flat(tree: Mapping[Any, Any], above: str = "") -> Iterator[tuple[Any, Any]]:
-    """Yield the full name and the content of each field of a dict of fields and dicts.
+    """Yield the full name and the content of each field of nested dicts.
 
     Raises:
-        ValueError: A dict is empty, or a name inside of another is none.
+        ValueError: A dict is empty, or a name in a nested dict is invalid.
     """
     if not tree:
-        message = f"{above or 'a specification'} has at least one field"
+        message = f"{above or 'a specification'} must have at least one field"
         raise ValueError(message)
     for key, content in tree.items():
         name = f"{above}{DOT}{key}" if above and isinstance(key, str) else key
@@ -24,7 +24,7 @@ def flat(tree: Mapping[Any, Any], above: str = "") -> Iterator[tuple[Any, Any]]:
 
 
 def groups(names: Iterable[str]) -> frozenset[str]:
-    """Return the names that have fields inside."""
+    """Return the names that contain fields."""
     found = set()
     for name in names:
         while DOT in name:
@@ -34,7 +34,7 @@ def groups(names: Iterable[str]) -> frozenset[str]:
 
 
 def deep(values: dict[str, Any]) -> dict[str, Any]:
-    """Return the values of fields by their full names as dicts inside of dicts."""
+    """Return the values of fields with full names as nested dicts."""
     if DOT not in "".join(values):
         return values
     found: dict[str, Any] = {}
@@ -48,7 +48,7 @@ def deep(values: dict[str, Any]) -> dict[str, Any]:
 
 
 def at(values: Mapping[str, Any], name: str) -> Any:
-    """Return the value of a field by its full name, from dicts inside of dicts."""
+    """Return the value of a field with a full name, from nested dicts."""
     if DOT not in name:
         return values[name]
     for part in name.split(DOT):

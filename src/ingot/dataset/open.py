@@ -1,4 +1,4 @@
-"""Whatever a user has: records or a data set."""
+"""Opening whatever a user has: records or a data set."""
 
 import os
 import warnings
@@ -31,26 +31,26 @@ def open(  # noqa: A001
 ) -> Reader | Dataset:
     """Open record files or a data set for reading.
 
-    Files of records are one sequence of bytes, a `Reader`; files whose rows have fields,
-    HDF5 files, and directories that `DatasetWriter` or Granular has made, are a `Dataset`. An
-    Ingot file costs two or three small reads, whatever its size; of an FFRecord (`.ffr`) or
-    ArrayRecord file the index is read.
+    Files of records open as a `Reader`, one sequence of bytes. Files whose rows have fields,
+    HDF5 files, and directories written by `DatasetWriter` or Granular open as a `Dataset`.
+    Opening an Ingot file takes two or three small reads, whatever its size; for FFRecord
+    (`.ffr`) and ArrayRecord files it reads the index.
 
     Args:
-        source: A file, a directory (its record files, by name), a pattern such as
-            `train-*.ingot`, a place in an HDF5 file such as `mnist.h5/train`, or a list of
+        source: A file, a directory (its record files, sorted by name), a pattern such as
+            `train-*.ingot`, a location in an HDF5 file such as `mnist.h5/train`, or a list of
             these.
-        partial: Read the committed records of an Ingot file that is not finished, also
-            while its writer goes on; `Reader.refresh` sees more.
-        allow_pickle: Read fields of a data set that are stored as pickle, which can run any
-            code. Without it, such a field raises FormatError when it is read.
+        partial: Read the committed records of an unfinished Ingot file, even while it is
+            still being written; `Reader.refresh` finds further records.
+        allow_pickle: Read fields that are stored as pickle, which can execute any code.
+            Without it, reading such a field raises FormatError.
         skip_damaged: Open a data set in a directory without those of its files that are
-            missing, cut short or damaged at their ends; a warning says which.
+            missing, truncated or damaged at their ends; a warning lists them.
 
     Raises:
         FileNotFoundError: There is no such file.
-        UnfinishedFileError: The file does not end in a closing trailer.
-        FormatError: It is of no known container, or is damaged.
+        UnfinishedFileError: The file was not closed by its writer.
+        FormatError: The file is damaged, or its format is unknown.
     """
     if isinstance(source, str | os.PathLike):
         folder = absolute(source)
@@ -60,6 +60,9 @@ def open(  # noqa: A001
             return _open_directory(folder, allow_pickle=allow_pickle, skip_damaged=skip_damaged)
         if layout.is_dataset(folder) or layout.is_sharded(folder):
             return _open_granular(folder)
+        if layout.is_unfinished(folder):
+            message = f"{folder}: Granular's writer did not finish this data set"
+            raise FormatError(message, str(folder))
     if isinstance(source, str | os.PathLike | Sequence):
         paths = expand(source)
         if paths and Location.find(paths[0]) is not None:
@@ -68,7 +71,7 @@ def open(  # noqa: A001
             return _open_hdf5(paths, folder_path, partial=partial)
         if paths and has_fields(paths[0]):
             if isinstance(source, str | os.PathLike) and absolute(source).is_dir():
-                message = f"{source}: nothing is committed in this data set: it has no {NAME}"
+                message = f"{source}: no rows are committed in this data set: it has no {NAME}"
                 raise FormatError(message, str(source))
             return Dataset(Stored.open(paths, partial=partial, allow_pickle=allow_pickle))
     return Reader(source, partial=partial)
@@ -81,28 +84,28 @@ def open_dataset(
     allow_pickle: bool = False,
     skip_damaged: bool = False,
 ) -> Dataset:
-    """Open rows of named fields, as `open` does, and nothing else.
+    """Open a data set, as `open` does; refuse files of records.
 
     Raises:
-        FormatError: These are records without fields, or see `open`.
+        FormatError: These are records without fields, or as for `open`.
     """
     found = open(source, partial=partial, allow_pickle=allow_pickle, skip_damaged=skip_damaged)
     if isinstance(found, Dataset):
         return found
-    message = f"{found.path}: these are records without fields: ingot.open_records opens them"
+    message = f"{found.path}: these are records without fields; open with ingot.open_records"
     raise FormatError(message, found.path)
 
 
 def open_records(source: StrPath | Sequence[StrPath], *, partial: bool = False) -> Reader:
-    """Open records without fields, as `open` does, and nothing else.
+    """Open files of records, as `open` does; refuse a data set.
 
     Raises:
-        FormatError: These are rows of named fields, or see `open`.
+        FormatError: These are rows of named fields, or as for `open`.
     """
     found = open(source, partial=partial)
     if isinstance(found, Reader):
         return found
-    message = f"{found.path}: these are rows of named fields: ingot.open_dataset opens them"
+    message = f"{found.path}: these are rows of named fields; open with ingot.open_dataset"
     raise FormatError(message, found.path)
 
 
@@ -111,7 +114,7 @@ def _open_hdf5(paths: Sequence[str], folder: str | None, *, partial: bool) -> Da
     for path in paths:
         location = Location.find(path)
         if location is None:
-            message = f"{path}: this is not an HDF5 file, but {paths[0]} is one"
+            message = f"{path}: this is not an HDF5 file, but {paths[0]} is; open them separately"
             raise FormatError(message, path)
         sources.append(Hdf5Rows(location, partial=partial))
     if len(sources) == 1:
@@ -132,15 +135,15 @@ def _open_directory(folder: Path, *, allow_pickle: bool, skip_damaged: bool) -> 
     except FileNotFoundError:
         if Manifest.find(folder) in (manifest, None):
             raise
-    # A writer has put another data set in its place meanwhile.
+    # Meanwhile a writer has replaced the data set.
     return _open_directory(folder, allow_pickle=allow_pickle, skip_damaged=skip_damaged)
 
 
 def _sound(folder: Path, manifest: Manifest, *, allow_pickle: bool) -> Manifest:
-    """Return a manifest without the files that cannot be opened, and warn of them.
+    """Return a manifest without the files that cannot be opened, and warn about those.
 
     Raises:
-        FormatError: There is none that can.
+        FormatError: No file can be opened.
     """
     sound, lost = [], []
     for shard in manifest.shards:
@@ -154,8 +157,8 @@ def _sound(folder: Path, manifest: Manifest, *, allow_pickle: bool) -> Manifest:
         rows = sum(shard.rows for shard in sound)
         total = sum(shard.rows for shard in manifest.shards)
         message = (
-            f"{folder}: {rows:,} of {total:,} rows can be read; {len(lost)} of "
-            f"{len(manifest.shards)} files are left out: {'; '.join(lost[:_LISTED])}"
+            f"{folder}: {rows:,} of {total:,} rows can be read; skipped {len(lost)} of "
+            f"{len(manifest.shards)} files: {'; '.join(lost[:_LISTED])}"
         )
         if not sound:
             raise FormatError(message, str(folder))

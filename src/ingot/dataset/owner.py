@@ -13,6 +13,7 @@ from ingot.dataset import folder as folders
 from ingot.dataset import journal, part
 from ingot.dataset.manifest import Manifest, check_name, items
 from ingot.dataset.part import Part
+from ingot.errors import FormatError
 
 _NAME = re.compile(r"\.writer-([0-9a-f]{16})")
 _SHARD = re.compile(r"[0-9-]+-([0-9a-f]{16})\.ingot")
@@ -38,7 +39,8 @@ class Owner:
             self._left = _sweep(folder)
             self._path = folder / f".writer-{self.token}"
             with folders.writing(self._path):
-                self._handle = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
+                flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL
+                self._handle = folders.own(os.open(self._path, flags, 0o666))
                 folders.try_lock(self._handle)
                 self._append(_machine())
 
@@ -91,7 +93,7 @@ class Owner:
     def __del__(self) -> None:
         handle, self._handle = getattr(self, "_handle", -1), -1
         if handle >= 0:
-            os.close(handle)
+            folders.close_own(handle)
 
 
 def _machine() -> str:
@@ -148,13 +150,20 @@ def _inherit(path: Path, listed: set[str]) -> list[str]:
     """Remove the files of a writer that was killed; return those that may have a writer yet."""
     names = _shards_of(path.parent, path.name[-16:])
     try:
-        machine, *lines = folders.load(path).decode("ascii", "replace").split("\n")
+        data = folders.load(path)
     except FileNotFoundError:  # Its writer has ended just now, and has left nothing.
         return []
-    if machine not in (_machine(), ""):
+    if not data and not names:  # It was killed before it could say anything.
+        path.unlink()
+        return []
+    machine, *lines = data.decode("ascii", "replace").split("\n")
+    if machine != _machine():
         return sorted(names - listed)
-    for line in lines[:-1]:
-        names |= folders.parse(path, "what a writer has left", line.encode(), _superseded)
+    try:
+        for line in lines[:-1]:
+            names |= folders.parse(path, "what a writer has left", line.encode(), _superseded)
+    except FormatError:  # Nobody can tell any more what it had superseded.
+        return sorted({path.name} | (names - listed))
     if remove(path.parent, names - listed):
         path.unlink()
     return []

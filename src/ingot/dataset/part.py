@@ -1,4 +1,4 @@
-"""What one of several writers of a data set has finished, until all of them have."""
+"""The finished part of one of several writers of a data set, until all have finished."""
 
 import json
 import re
@@ -25,12 +25,12 @@ _RUN = re.compile(r"[A-Za-z][A-Za-z0-9_.-]{0,63}")
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Which writer of a group one is.
+    """The number of a writer in a group of writers.
 
     Attributes:
-        run: What the writers of the group have in common.
-        number: Its number, from 0.
-        total: How many there are.
+        run: The name that the writers of the group share.
+        number: The number of this writer, from 0.
+        total: The number of writers.
     """
 
     run: str
@@ -39,27 +39,27 @@ class Place:
 
     @property
     def name(self) -> str:
-        """The name of the file that the writer leaves behind."""
+        """The name of the file that the writer leaves."""
         return f"part-{self.run}-{self.number:05}-of-{self.total:05}.json"
 
 
 def check_shard(shard: Any) -> tuple[int, int]:
-    """Return the number of a writer and how many there are.
+    """Return the number of a writer and the number of writers.
 
     Raises:
-        TypeError: It is no pair of integers.
-        ValueError: There is no such writer.
+        TypeError: It is not a pair of integers.
+        ValueError: The number is out of range.
     """
     is_pair = isinstance(shard, tuple | list) and len(shard) == 2  # noqa: PLR2004
     if not is_pair or not all(type(one) is int for one in shard):
-        message = f"shard is (number, total), such as (0, 8), not {shard!r}"
+        message = f"shard must be (number, total), such as (0, 8), got {shard!r}"
         raise TypeError(message)
     number, total = shard
     if not 0 <= number < total:
         message = f"shard {number} of {total}: shards are numbered from 0 to {total - 1}"
         raise ValueError(message)
     if total > _TOTAL_MAX:
-        message = f"{total} writers of one data set are more than {_TOTAL_MAX}"
+        message = f"a data set can have at most {_TOTAL_MAX} writers at a time, got {total}"
         raise ValueError(message)
     return number, total
 
@@ -67,7 +67,7 @@ def check_shard(shard: Any) -> tuple[int, int]:
 def check_run(run: Any) -> str:
     """Return the name of a group of writers, or raise ValueError."""
     if not isinstance(run, str) or _RUN.fullmatch(run) is None:
-        message = f"{run!r} cannot name a run: a letter, then letters, digits, _ . or -"
+        message = f"invalid name of a run, {run!r}: use a letter, then letters, digits, _ . or -"
         raise ValueError(message)
     return run
 
@@ -79,8 +79,8 @@ class Part:
     Attributes:
         spec: The fields and their types.
         shards: The files, in order.
-        metadata: What the user gave; that of the first writer counts.
-        overwrite: Whether the group takes the place of what is there.
+        metadata: The metadata from the user; those of the first writer count.
+        overwrite: Whether the group replaces the existing data set.
     """
 
     spec: dict[str, str]
@@ -90,10 +90,10 @@ class Part:
 
     @classmethod
     def find(cls, folder: Path, place: Place) -> "Part | None":
-        """Read what a writer has left behind, if it has.
+        """Read the part that a writer has left, if any.
 
         Raises:
-            FormatError: It is damaged, or names files outside of the directory.
+            FormatError: It is damaged, or names files outside the directory.
         """
         path = folder / place.name
         try:
@@ -106,7 +106,7 @@ class Part:
     def _of(cls, path: Path, content: dict[str, Any]) -> "Part":
         check_version(path, content)
         if type(content["overwrite"]) is not bool:
-            message = "overwrite is true or false"
+            message = "overwrite must be true or false"
             raise TypeError(message)
         return cls(
             texts(content["spec"]),
@@ -116,10 +116,10 @@ class Part:
         )
 
     def leave(self, folder: Path, place: Place, *, sync: bool) -> None:
-        """Take the place of what an earlier writer of this number has left; needs the lock.
+        """Write the part, and replace that of an earlier writer of this number; needs the lock.
 
         Raises:
-            FormatError: Another writer of the group has other fields.
+            FormatError: Another writer of the group has different fields.
         """
         other = next((one for one in group(folder, place) if one != place), None)
         found = None if other is None else Part.find(folder, other)
@@ -130,15 +130,15 @@ class Part:
         folders.replace(folder / place.name, json.dumps(content, indent=1) + "\n", sync=sync)
 
     def check_like(self, other: "Part", path: str) -> None:
-        """Refuse to go together with a part of other fields.
+        """Refuse a part that has different fields.
 
         Raises:
-            FormatError: It has them.
+            FormatError: It has.
         """
         if (self.spec, self.overwrite) != (other.spec, other.overwrite):
             message = (
-                f"{path}: the writers of a run have the same fields: {self.spec} with "
-                f"overwrite={self.overwrite}, not {other.spec} with {other.overwrite}"
+                f"{path}: the writers of a run must have the same fields: {self.spec} with "
+                f"overwrite={self.overwrite}, got {other.spec} with {other.overwrite}"
             )
             raise FormatError(message, path)
 
@@ -154,15 +154,15 @@ def places(folder: Path) -> list[Place]:
 
 
 def group(folder: Path, place: Place) -> list[Place]:
-    """Return the places of those writers of a group that have finished."""
+    """Return the places of the writers of a group that have finished."""
     return [one for one in places(folder) if (one.run, one.total) == (place.run, place.total)]
 
 
 def gather(folder: Path, place: Place) -> tuple[Manifest, bool] | None:
-    """Return what a group of writers has made if all have finished, and whether it overwrites.
+    """Return the data set of a group if all writers have finished, and whether it overwrites.
 
     Raises:
-        FormatError: The parts do not go together.
+        FormatError: The parts do not fit together.
     """
     finished = group(folder, place)
     parts = [part for one in finished if (part := Part.find(folder, one)) is not None]

@@ -1,4 +1,4 @@
-"""What is being built: what may not change between calls that resume."""
+"""The plan of a build, which must not change between calls that resume."""
 
 import functools
 import json
@@ -15,7 +15,7 @@ from ingot.dataset.spec import Spec
 def plan_of(
     spec: Spec, metadata: str, fn: Callable[[Any], Any], options: Options, source: Inputs
 ) -> dict[str, Any]:
-    """Return what is being built, as JSON has it."""
+    """Return the plan as JSON values."""
     written = {name: value for name, value in asdict(options).items() if name != "sync"}
     plan = {
         "fn": _name_of(fn),
@@ -38,15 +38,15 @@ def _name_of(fn: Any) -> str:
 
 
 def check_same(path: Path, found: Mapping[str, Any], given: Mapping[str, Any], hint: str) -> None:
-    """Refuse to go on with something else than what was begun.
+    """Refuse to resume a build that has another plan.
 
     Raises:
-        ValueError: It is something else; `hint` says what to do.
+        ValueError: The plan differs; `hint` says what to do.
     """
     for name, value in given.items():
         if found.get(name) != value:
             message = (
-                f"{path}: this was begun with {name} {found.get(name)!r:.100}, not {value!r:.100}; "
+                f"{path}: this build has {name} {found.get(name)!r:.100}, got {value!r:.100}; "
                 f"{hint}"
             )
             raise ValueError(message)

@@ -1,9 +1,11 @@
-"""How far a long task is, on standard error."""
+"""Progress of a long task, on standard error."""
 
 import sys
 import time
 from collections.abc import Callable
 from typing import TypeAlias
+
+from ingot.errors import printable
 
 Progress: TypeAlias = bool | Callable[[int, int], object] | None
 
@@ -15,26 +17,26 @@ _UNIT = 1000
 
 
 class Meter:
-    """Tells rows, bytes and their rate: one line that changes on a terminal, else a few lines.
+    """Reports rows, bytes and rate: one updated line on a terminal, else a line now and then.
 
     Args:
-        progress: True for standard error, or a function of rows and bytes, called a few times
-            each second and at the end.
-        label: What the lines begin with.
-        total: How many inputs there are, if there are inputs and that is known.
-        done: How many of them need not be worked on.
-        rows: How many rows these have.
+        progress: True for standard error, or a function that takes rows and bytes, called
+            several times a second and at the end.
+        label: The beginning of each line.
+        total: The number of inputs, if there are inputs and it is known.
+        done: The number of inputs that are already done.
+        rows: The number of rows made from those.
     """
 
     def __init__(
         self, progress: object, label: str, total: int | None = None, done: int = 0, rows: int = 0
     ) -> None:
         if progress is not None and not isinstance(progress, bool) and not callable(progress):
-            message = f"progress is True or a function of rows and bytes, not {progress!r:.50}"
+            message = f"progress must be True or a function of rows and bytes, got {progress!r:.50}"
             raise TypeError(message)
         self._call: Callable[[int, int], object] | None = progress if callable(progress) else None
         self._is_on = bool(progress)
-        self._label = label
+        self._label = printable(label)
         self._total = total
         self._skipped = done
         self._begun = rows
@@ -44,13 +46,13 @@ class Meter:
         self._next += self._pause
 
     def update(self, rows: int, nbytes: int, inputs: int | None = None) -> None:
-        """Tell how far it is, unless it was told just now."""
+        """Report progress, unless the last report was just now."""
         if self._is_on and time.monotonic() >= self._next:
             self._next = time.monotonic() + self._pause
             self._tell(rows, nbytes, inputs, is_last=False)
 
     def finish(self, rows: int, nbytes: int, inputs: int | None = None) -> None:
-        """Tell how it ended."""
+        """Report the end."""
         if self._is_on:
             self._tell(rows, nbytes, inputs, is_last=True)
             self._is_on = False

@@ -1,4 +1,4 @@
-"""Making files whole, unless they belong to a data set that knows better."""
+"""Finishing unfinished files, unless a manifest lists them as finished."""
 
 import os
 
@@ -10,19 +10,19 @@ from ingot.records.recovery import recover as recover_file
 
 
 def recover(path: str | os.PathLike[str], *, force: bool = False, sync: bool = True) -> Recovery:
-    """Cut an unfinished file back to its last commit and make it whole.
+    """Cut an unfinished file back to its last commit and finish it.
 
-    Nothing that was committed is lost. A file that is whole already is left alone.
+    Nothing that was committed is lost. A finished file is not changed.
 
     Args:
         path: The file.
-        force: Cut also a file of a data set in a directory, whose manifest says that it was
-            whole: it was copied in part, or is damaged.
-        sync: Whether to wait until the device has the bytes.
+        force: Also cut a file that the manifest of a data set lists as finished: it was copied
+            in part, or is damaged.
+        sync: Whether to wait until the bytes are on the storage device.
 
     Raises:
         StorageError: A writer has the file open.
-        FormatError: It is not an Ingot file, is damaged beyond this, or is listed by a manifest.
+        FormatError: It is not an Ingot file, is too damaged, or is listed by a manifest.
     """
     file = absolute(path)
     found = None if force else Manifest.find(file.parent)
@@ -30,9 +30,9 @@ def recover(path: str | os.PathLike[str], *, force: bool = False, sync: bool = T
     if file.name in listed and file.exists() and file.stat().st_size != listed[file.name].nbytes:
         shard = listed[file.name]
         message = (
-            f"{file}: the data set in {file.parent} says that this file has {shard.nbytes:,} bytes "
-            f"and {shard.rows:,} rows, not {file.stat().st_size:,} bytes: copy it again. "
-            "recover(path, force=True) keeps what is there"
+            f"{file}: the data set in {file.parent} expects {shard.nbytes:,} bytes and "
+            f"{shard.rows:,} rows in this file, got {file.stat().st_size:,} bytes: copy it again, "
+            "or pass force=True to recover to keep the committed rows of this file"
         )
         raise FormatError(message, str(file))
     return recover_file(file, sync=sync)

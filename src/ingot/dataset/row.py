@@ -1,4 +1,4 @@
-"""One row on its way to a file and back."""
+"""Encoding and decoding of one row."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Protocol, TypeAlias
@@ -12,22 +12,22 @@ from ingot.errors import FormatError
 
 Stored: TypeAlias = bytes | list[bytes]
 Asked: TypeAlias = tuple[int, int | None, int | None, int | None]
-"""The place of a field, and which elements of it."""
+"""The position of a field, and the elements to read of it."""
 
 
 def encode(spec: Spec, number: int, row: object) -> list[Stored]:
-    """Return what is stored of a row, field by field.
+    """Encode a row, field by field.
 
     Raises:
-        TypeError: A value is of another type than its field.
+        TypeError: A value does not have the type of its field.
         ValueError: A value does not fit, or fields are missing or unknown.
     """
     if not isinstance(row, Mapping):
-        message = f"row {number}: a row is a dict, not {type(row).__name__}"
+        message = f"row {number}: a row must be a dict, got {type(row).__name__}"
         raise TypeError(message)
     given = dict(_flat(spec, row))
     if unknown := [name for name in given if name not in spec.fields]:
-        message = f"row {number}: there is no field {unknown[0]!r} in {spec!r}"
+        message = f"row {number}: unknown field {unknown[0]!r}, not in {spec!r}"
         raise ValueError(message)
     values, present = [], []
     for field in spec.fields.values():
@@ -75,23 +75,23 @@ def _encoded(field: Field, number: int, value: Any) -> Stored:
 
 def _values(value: Any) -> Iterable[Any]:
     if isinstance(value, str | bytes | Mapping) or not isinstance(value, Iterable):
-        message = f"a list of values, not {type(value).__name__}"
+        message = f"expected a list of values, got {type(value).__name__}"
         raise TypeError(message)
     return value
 
 
 def _numbers(field: Field, value: Iterable[Any]) -> bytes:
-    """Return numbers as one run of bytes; an array of their type is taken as a whole."""
+    """Return numbers as one run of bytes; an array with the dtype of the field is fastest."""
     if isinstance(value, np.ndarray) and value.dtype == field.codec.dtype and value.ndim == 1:
         return value.tobytes()
     return b"".join(field.codec.encode(one) for one in value)
 
 
 def check(spec: Spec, number: int, stored: Sequence[Stored]) -> None:
-    """Refuse a row of which a value cannot be decoded.
+    """Refuse a row with a value that cannot be decoded.
 
     Raises:
-        ValueError: There is one.
+        ValueError: It has one.
     """
     for field, one in zip(spec.fields.values(), stored, strict=False):
         if field.is_optional and not one:
@@ -104,10 +104,10 @@ def check(spec: Spec, number: int, stored: Sequence[Stored]) -> None:
 
 
 def decode(field: Field, stored: Stored, path: str, number: int) -> Any:
-    """Return the value of a field of a row from what was read of it.
+    """Decode the stored value of a field.
 
     Raises:
-        FormatError: It is not what the codec of the field has made.
+        FormatError: Its codec cannot decode it.
     """
     try:
         return decoder(field)(stored)
@@ -116,7 +116,7 @@ def decode(field: Field, stored: Stored, path: str, number: int) -> Any:
 
 
 def decoder(field: Field) -> Callable[[Any], Any]:
-    """Return what makes a value of what was read of a field of one row."""
+    """Return the function that decodes the stored value of a field in one row."""
     if field.kind == "sequence":
         return field.codec.decode_list
     if field.is_sequence:
@@ -126,23 +126,23 @@ def decoder(field: Field) -> Callable[[Any], Any]:
 
 def undecodable(field: Field, path: str, number: int, error: Exception) -> FormatError:
     """Return the error for a value that its codec cannot decode."""
-    message = f"{path}: row {number}: field {field.name!r} is no {field.type}: {error}"
+    message = f"{path}: row {number}: field {field.name!r} is not valid {field.type}: {error}"
     return FormatError(message, path)
 
 
 class RowSource(Protocol):
-    """What single rows are read from."""
+    """A source of single rows."""
 
     def read_row(self, index: int, wanted: list[Asked], /) -> Any:
-        """Return what a row has of each field: bytes, of a sequence a list of them."""
+        """Return the stored value of each field: bytes, or a list of bytes for a sequence."""
 
 
 class Plan:
-    """Some fields of a row, which are read together.
+    """Fields of a row that are read together.
 
     Args:
         fields: The fields.
-        places: The place of each field in the source.
+        places: The position of each field in the source.
     """
 
     def __init__(self, fields: Iterable[Field], places: Mapping[str, int]) -> None:
@@ -154,16 +154,16 @@ class Plan:
     def read(
         self, source: RowSource, path: str, number: int, wanted: Sequence[Elements]
     ) -> dict[str, Any]:
-        """Return the fields of a row, those that are missing as None.
+        """Return the fields of a row; missing values are None.
 
         Args:
-            source: Where the row is.
-            path: What errors call that.
-            number: Which row.
-            wanted: Which elements of each field.
+            source: The source of the row.
+            path: The name of the source in errors.
+            number: The number of the row.
+            wanted: The elements to read of each field.
 
         Raises:
-            FormatError: A value is not what the codec of its field has made.
+            FormatError: A codec cannot decode a value.
         """
         asked = [
             (place, *(elements if field.kind == "sequence" else ALL))

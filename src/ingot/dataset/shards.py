@@ -1,4 +1,4 @@
-"""The files that one writer of a directory makes, one after the other."""
+"""The files that one writer of a directory makes, one after another."""
 
 import itertools
 import re
@@ -34,9 +34,9 @@ class Options:
     Attributes:
         compression: As for `ingot.Writer`.
         level: Level of zstd.
-        sync: Whether to wait until the device has the bytes.
-        shard_bytes: How many bytes a file of a directory gets, before compression.
-        shard_rows: How many rows.
+        sync: Whether to wait until the bytes are on the storage device.
+        shard_bytes: The size of each file in a directory, before compression.
+        shard_rows: The number of rows in each file.
     """
 
     compression: Compression = "auto"
@@ -46,10 +46,10 @@ class Options:
     shard_rows: int | None = None
 
     def __post_init__(self) -> None:
-        """Refuse what no file could be written with.
+        """Refuse invalid options.
 
         Raises:
-            ValueError: It is so.
+            ValueError: An option is invalid.
         """
         if self.compression not in _COMPRESSIONS:
             listed = ", ".join(map(repr, _COMPRESSIONS))
@@ -60,16 +60,16 @@ class Options:
             raise ValueError(message)
 
     def open(self, path: Path, mode: str, metadata: str, spec: Spec) -> NativeWriter:
-        """Open a file for rows of these fields; modes are those of the native writer."""
+        """Open a file for rows with these fields; modes are those of the native writer."""
         native = (self.compression, self.level, self.sync)
         return NativeWriter(str(path), mode, metadata, *native, spec.stored())
 
 
 def limits(shard_bytes: int | str | None, shard_rows: int | None) -> tuple[int | None, int | None]:
-    """Return how many bytes and rows a file gets.
+    """Return the maximum bytes and rows of a file.
 
     Raises:
-        TypeError: They are no numbers, and no text such as "1GB".
+        TypeError: They are neither numbers nor text such as "1GB".
         ValueError: They are too small or too large.
     """
     if shard_bytes is None and shard_rows is None:
@@ -81,10 +81,10 @@ def _limit(name: str, limit: Any) -> int | None:
     if limit is None:
         return None
     if type(limit) is not int:
-        message = f"{name} is a number, not {limit!r}"
+        message = f"{name} must be a number, got {limit!r}"
         raise TypeError(message)
     if not 1 <= limit < _LIMIT:
-        message = f"{name} is at least 1 and below 2^63, not {limit!r:.30}"
+        message = f"{name} must be at least 1 and below 2^63, got {limit!r:.30}"
         raise ValueError(message)
     return limit
 
@@ -94,7 +94,7 @@ def _bytes_of(size: Any) -> Any:
         return size
     found = _SIZE.fullmatch(size.strip())
     if found is None:
-        message = f"{size!r:.50} is no size; say 1GB, 256MB or a number of bytes"
+        message = f"{size!r:.50} is not a size; pass 1GB, 256MB or a number of bytes"
         raise ValueError(message)
     return round(
         Decimal(found[1]) * (1024 if found[3] else 1000) ** _PREFIXES.index(found[2].upper())
@@ -102,25 +102,25 @@ def _bytes_of(size: Any) -> Any:
 
 
 def names_of(token: str, *numbers: int) -> Iterator[str]:
-    """Yield names of shards: numbers, of which the last one counts, and the token of a writer."""
+    """Yield names of shards: numbers, the last of which counts up, and the token of a writer."""
     *first, last = numbers
     front = "".join(f"{number:05}-" for number in first)
     return (f"{front}{number:06}-{token}.ingot" for number in itertools.count(last))
 
 
 class ShardWriter:
-    """Writes rows to files of a directory, each of which is closed once it is full.
+    """Writes rows to files of a directory; closes each file when it is full.
 
-    The files are listed by nobody until their writer sees to that.
+    The caller must list the files in a manifest.
 
     Attributes:
-        finished: The files that are closed.
+        finished: The closed files.
     """
 
     def __init__(
         self, folder: Path, names: Iterator[str], spec: Spec, metadata: str, options: Options
     ) -> None:
-        """Say where the files go, and what they are called."""
+        """Set the directory and the names of the files."""
         self._folder = folder
         self._names = names
         self._spec = spec
@@ -132,14 +132,14 @@ class ShardWriter:
         self.finished: list[Shard] = []
 
     def append(self, stored: Sequence[Stored], nbytes: int) -> None:
-        """Add a row that is encoded, and so many bytes."""
+        """Append an encoded row of `nbytes` bytes."""
         writer = self._start() if self._writer is None else self._writer
         writer.append_row(stored)
         self._nbytes += nbytes
         self._finish_if_full(writer)
 
     def extend(self, rows: PackedRows) -> None:
-        """Add rows as they are stored."""
+        """Append rows as they are stored."""
         sizes = rows.sizes()
         start = 0
         while start < rows.count:
@@ -171,7 +171,7 @@ class ShardWriter:
         return self._writer
 
     def finish(self, *, at_least_one: bool = False) -> None:
-        """Close the file that is open; make one without rows if there is none and has to be."""
+        """Close the open file; with `at_least_one`, make an empty file if there is none."""
         if self._writer is None and at_least_one and not self.finished:
             self._start()
         if self._writer is None:
@@ -184,7 +184,7 @@ class ShardWriter:
         self.finished.append(Shard(self._name, rows, path.stat().st_size, own))
 
     def drop(self) -> list[str]:
-        """Give up the file that is open, if there is one; return its name."""
+        """Give up the open file, if there is one; return its name."""
         if self._writer is None:
             return []
         self._writer.abandon()
@@ -199,5 +199,5 @@ class ShardWriter:
 
 
 def size_of(stored: Sequence[Stored]) -> int:
-    """Return how many bytes the values of a row have."""
+    """Return the size of the values of a row in bytes."""
     return sum(len(one) if isinstance(one, bytes) else sum(map(len, one)) for one in stored)

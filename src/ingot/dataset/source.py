@@ -1,4 +1,4 @@
-"""Where the rows of a data set come from."""
+"""The interface of sources, which hold the rows of a data set."""
 
 import operator
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -15,18 +15,18 @@ Row: TypeAlias = dict[str, Any]
 Rows: TypeAlias = range | npt.NDArray[np.int64]
 Indices: TypeAlias = Iterable[SupportsIndex] | npt.NDArray[np.integer[Any]]
 Elements: TypeAlias = tuple[int | None, int | None, int | None]
-"""From which to which element of a sequence, and every which, as in a slice."""
+"""Start, stop and step in a sequence, as in a slice."""
 
 ALL: Elements = (None, None, None)
 
 Picks: TypeAlias = Sequence[Elements] | None
-"""Which elements of a sequence in each of several rows; None for all."""
+"""The elements of a sequence to read in each of several rows; None for all."""
 
 
 class Source(Protocol):
-    """Rows by their numbers, from 0 on. Safe to use from several threads at once.
+    """Rows by number, from 0. Several threads may use a source at the same time.
 
-    Rows and batches are dicts of the full names of fields, one deep.
+    Rows and batches are flat dicts with the full names of fields.
     """
 
     @property
@@ -35,15 +35,15 @@ class Source(Protocol):
 
     @property
     def paths(self) -> Sequence[str]:
-        """The files the rows are in."""
+        """The files that contain the rows."""
 
     @property
     def path(self) -> str:
-        """What errors call all of them: a directory, or the first file."""
+        """The name of the source in errors: a directory, or the first file."""
 
     @property
     def metadata(self) -> dict[str, Any]:
-        """What was stored with the rows."""
+        """The metadata of the rows."""
 
     @property
     def nbytes(self) -> int:
@@ -51,37 +51,37 @@ class Source(Protocol):
 
     @property
     def others(self) -> Sequence[str]:
-        """What is in the files besides the rows, by name."""
+        """The names of other contents of the files."""
 
     def __len__(self) -> int: ...
 
     def read_row(self, number: int, wanted: Mapping[str, Elements]) -> Row:
-        """Return what is wanted of one row; elements apply to sequences alone."""
+        """Read the wanted fields of one row; elements apply only to sequences."""
 
     def read_rows(self, numbers: npt.NDArray[np.int64], wanted: Mapping[str, Picks]) -> Row:
-        """Return what is wanted of rows, of each field stacked to an array where that can be."""
+        """Read the wanted fields of rows, as stacked arrays where possible."""
 
     def available(self, number: int, names: Sequence[str]) -> dict[str, bool | range]:
-        """Return what a row has of each field: of a sequence the range of its elements."""
+        """Return which fields a row has; for a sequence, the range of its elements."""
 
     def column(self, name: str, numbers: Rows) -> npt.NDArray[Any]:
-        """Return the numbers that rows have of a field.
+        """Return the numbers of rows in a field.
 
         Raises:
-            TypeError: The values of the field are no single numbers.
+            TypeError: The values of the field are not single numbers.
         """
 
     def lengths(self, name: str, numbers: Rows) -> npt.NDArray[np.int64]:
-        """Return how many elements rows have of a sequence; 0 where it is missing."""
+        """Return the lengths of a sequence in rows; 0 where it is missing."""
 
     def together(self, names: Sequence[str]) -> tuple[int, int]:
-        """Return how many rows to read together who goes through all: at first, and at most."""
+        """Return how many rows to read together in a scan: at first, and at most."""
 
     def present(self, name: str, numbers: Rows) -> npt.NDArray[np.bool_]:
-        """Return whether rows have a value of a field, which is optional."""
+        """Return which rows have a value for an optional field."""
 
     def verify(self, progress: Callable[[int, int], object] | None) -> Verification:
-        """Check every checksum."""
+        """Verify every checksum."""
 
     def close(self) -> None:
         """Close the files. A second call does nothing."""
@@ -92,11 +92,11 @@ class Part:
     """Some rows and some fields of a source.
 
     Attributes:
-        source: Where they are.
-        names: Which fields, in order.
-        rows: Which rows, in order.
+        source: The source.
+        names: The fields, in order.
+        rows: The row numbers in the source, in order.
         spec: The fields and their types.
-        path: What errors call the source.
+        path: The name of the source in errors.
     """
 
     source: Source
@@ -114,7 +114,7 @@ class Part:
         return len(self.rows)
 
     def numbers(self, places: Rows) -> npt.NDArray[np.int64]:
-        """Return the numbers that rows have in the source, by their places in the part."""
+        """Return the row numbers in the source for positions in the part."""
         if isinstance(self.rows, range):
             if self.rows.start == 0 and self.rows.step == 1:
                 return np.asarray(places, np.int64)
@@ -122,7 +122,7 @@ class Part:
         return self.rows[np.asarray(places, np.int64)]
 
     def number(self, index: SupportsIndex) -> int:
-        """Return the number of the row at `index`, negative ones counted from the end.
+        """Return the row number for an index; a negative index counts from the end.
 
         Raises:
             IndexError: It is out of range.
@@ -134,11 +134,11 @@ class Part:
             raise IndexError(message) from None
 
     def resolve(self, indices: Indices) -> npt.NDArray[np.int64]:
-        """Return the numbers of the rows at many indices.
+        """Return the row numbers for several indices.
 
         Raises:
             IndexError: One is out of range.
-            TypeError: They are no integers.
+            TypeError: They are not integers.
         """
         array = _array(indices)
         if array.dtype == np.int64 and array.view(np.uint64).max(initial=0) < len(self):
@@ -161,14 +161,14 @@ def _array(indices: Indices) -> npt.NDArray[np.integer[Any]]:
         indices = list(indices)
     array = np.asarray(indices)
     if array.dtype == np.bool_:
-        message = "a boolean mask is not an index array: ds.where(mask) has its rows"
+        message = "a boolean mask is not an index array: ds.where(mask) selects its rows"
         raise TypeError(message)
     if array.shape == (0,):
         return np.empty(0, np.int64)
     if array.dtype.kind not in "iu":
         array = _integers(array)
     if array.ndim != 1:
-        message = f"an index array has one dimension, this one has {array.ndim}"
+        message = f"an index array must have one dimension, got {array.ndim}"
         raise ValueError(message)
     return array
 
@@ -183,8 +183,8 @@ def _integers(array: npt.NDArray[Any]) -> npt.NDArray[np.integer[Any]]:
 def _no_indices(found: object) -> str:
     if isinstance(found, str):
         return (
-            f"indices are integers, not the name of a field; "
-            f"select({found!r}) has that field alone, column({found!r}) its numbers"
+            f"indices must be integers, got the name of a field; "
+            f"select({found!r}) selects that field, column({found!r}) returns its values"
         )
     return (
         "indices are integers, slices, or sequences or arrays of integers, "

@@ -1,4 +1,4 @@
-"""What the rows of a data set are made of."""
+"""The specification of a data set: its fields and their types."""
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
@@ -11,12 +11,12 @@ from ingot.dataset.hint import hint_of
 from ingot.dataset.nested import DOT, flat, groups
 
 SpecLike: TypeAlias = Mapping[str, Any]
-"""Types or codecs by name, or more such mappings."""
+"""Types or codecs by name, or nested mappings of these."""
 
 _NAME_MAX = 1000
 _TYPE = re.compile(r"(.*?)(\[\])?(\?)?", re.DOTALL)
 PRESENT = "present"
-"""The type of the column that says whether an optional value is there."""
+"""The type of the column that records whether an optional value is present."""
 
 
 @dataclass(frozen=True)
@@ -25,9 +25,9 @@ class Field:
 
     Attributes:
         name: Its key in a row.
-        codec: How one value becomes bytes.
+        codec: The codec of a single value.
         is_sequence: Whether a row has any number of values.
-        is_optional: Whether a row may go without.
+        is_optional: Whether the value may be missing.
     """
 
     name: str
@@ -37,12 +37,12 @@ class Field:
 
     @property
     def type(self) -> str:
-        """Its type, as a specification says it."""
+        """Its type, as in a specification."""
         return self.codec.name + "[]" * self.is_sequence + "?" * self.is_optional
 
     @property
     def takes_none(self) -> bool:
-        """Whether None is a value like others."""
+        """Whether None is a value like any other."""
         return self.codec.takes_none and not self.is_sequence and not self.is_optional
 
     @property
@@ -52,7 +52,7 @@ class Field:
 
     @cached_property
     def kind(self) -> str:
-        """Where its values are in a file: numbers in the index, runs of numbers in one cell."""
+        """Where its values are stored: numbers in the index, runs of numbers in one cell."""
         if self.is_number:
             return "cell" if self.is_sequence else "column"
         return "sequence" if self.is_sequence else "cell"
@@ -67,57 +67,57 @@ class Field:
 class Spec(Mapping[str, str]):
     """The fields of a data set: a mapping of names to types.
 
-    A dot in a name is a step down: {"obs.image": "jpg"} is {"obs": {"image": "jpg"}}.
+    A dot in a name is a nesting level: {"obs.image": "jpg"} is {"obs": {"image": "jpg"}}.
 
     Raises:
-        ValueError: A field has others inside.
+        ValueError: A field contains other fields.
     """
 
     def __init__(self, fields: Mapping[str, Field]) -> None:
         self.fields = dict(fields)
         if not self.groups.isdisjoint(self.fields):
-            message = f"a field has others inside: {self!r}"
+            message = f"a name is both a field and a group of fields: {self!r}"
             raise ValueError(message)
 
     @cached_property
     def groups(self) -> frozenset[str]:
-        """The names that have fields inside."""
+        """The names that contain fields."""
         return groups(self.fields)
 
     def under(self, name: str) -> list[str]:
-        """Return the field of a name, or all fields inside of it; none if there are none."""
+        """Return the field with a name, or all fields inside it; empty if there is none."""
         if name in self.fields:
             return [name]
         return [one for one in self.fields if one.startswith(f"{name}{DOT}")]
 
     @classmethod
     def of(cls, spec: object, codecs: object = None) -> "Spec":
-        """Return the specification of a dict of types, codecs or further such dicts.
+        """Return the specification for a dict of types, codecs or further such dicts.
 
         Args:
             spec: The fields.
-            codecs: Codecs that are known by their names here, besides the registered ones.
+            codecs: Codecs to use by name here, besides the registered ones.
 
         Raises:
-            ValueError: A name or a type cannot be.
-            TypeError: It is no such dict.
+            ValueError: A name or a type is invalid.
+            TypeError: It is not such a dict.
         """
         if not isinstance(spec, Mapping):
             message = (
-                'a specification is a dict of names and types, such as {"label": "int"}, '
-                f"not {type(spec).__name__}"
+                'a specification must be a dict of names and types, such as {"label": "int"}, '
+                f"got {type(spec).__name__}"
             )
             raise TypeError(message)
         known = _known(codecs)
         fields = [_field(name, kind, known) for name, kind in flat(spec)]
         found = cls({field.name: field for field in fields})
         if len(found) < len(fields):
-            message = f"a field is there twice: {found!r}"
+            message = f"a field appears twice: {found!r}"
             raise ValueError(message)
         return found
 
     def shut(self) -> "Spec":
-        """Return the specification without leave to read pickles."""
+        """Return the specification without permission to read pickles."""
         shut = Pickle(allowed=False)
         fields = self.fields.values()
         return Spec(
@@ -128,7 +128,7 @@ class Spec(Mapping[str, str]):
         )
 
     def stored(self) -> list[tuple[str, str, int | None, str | None]]:
-        """Return the fields as they are in a file: with a column for each optional one."""
+        """Return the fields as stored in a file: optional fields have an additional column."""
         fields = [(one.name, one.kind, one.width, one.type) for one in self.fields.values()]
         present = [
             (f"{one.name}?", "column", 1, PRESENT)
@@ -141,19 +141,19 @@ class Spec(Mapping[str, str]):
     def of_stored(
         cls, stored: list[tuple[str, str, int | None, str | None]], *, allow_pickle: bool = False
     ) -> "Spec":
-        """Return the specification of the fields of a file.
+        """Return the specification for the fields of a file.
 
         Args:
             stored: The fields.
-            allow_pickle: Whether what is stored as pickle may be read.
+            allow_pickle: Whether to read fields that are stored as pickle.
 
         Raises:
-            ValueError: They are not those of a data set.
+            ValueError: They are not the fields of a data set.
         """
         kinds = {name: kind or "bytes" for name, _, _, kind in stored if kind != PRESENT}
         spec = cls.of(kinds, [Pickle(allowed=allow_pickle)])
         if spec.stored() != stored:
-            message = "its fields are not stored as those of a data set are"
+            message = "its fields are not stored like those of a data set"
             raise ValueError(message)
         return spec
 
@@ -171,49 +171,49 @@ class Spec(Mapping[str, str]):
 
 
 def _known(codecs: object) -> dict[str, Codec]:
-    """Return codecs by their names."""
+    """Return codecs by name."""
     if codecs is None:
         return {}
     listed = codecs.values() if isinstance(codecs, Mapping) else codecs
     if not isinstance(listed, Iterable) or isinstance(listed, str | bytes):
-        message = f"codecs is a list of codecs or a dict of them, not {type(codecs).__name__}"
+        message = f"codecs must be a list or a dict of codecs, got {type(codecs).__name__}"
         raise TypeError(message)
     known: dict[str, Codec] = {}
     for codec in listed:
         if not isinstance(codec, Codec):
-            message = f"a codec derives from ingot.codecs.Codec, {codec!r} does not"
+            message = f"a codec must derive from ingot.codecs.Codec, got {codec!r}"
             raise TypeError(message)
         if known.setdefault(codec.name, codec) is not codec:
-            message = f"there are two codecs {codec.name!r}"
+            message = f"two codecs are named {codec.name!r}"
             raise ValueError(message)
     if isinstance(codecs, Mapping) and list(codecs) != [one.name for one in codecs.values()]:
-        message = f"codecs are known by their own names, {list(known)}, not as {list(codecs)}"
+        message = f"codecs must be listed under their own names, {list(known)}, got {list(codecs)}"
         raise ValueError(message)
     return known
 
 
 def _field(name: object, kind: object, known: Mapping[str, Codec]) -> Field:
     if not isinstance(name, str) or not name.isprintable() or name.endswith("?"):
-        message = f"{name!r} cannot be the name of a field: text that does not end in a ?"
+        message = f"invalid field name {name!r}: expected text that does not end in ?"
         raise ValueError(message)
     if len(name) > _NAME_MAX:
-        message = f"{name[:40]!r}... cannot be the name of a field: it has {len(name)} characters"
+        message = f"invalid field name {name[:40]!r}...: it has {len(name)} characters"
         raise ValueError(message)
     if "[]" in name:
-        message = f"{name!r}: [] goes behind a type; a sequence of structures is tree[] or json[]"
+        message = f"{name!r}: put [] after the type; a sequence of structures is tree[] or json[]"
         raise ValueError(message)
     if not all(name.split(DOT)):
-        message = f"{name!r} cannot be the name of a field: there is nothing beside a dot"
+        message = f"invalid field name {name!r}: a part between dots is empty"
         raise ValueError(message)
     if isinstance(kind, Codec):
         return Field(name, kind)
     if not isinstance(kind, str):
-        what = f"not {type(kind).__name__}{hint_of(kind)}"
-        message = f"field {name!r}: a type is a str or a codec, {what}"
+        what = f"got {type(kind).__name__}{hint_of(kind)}"
+        message = f"field {name!r}: a type must be a str or a codec, {what}"
         raise TypeError(message)
     found = _TYPE.fullmatch(kind)
     if found is None:
-        message = f"field {name!r}: {kind!r} is no type"
+        message = f"field {name!r}: {kind!r} is not a type"
         raise ValueError(message)
     try:
         codec = known[found[1]] if found[1] in known else codec_of(found[1])

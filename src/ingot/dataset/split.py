@@ -7,25 +7,25 @@ _ROUNDING = 1e-9
 
 
 def ends_of(total: int, sizes: Sequence[Any]) -> list[int]:
-    """Return where each part of `total` rows but the last one ends.
+    """Return where each part of `total` rows ends, except the last.
 
     Args:
-        total: How many rows there are.
-        sizes: Fractions (float) or numbers of rows (int); what they leave is one more part.
+        total: The number of rows.
+        sizes: Fractions (float) or numbers of rows (int); the remainder is one more part.
 
     Raises:
         TypeError: They are neither.
-        ValueError: There are none, they are negative, or more than there is.
+        ValueError: They are empty, negative, or more than the total.
     """
     if len(sizes) == 1 and isinstance(sizes[0], list | tuple):
         sizes = sizes[0]
     kinds = {type(size) for size in sizes}
     if kinds not in ({int}, {float}):
-        message = f"parts are all fractions (float) or all numbers of rows (int), not {sizes!r}"
+        message = f"sizes must be all fractions (float) or all numbers of rows (int), got {sizes!r}"
         raise TypeError(message)
     whole = total if kinds == {int} else 1
     if min(sizes) < 0 or sum(sizes) > whole + _ROUNDING:
-        message = f"parts of {sizes!r} are more than there is, {total} rows, or less than nothing"
+        message = f"sizes must not be negative or exceed {total} rows in total, got {sizes!r}"
         raise ValueError(message)
     cuts = (sum(sizes[: k + 1]) for k in range(len(sizes)))
     ends = [min(cut if kinds == {int} else round(cut * total), total) for cut in cuts]

@@ -1,4 +1,4 @@
-"""Rows that are in Ingot files."""
+"""Rows in Ingot files."""
 
 import functools
 import json
@@ -23,7 +23,7 @@ _BYTES = codec_of("bytes")
 
 
 class Stored:
-    """Rows of Ingot files that have the same fields, one file behind the other."""
+    """Rows of Ingot files that have the same fields, concatenated."""
 
     others: Sequence[str] = ()
 
@@ -61,28 +61,33 @@ class Stored:
         allow_pickle: bool = False,
         folder: str | None = None,
         metadata: dict[str, Any] | None = None,
+        spec: Spec | None = None,
     ) -> Self:
         """Open files; see `ingot.open`.
 
         Args:
             paths: The files.
-            partial: Whether to read what is committed of files that are not finished.
-            allow_pickle: Whether to read what is stored as pickle.
-            folder: The directory that they are, if they are one.
-            metadata: What is stored with them; what is in the first of them, if None.
+            partial: Whether to read the committed rows of unfinished files.
+            allow_pickle: Whether to read fields that are stored as pickle.
+            folder: The directory that they make up, if any.
+            metadata: Their metadata; None for those in the first file.
+            spec: Their fields; None for those that the files name.
 
         Raises:
-            FormatError: They are no files of a data set, or their fields differ.
+            FormatError: They are not files of a data set, or their fields differ.
         """
         native = NativeRows(paths, partial)
         try:
-            spec = Spec.of_stored(native.fields(), allow_pickle=allow_pickle)
+            found = spec or Spec.of_stored(native.fields(), allow_pickle=allow_pickle)
         except ValueError as error:
             message = f"{paths[0]}: {error}"
             raise FormatError(message, paths[0]) from error
+        if found.stored() != native.fields():
+            message = f"{paths[0]}: the fields of the file differ from {found!r}"
+            raise FormatError(message, paths[0])
         return cls(
             native,
-            spec,
+            found,
             paths,
             allow_pickle=allow_pickle,
             folder=folder,
@@ -102,14 +107,19 @@ class Stored:
 
     @property
     def metadata(self) -> dict[str, Any]:
-        """What was stored with the data set."""
+        """The metadata of the data set."""
         loaded: dict[str, Any] = json.loads(self._metadata)
         return loaded
 
     @property
     def ids(self) -> list[str]:
-        """What tells each file from others."""
+        """The id of each file."""
         return self._native.ids()
+
+    @property
+    def row_counts(self) -> list[int]:
+        """The number of rows of each file."""
+        return self._native.row_counts()
 
     @property
     def nbytes(self) -> int:
@@ -123,7 +133,7 @@ class Stored:
         return [self.spec.fields[name] for name in names]
 
     def read_row(self, number: int, wanted: Mapping[str, Elements]) -> Row:
-        """Return what is wanted of one row."""
+        """Read the wanted fields of one row."""
         names, plan = self._latest
         if names != tuple(wanted):
             names, plan = tuple(wanted), Plan(self._fields(wanted), self._places)
@@ -138,17 +148,17 @@ class Stored:
         }
 
     def read_rows(self, numbers: npt.NDArray[np.int64], wanted: Mapping[str, Picks]) -> Row:
-        """Return what is wanted of rows, in one native read."""
+        """Read the wanted fields of rows, in one native read."""
         batch = Batch(self._native, self.path, self._places, numbers)
         return batch.read(self._fields(wanted), wanted)
 
     def read_packed(
         self, name: str, numbers: npt.NDArray[np.int64]
     ) -> tuple[memoryview | bytearray, bytes, bytes | None]:
-        """Return what rows have of a field as it is stored, verified.
+        """Return the values of a field in rows as they are stored, after verification.
 
         Returns:
-            The values one behind the other, their offsets, and of a sequence their counts.
+            The concatenated values, their offsets, and for a sequence their counts.
         """
         place = self._places[name]
         _, kind, width, _ = self._stored_fields[place]
@@ -163,7 +173,7 @@ class Stored:
         return data, offsets_of, None
 
     def raw(self) -> "Stored":
-        """Return the same rows with every field that is no number as bytes."""
+        """Return the same rows with every field that is not a number as bytes."""
         fields = {
             name: one
             if one.kind == "column"
@@ -182,7 +192,7 @@ class Stored:
         )
 
     def available(self, number: int, names: Sequence[str]) -> dict[str, bool | range]:
-        """Return what a row has of each field."""
+        """Return which fields a row has."""
         fields = self._fields(names)
         present = self._present(number, fields)
         found: dict[str, bool | range] = {}
@@ -200,15 +210,15 @@ class Stored:
         return nbytes // (field.codec.dtype.itemsize if field.codec.dtype else 1)
 
     def column(self, name: str, numbers: Rows) -> npt.NDArray[Any]:
-        """Return the numbers that rows have of a field, from the index alone."""
+        """Return the numbers of rows in a field, from the index alone."""
         field = self.spec.fields[name]
         if field.kind != "column":
-            message = f"{self.path}: field {name!r} is {field.type}, and not a number in each row"
+            message = f"{self.path}: field {name!r} is {field.type}, expected one number per row"
             raise TypeError(message)
         return np.frombuffer(self._column(name, numbers), field.codec.dtype)
 
     def present(self, name: str, numbers: Rows) -> npt.NDArray[np.bool_]:
-        """Return whether rows have a value of an optional field, from the index alone."""
+        """Return which rows have a value for an optional field, from the index alone."""
         return np.frombuffer(self._column(f"{name}?", numbers), np.bool_)
 
     def _column(self, name: str, numbers: Rows) -> bytearray:
@@ -216,7 +226,7 @@ class Stored:
         return self._native.column(self._places[name], None if is_all else numbers)
 
     def lengths(self, name: str, numbers: Rows) -> npt.NDArray[np.int64]:
-        """Return how many elements rows have of a sequence, from the index alone."""
+        """Return the lengths of a sequence in rows, from the index alone."""
         return self._counts(np.asarray(numbers, np.int64), self.spec.fields[name])
 
     def together(self, names: Sequence[str]) -> tuple[int, int]:
@@ -225,7 +235,7 @@ class Stored:
         return ROWS
 
     def verify(self, progress: Callable[[int, int], object] | None) -> Verification:
-        """Check every checksum of the files."""
+        """Verify every checksum of the files."""
         rows, damaged = self._native.check(progress)
         return Verification(rows, [Damage(*damage) for damage in damaged])
 

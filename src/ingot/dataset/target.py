@@ -1,4 +1,4 @@
-"""A data set in a directory, on its way."""
+"""Writing a data set in a directory."""
 
 import os
 import warnings
@@ -23,17 +23,17 @@ from ingot.errors import FormatError, StorageError
 from ingot.records.paths import absolute
 
 _PAUSE_S = 1.0
-"""Between two commits of files that are full: the manifest lists all of them each time."""
+"""The time between two commits of full files: each one writes the whole manifest."""
 
 
 class DirectoryTarget:
     """A data set in a directory, which changes when its manifest is replaced.
 
-    With a place it is one writer of several. What it has finished then is a part, and whoever
-    finishes last commits all parts.
+    With a place, this is one of several writers. It leaves what it has written as a part, and
+    the writer that finishes last commits all parts.
 
     Attributes:
-        rows: How many rows it has to begin with; those of other writers do not count.
+        rows: How many rows it has at the start, without those of other writers.
     """
 
     def __init__(
@@ -51,11 +51,11 @@ class DirectoryTarget:
     ) -> None:
         check_vacant(path)
         check_not_built(path)
-        path.mkdir(parents=True, exist_ok=True)
+        folders.make(path, sync=options.sync)
         found = Manifest.find(path)
         if found is not None and not append and not overwrite:
             message = (
-                f"{path}: there is a data set already; pass append=True to go on with it, or "
+                f"{path}: the data set exists; pass append=True to append to it, or "
                 "overwrite=True to replace it once the new one is finished"
             )
             raise FileExistsError(message)
@@ -84,12 +84,12 @@ class DirectoryTarget:
         self._shards = ShardWriter(path, names, spec, json_of(self._metadata), options)
 
     def append(self, stored: Sequence[Stored], nbytes: int) -> None:
-        """Add a row that is encoded; commit the files that are full, now and then."""
+        """Append an encoded row; commit full files from time to time."""
         self._shards.append(stored, nbytes)
         self._commit_full()
 
     def extend(self, rows: PackedRows) -> None:
-        """Add rows as they are stored."""
+        """Append rows as they are stored."""
         self._shards.extend(rows)
         self._commit_full()
 
@@ -107,8 +107,8 @@ class DirectoryTarget:
         """
         if self._place is not None:
             message = (
-                f"{self._path}: the rows of writer {self._place.number} of {self._place.total} "
-                "are committed when all of them have closed; it cannot flush"
+                f"{self._path}: cannot flush: the rows of writer {self._place.number} of "
+                f"{self._place.total} are committed when all writers have closed"
             )
             raise ValueError(message)
         self._check_sound()
@@ -117,9 +117,9 @@ class DirectoryTarget:
             self._commit()
 
     def _check_sound(self) -> None:
-        """Refuse to go on after a commit that failed: a second try could hide that."""
+        """Refuse to continue after a failed commit: a second attempt could hide the failure."""
         if self._failure is not None:
-            message = f"{self._failure}; this writer cannot go on, open another one"
+            message = f"{self._failure}; this writer cannot continue, open a new one"
             raise StorageError(message, str(self._path), errno=self._failure.errno)
 
     def _commit(self) -> None:
@@ -152,8 +152,8 @@ class DirectoryTarget:
             if found is not None and place.run in found.runs:
                 self._owner.remove(self._shards.abandon())
                 warnings.warn(
-                    f"{self._path}: the run {place.run!r} was committed with what another writer "
-                    f"{place.number} of {place.total} has made; these rows were left out",
+                    f"{self._path}: the run {place.run!r} was committed with the part of another "
+                    f"writer {place.number} of {place.total}; these rows are not included",
                     stacklevel=4,
                 )
                 return
@@ -167,18 +167,18 @@ class DirectoryTarget:
             join(self._path, self._owner, place, sync=self._sync)
 
     def drop(self) -> str:
-        """Commit the rows, unless that is all or nothing; return what there is now."""
+        """Commit the rows, unless the writer is atomic; return a description of the data set."""
         if not self._is_atomic and self._failure is None:
             self.flush()
         return self.abandon()
 
     def abandon(self) -> str:
-        """Commit nothing more; return what there is now.
+        """Commit nothing more; return a description of the data set.
 
-        What is listed stays: a commit may have been interrupted behind the point of no return.
-        Files that are full are committed first, unless all or nothing was asked for.
+        Listed files stay: a commit may have been interrupted after it took effect. Full files are
+        committed first, unless the writer is atomic.
         """
-        self._shards.drop()  # A full disk has room for the manifest then.
+        self._shards.drop()  # This makes room for the manifest on a full disk.
         why = ""
         if self._shards.finished and not self._is_atomic and self._failure is None:
             try:
@@ -193,25 +193,25 @@ class DirectoryTarget:
         self._owner.release()
         found = Manifest.find(self._path)
         if found is None:
-            return f"nothing is committed; the files of this writer were removed{why}"
+            return f"no rows are committed; the files of this writer were removed{why}"
         rows = sum(shard.rows for shard in found.shards)
         if self._overwrite:
             return f"the data set is as it was, with {rows} rows{why}"
         return (
-            f"{rows} rows are committed{why}; DatasetWriter(path, spec, append=True) goes on "
-            "behind them"
+            f"{rows} rows are committed{why}; DatasetWriter(path, spec, append=True) appends to "
+            "them"
         )
 
 
 def _own(part: Part, place: Place, manifest: Manifest | None) -> list[str]:
-    """Return the files of a part that no other part and no manifest lists."""
+    """Return the files of a part that neither another part nor a manifest lists."""
     committed = {shard.name for shard in manifest.shards} if manifest else set()
     names = [shard.name for shard in part.shards if shard.name not in committed]
     return [name for name in names if name.startswith(f"{place.number:05}-")]
 
 
 def join(folder: Path, owner: Owner, place: Place, *, sync: bool) -> None:
-    """Commit a group of writers if all have finished, and remove what is not needed any more.
+    """Commit a group of writers if all have finished, and remove what is no longer needed.
 
     The directory must be locked.
     """
@@ -229,8 +229,8 @@ def join(folder: Path, owner: Owner, place: Place, *, sync: bool) -> None:
 def commit(path: str | os.PathLike[str]) -> None:
     """Commit what the writers of a data set with `shard=(number, total)` have finished.
 
-    The last of them does so by itself. This is for the case that it was killed just then,
-    between leaving its part and committing all.
+    Normally the last writer does this. Call it if that writer was killed after it left its
+    part and before it committed.
 
     Raises:
         ValueError: Some of the writers have not finished.
@@ -264,7 +264,7 @@ def _check_manifest(
     path: Path, found: Manifest, spec: Spec, metadata: dict[str, Any] | None
 ) -> None:
     if found.spec != dict(spec):
-        message = f"{path}: the data set has the fields {found.spec}, not {dict(spec)}"
+        message = f"{path}: the data set has the fields {found.spec}, got {dict(spec)}"
         raise ValueError(message)
     check_metadata(path, found.metadata, metadata)
 
@@ -272,7 +272,7 @@ def _check_manifest(
 def _place(path: Path, found: Manifest | None, shard: tuple[int, int], run: str | None) -> Place:
     runs = found.runs if found else ()
     if run is not None and run in runs:
-        message = f"{path}: the run {run!r} is committed already"
+        message = f"{path}: the run {run!r} is already committed"
         raise FileExistsError(message)
     unnamed = str(sum(one.isdigit() for one in runs))
     return Place(unnamed if run is None else run, *shard)

@@ -1,4 +1,4 @@
-"""Whether a directory may become a data set, or is something else."""
+"""Whether a directory may become a data set, or holds something else."""
 
 import os
 import re
@@ -12,7 +12,7 @@ _SHARD = re.compile(r"(?:[0-9]{5,}-)?[0-9]{6,}-[^.]+\.ingot")
 
 
 def check_vacant(folder: Path) -> None:
-    """Refuse a directory that holds records of others, which a data set would hide.
+    """Refuse a directory that holds other records, which a data set would hide.
 
     Raises:
         FileExistsError: It does.
@@ -20,13 +20,13 @@ def check_vacant(folder: Path) -> None:
     if not folder.is_dir() or (folder / NAME).exists():
         return
     if layout.is_dataset(folder) or layout.is_sharded(folder):
-        message = f"{folder}: this is a data set of Granular; name another directory"
+        message = f"{folder}: this is a Granular data set; choose another directory"
         raise FileExistsError(message)
     with os.scandir(folder) as entries:
         for entry in entries:
             if entry.name.endswith(SUFFIXES) and _SHARD.fullmatch(entry.name) is None:
                 message = (
-                    f"{folder}: {entry.name} in this directory is no part of a data set, which "
-                    "would hide it; name another directory"
+                    f"{folder}: {entry.name} in this directory is not part of a data set, "
+                    "which would hide it; choose another directory"
                 )
                 raise FileExistsError(message)

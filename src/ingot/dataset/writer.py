@@ -26,49 +26,49 @@ _SUFFIX = ".ingot"
 
 
 class DatasetWriter:
-    """Writes rows of named, typed fields, to one file or to a directory of several.
+    """Writes rows of named, typed fields, to one file or to a directory of files.
 
-    A path that ends in `.ingot` is one file. Any other is a directory of files, and a manifest
-    that says which of them make the data set: it is replaced when a file is full, by `flush`
-    and by `close`. What a writer that was killed has left in a directory is removed by the next
-    one. A writer that is not closed when the program ends is closed then, with a line on
-    standard error.
+    A path that ends in `.ingot` is one file. Any other path is a directory of files with a
+    manifest that lists the files of the data set. The writer replaces the manifest when a file
+    is full, at `flush` and at `close`. The next writer removes files that a killed writer left
+    in a directory. A writer that is still open when the program ends is closed then, with a
+    line on standard error.
 
     Args:
         path: A file or a directory. It must not exist, unless `append` or `overwrite` is given.
         spec: The fields: a dict of names and types, such as
-            {"image": "jpg", "label": "int", "words": "utf8[]", "note": "utf8?"}. `[]` is any
-            number of values, `?` a value that may be missing. A dict has fields inside. With
-            `append` it may be left out: it is that of the data set.
-        codecs: Codecs for types of the specification that are not registered: a list of them,
-            or a dict by their names.
-        shard_bytes: How large a file of a directory gets, such as "256MB" or a number, counted
+            {"image": "jpg", "label": "int", "words": "utf8[]", "note": "utf8?"}. `[]` means any
+            number of values, `?` a value that may be missing. A dict groups further fields. With
+            `append` you may omit it; the writer then uses that of the data set.
+        codecs: Codecs for types of the specification that are not registered: a list of codecs,
+            or a dict of them by name.
+        shard_bytes: The size of each file in a directory, such as "256MB" or a number, counted
             before compression; "1GB" if neither this nor `shard_rows` is given.
-        shard_rows: How many rows a file of a directory gets.
-        append: Go on with a data set that is there.
-        overwrite: Take the place of a data set that is there, at the first commit.
-        atomic: Commit at `flush` and `close` alone. Without it, files of a directory are
-            committed as they fill, so that a bad row, Ctrl-C, a full disk or a kill costs the
-            rows of the last one. With `overwrite` and `shard` it is always so.
-        shard: (k, n) for one of n writers of a directory, which may run at the same time, in
-            any order, and on several machines. The rows of writer 0 come first. All rows are
-            committed at once, when the last of the n is closed; a writer that runs again
-            replaces its own part until then.
-        run: A name that n writers have in common, so that one that runs again after they have
-            committed is told from a new one. Without it they are those of the next commit.
-        check: How values that are given as files are checked: pictures by their structure, to
-            their end, or with "decode" every value by decoding it.
+        shard_rows: The number of rows in each file of a directory.
+        append: Continue an existing data set.
+        overwrite: Replace an existing data set, at the first commit.
+        atomic: Commit only at `flush` and `close`. Without it, the files of a directory are
+            committed as they fill, so that a bad row, Ctrl-C, a full disk or a kill loses only
+            the rows of the last file. `overwrite` and `shard` imply it.
+        shard: (k, n) for writer k of the n writers of a directory, which may run at the same
+            time, in any order, and on several machines. The rows of writer 0 come first. All rows
+            are committed at once, when the last of the n writers closes. Until then, a writer
+            that runs again replaces its own part.
+        run: A name that all n writers share. It identifies a writer that runs again after they
+            have committed. Without it, such a writer counts towards the next commit.
+        check: How to check values that are given as files: "structure" checks the structure of
+            images, to the end; "decode" decodes every value.
         compression: "auto", "zstd", "lz4" or None, as for `ingot.Writer`.
         level: Level of zstd, 1 (fast) to 22 (small).
-        metadata: A JSON-able dict that is stored with the data set.
+        metadata: A dict of JSON values that is stored with the data set.
         progress: True for a line on standard error with rows, rate and bytes, or a function
-            of rows and bytes.
+            that takes rows and bytes.
         sync: Whether `flush` and `close` wait until the device has the bytes.
 
     Raises:
-        FileExistsError: There is such a file or data set, and neither `append` nor
-            `overwrite` is given, or the run is committed.
-        ValueError: The specification cannot be, or differs from that of the data set.
+        FileExistsError: The file or data set exists, and neither `append` nor `overwrite` is
+            given; or the run is already committed.
+        ValueError: The specification is invalid, or differs from that of the data set.
 
     Example:
         >>> with ingot.DatasetWriter("cats", {"image": "jpg", "label": "int"}) as w:
@@ -97,27 +97,27 @@ class DatasetWriter:
         progress: Progress = None,
         sync: bool = True,
     ) -> None:
-        self._closed = True  # Until all is well.
+        self._closed = True  # Until the constructor succeeds.
         self._path = absolute(path)
         self._spec = self._found(codecs, append=append) if spec is None else Spec.of(spec, codecs)
         options = Options(compression, level, sync, *limits(shard_bytes, shard_rows))
         check_target(self._path)
         json_of({} if metadata is None else metadata)
         if check not in ("structure", "decode"):
-            message = f'check is "structure" or "decode", not {check!r:.50}'
+            message = f'check must be "structure" or "decode", got {check!r:.50}'
             raise ValueError(message)
         self._check = check
         self._meter = Meter(progress, str(self._path))
         if append and overwrite:
-            message = "append=True goes on with what is there, overwrite=True replaces it"
+            message = "pass append=True to continue the data set or overwrite=True to replace it"
             raise ValueError(message)
         if run is not None and shard is None:
-            message = "a run is that of several writers: say which one this is, shard=(k, n)"
+            message = "run= requires shard=(k, n): the number of this writer, and of all writers"
             raise ValueError(message)
         self._target: FileTarget | DirectoryTarget
         if self._path.suffix == _SUFFIX:
             if (shard_bytes, shard_rows, shard) != (None, None, None):
-                message = f"{self._path}: one file has no shards; name a directory"
+                message = f"{self._path}: a single file has no shards; pass the path of a directory"
                 raise ValueError(message)
             self._target = FileTarget(
                 self._path, self._spec, metadata, options, append=append, overwrite=overwrite
@@ -141,14 +141,12 @@ class DatasetWriter:
         self._closed = False
         watch(self)
 
-    def _found(
-        self, codecs: Mapping[str, Codec] | Sequence[Codec] | None, *, append: bool
-    ) -> Spec:
-        """Return the fields of the data set that is there."""
+    def _found(self, codecs: Mapping[str, Codec] | Sequence[Codec] | None, *, append: bool) -> Spec:
+        """Return the fields of the existing data set."""
         if not append:
             message = (
-                'DatasetWriter needs the fields and their types, such as {"label": "int"}; '
-                "with append=True they are those of the data set"
+                'DatasetWriter requires a spec of fields and types, such as {"label": "int"}; '
+                "only with append=True may you omit it"
             )
             raise TypeError(message)
         if self._path.suffix == _SUFFIX:
@@ -167,19 +165,19 @@ class DatasetWriter:
 
     @property
     def closed(self) -> bool:
-        """Whether the writer was closed."""
+        """Whether the writer is closed."""
         return self._closed
 
     def __len__(self) -> int:
         return self._rows
 
     def append(self, datapoint: Mapping[str, Any]) -> int:
-        """Add a row; return its number. On an error nothing of it is added.
+        """Append a row; return its number. If this raises, nothing of the row is stored.
 
-        One of several writers counts its own rows alone.
+        With `shard`, a writer counts only its own rows.
 
         Raises:
-            TypeError: A value is of another type than its field.
+            TypeError: A value does not have the type of its field.
             ValueError: A value does not fit, or fields are missing or unknown.
         """
         self._check_open()
@@ -206,10 +204,10 @@ class DatasetWriter:
             raise ValueError(message)
 
     def extend(self, datapoints: Iterable[Mapping[str, Any]]) -> None:
-        """Add every row of an iterable.
+        """Append every row of an iterable.
 
-        Rows of a data set with the same fields are copied as they are stored, verified, and
-        neither decoded nor encoded: pictures stay as they are.
+        Rows of a data set with the same fields are copied as stored, after verification, without
+        decoding and encoding, so images keep their exact bytes.
         """
         rows = packed(part_of(datapoints), self._spec) if isinstance(datapoints, Dataset) else None
         if rows is None:
@@ -225,19 +223,19 @@ class DatasetWriter:
                 self._meter.update(self._rows - self._begun, self._nbytes)
 
     def flush(self) -> None:
-        """Commit all rows so far: whatever happens later, they are in the data set.
+        """Commit all rows so far; they stay in the data set whatever happens later.
 
-        Of a directory the file that is being written is finished by it.
+        In a directory, this ends the current file.
 
         Raises:
-            ValueError: This is one of several writers: they commit when all are closed.
+            ValueError: The writer has `shard`: such writers commit when all of them are closed.
         """
         self._check_open()
         with self._lock:
             self._target.flush()
 
     def close(self) -> None:
-        """Commit all rows and make the data set whole. A second call does nothing."""
+        """Commit all rows and finish the data set. A second call does nothing."""
         if self._closed:
             return
         self._check_process()
@@ -247,7 +245,7 @@ class DatasetWriter:
             self._meter.finish(self._rows - self._begun, self._nbytes)
 
     def abandon(self) -> None:
-        """Leave the data set as the last `flush` left it."""
+        """Stop writing; the data set stays as of the last commit."""
         self._abandon()
 
     def _abandon(self) -> str | None:
@@ -280,11 +278,11 @@ class DatasetWriter:
             error.add_note(f"{self._path}: {left}")
 
     def _settle(self, *, failed: bool) -> str:
-        """Close the data set for somebody who did not; return what was done.
+        """Close a writer that its user did not close; return what was done.
 
         Args:
-            failed: Whether an exception is, or may be, the reason. One file is then not made
-                whole, but has all rows so far; what is all or nothing is left as it was.
+            failed: Whether an exception is, or may be, the reason. A single file then stays
+                unfinished, with all rows so far; an atomic writer commits nothing.
         """
         if not failed:
             self.close()

@@ -13,10 +13,10 @@ from ingot.records import Verification
 
 
 class Zipped:
-    """The fields of parts with as many rows, side by side.
+    """The fields of parts with the same number of rows, side by side.
 
     Raises:
-        ValueError: They have not as many rows, or a field in common.
+        ValueError: The numbers of rows differ, or two parts share a field.
     """
 
     def __init__(self, parts: Sequence[Part]) -> None:
@@ -24,13 +24,11 @@ class Zipped:
         self._owners: dict[str, Part] = {}
         for part in parts:
             if len(part) != len(first):
-                message = (
-                    f"{part.path}: there are {len(part)} rows, in {first.path} are {len(first)}"
-                )
+                message = f"{part.path} has {len(part)} rows, but {first.path} has {len(first)}"
                 raise ValueError(message)
             for name in part.spec:
                 if name in self._owners:
-                    message = f"{part.path}: {self._owners[name].path} has a field {name!r}, too"
+                    message = f"{part.path}: {self._owners[name].path} also has a field {name!r}"
                     raise ValueError(message)
                 self._owners[name] = part
         self._parts = list(parts)
@@ -41,27 +39,27 @@ class Zipped:
 
     @property
     def paths(self) -> Sequence[str]:
-        """The files of all."""
+        """All files."""
         return [path for part in self._parts for path in part.source.paths]
 
     @property
     def path(self) -> str:
-        """The first of them."""
+        """The first file."""
         return self._parts[0].path
 
     @property
     def metadata(self) -> dict[str, Any]:
-        """What was stored with the first."""
+        """The metadata of the first part."""
         return self._parts[0].source.metadata
 
     @property
     def nbytes(self) -> int:
-        """The sizes of all."""
+        """The total size."""
         return sum(part.source.nbytes for part in self._parts)
 
     @property
     def others(self) -> Sequence[str]:
-        """What is in the files besides the rows."""
+        """Other contents of the files."""
         return sorted({name for part in self._parts for name in part.source.others})
 
     def __len__(self) -> int:
@@ -81,7 +79,7 @@ class Zipped:
         return self._owners[name]
 
     def read_row(self, number: int, wanted: Mapping[str, Elements]) -> Row:
-        """Return what is wanted of one row."""
+        """Read the wanted fields of one row."""
         found: Row = {}
         for part, own in self._shares(list(wanted)):
             asked = {name: wanted[name] for name in own}
@@ -89,7 +87,7 @@ class Zipped:
         return {name: found[name] for name in wanted}
 
     def read_rows(self, numbers: npt.NDArray[np.int64], wanted: Mapping[str, Picks]) -> Row:
-        """Return what is wanted of rows, in one read for each part."""
+        """Read the wanted fields of rows, in one read per part."""
         found: Row = {}
         for part, own in self._shares(list(wanted)):
             asked = {name: wanted[name] for name in own}
@@ -97,24 +95,24 @@ class Zipped:
         return {name: found[name] for name in wanted}
 
     def available(self, number: int, names: Sequence[str]) -> dict[str, bool | range]:
-        """Return what a row has of each field."""
+        """Return which fields a row has."""
         found: dict[str, bool | range] = {}
         for part, own in self._shares(names):
             found |= part.source.available(int(part.rows[number]), own)
         return {name: found[name] for name in names}
 
     def column(self, name: str, numbers: Rows) -> npt.NDArray[Any]:
-        """Return the numbers that rows have of a field."""
+        """Return the numbers of rows in a field."""
         part = self._owners[name]
         return part.source.column(name, self._own(part, numbers))
 
     def present(self, name: str, numbers: Rows) -> npt.NDArray[np.bool_]:
-        """Return whether rows have a value of an optional field."""
+        """Return which rows have a value for an optional field."""
         part = self._owners[name]
         return part.source.present(name, self._own(part, numbers))
 
     def lengths(self, name: str, numbers: Rows) -> npt.NDArray[np.int64]:
-        """Return how many elements rows have of a sequence."""
+        """Return the lengths of a sequence in rows."""
         part = self._owners[name]
         return part.source.lengths(name, self._own(part, numbers))
 
@@ -128,7 +126,7 @@ class Zipped:
         return part.rows if is_all else part.numbers(numbers)
 
     def verify(self, progress: Callable[[int, int], object] | None) -> Verification:
-        """Check every checksum of all files."""
+        """Verify every checksum of all files."""
         damaged = []
         unchecked: list[str] = []
         for part in self._parts:
@@ -138,6 +136,6 @@ class Zipped:
         return Verification(len(self), damaged, tuple(unchecked))
 
     def close(self) -> None:
-        """Close the files of all."""
+        """Close all files."""
         for part in self._parts:
             part.source.close()

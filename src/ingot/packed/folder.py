@@ -19,7 +19,7 @@ from ingot.records.progress import Progress
 
 AnyPath: TypeAlias = str | os.PathLike[str] | PackedPath
 
-# The class has a method of this name.
+# The class has a method of the same name.
 _Contents: TypeAlias = list[bytes]
 _Paths: TypeAlias = list[str]
 _Sizes: TypeAlias = list[int]
@@ -28,17 +28,17 @@ _Sizes: TypeAlias = list[int]
 class PackedFolder(Mapping[str, bytes]):
     """A packed folder, open for reading: a mapping of paths to the contents of files.
 
-    Opens what `ingot.pack` wrote, and the packs of FFRecord (`.ffr`). A path is a string,
-    an `os.PathLike` or a `PackedPath`; it is relative to the root, which is `""` or `.`,
-    and its parts are divided by `/`. A path that is absolute, goes up by `..` or leads
-    through a file does not exist.
+    Opens files that `ingot.pack` wrote, and packs of FFRecord (`.ffr`). A path is a string,
+    an `os.PathLike` or a `PackedPath`. It is relative to the root, which is `""` or `.`, with
+    `/` as the separator. A path that is absolute, contains `..` or leads through a file does
+    not exist.
 
-    As a mapping it holds the files: `folder[path]` raises KeyError where there is none,
-    iteration gives their paths in the order of the pack, and `items()` and `values()`
-    read ahead. Folders are seen by `list`, `walk` and the like.
+    The mapping contains the files: `folder[path]` raises KeyError if there is no such file,
+    iteration yields the paths in the order of the pack, and `items()` and `values()` read
+    ahead. `list`, `walk` and similar methods also show folders.
 
-    A pack may be used from several threads at once and in forked processes, and pickles
-    to its path.
+    Several threads and forked processes may use a pack at the same time. Pickling stores
+    its path.
 
     Args:
         source: The file.
@@ -53,7 +53,7 @@ class PackedFolder(Mapping[str, bytes]):
 
     def __init__(self, source: StrPath) -> None:
         if absolute(source).is_dir():
-            raise IsADirectoryError(errno.EISDIR, "a pack is a file", os.fspath(source))
+            raise IsADirectoryError(errno.EISDIR, "a pack must be a file", os.fspath(source))
         self._reader = Reader(source)
         try:
             self._tree, self._num_files = tree.read(self._reader)
@@ -68,7 +68,7 @@ class PackedFolder(Mapping[str, bytes]):
 
     @property
     def num_files(self) -> int:
-        """How many files there are, in all folders."""
+        """The number of files in all folders."""
         return self._num_files
 
     def read_one(self, path: AnyPath) -> bytes:
@@ -82,12 +82,12 @@ class PackedFolder(Mapping[str, bytes]):
         return self._reader[self._row(path)]
 
     def read(self, paths: Iterable[AnyPath]) -> _Contents:
-        """Return the contents of many files, in one native read.
+        """Return the contents of several files, in one native read.
 
         Raises:
-            FileNotFoundError: There is no such file. Nothing was read.
-            IsADirectoryError: It is a folder. Nothing was read.
-            CorruptFileError: A file is damaged; a note says which.
+            FileNotFoundError: A file does not exist. Nothing was read.
+            IsADirectoryError: A path is a folder. Nothing was read.
+            CorruptFileError: A file is damaged; a note names it.
         """
         wanted = _several(paths)
         rows = [self._row(path) for path in wanted]
@@ -100,7 +100,7 @@ class PackedFolder(Mapping[str, bytes]):
             raise
 
     def size(self, path: AnyPath) -> int:
-        """Return how many bytes a file has, from the index alone.
+        """Return the size of a file in bytes, from the index alone.
 
         Raises:
             FileNotFoundError: There is no such file.
@@ -109,7 +109,7 @@ class PackedFolder(Mapping[str, bytes]):
         return self.sizes([path])[0]
 
     def sizes(self, paths: Iterable[AnyPath]) -> _Sizes:
-        """Return how many bytes each of many files has; see `size`."""
+        """Return the size of each of several files; see `size`."""
         rows = [self._row(path) for path in _several(paths)]
         sizes: _Sizes = self._reader.lengths(rows).tolist()
         return sizes
@@ -122,13 +122,13 @@ class PackedFolder(Mapping[str, bytes]):
         folders: bool = True,
         recursive: bool = False,
     ) -> _Paths:
-        """Return what is in a folder, in the order of the pack.
+        """List a folder, in the order of the pack.
 
         Args:
             path: The folder.
-            files: Whether files are listed.
-            folders: Whether folders are listed.
-            recursive: Also list what is in the folders below, behind each of them.
+            files: Whether to list files.
+            folders: Whether to list folders.
+            recursive: Whether to list subfolders too, each followed by its contents.
 
         Returns:
             Paths relative to `path`.
@@ -142,11 +142,11 @@ class PackedFolder(Mapping[str, bytes]):
         return [name for name, entry in found if (folders if isinstance(entry, dict) else files)]
 
     def walk(self, top: AnyPath = "") -> Iterator[tuple[str, _Paths, _Paths]]:
-        """Go through folders from the top down, as `os.walk` does.
+        """Walk through folders from the top down, as `os.walk` does.
 
         Yields:
-            The path of a folder, the names of the folders in it, and of its files. Names
-            that are removed from the former are not gone into.
+            The path of a folder, the names of its folders, and the names of its files. Remove
+            names of folders to skip these folders.
 
         Raises:
             FileNotFoundError: There is no folder `top`.
@@ -164,15 +164,15 @@ class PackedFolder(Mapping[str, bytes]):
                     to_go.append((f"{path}/{name}" if path else name, entry))
 
     def glob(self, pattern: str, path: AnyPath = "") -> Iterator[str]:
-        """Iterate over what matches a pattern such as `*/*.png` or `**/*.png`.
+        """Iterate over the paths that match a pattern such as `*/*.png` or `**/*.png`.
 
-        A pattern means what it means to `pathlib`: `**` stands for any number of folders,
-        at the end for all that is below (as since Python 3.13); a pattern that ends in
-        `/` matches folders only. Nothing matches where there is no folder.
+        Patterns work as in `pathlib`: `**` matches any number of folders, and at the end of a
+        pattern everything below (as of Python 3.13); a pattern that ends in `/` matches only
+        folders. If `path` is not a folder, nothing matches.
 
         Args:
             pattern: The pattern.
-            path: The folder to begin at.
+            path: The folder to start at.
 
         Returns:
             Paths relative to `path`, in the order of the pack; `""` is `path` itself.
@@ -198,7 +198,7 @@ class PackedFolder(Mapping[str, bytes]):
         return isinstance(self._find(path), dict)
 
     def path(self, *parts: str | PurePath) -> PackedPath:
-        """Return the path of `parts`, which need not exist; `folder / part` does the same."""
+        """Return a path made of `parts`, which need not exist; `folder / part` does the same."""
         return PackedPath(self, PurePosixPath(*parts))
 
     def __truediv__(self, part: str | PurePath) -> PackedPath:
@@ -235,25 +235,25 @@ class PackedFolder(Mapping[str, bytes]):
         errors: str | None = None,
         newline: str | None = None,
     ) -> io.BufferedReader | io.TextIOWrapper:
-        """Open a file for reading. All of it is read at once.
+        """Open a file for reading. It is read completely at once.
 
         Args:
             path: The file.
             mode: "rb" for bytes, "r" or "rt" for text.
-            encoding: Of text; UTF-8 if nothing else is said, whatever the locale.
-            errors: What to do about bytes that are no text, as for the builtin `open`.
-            newline: What to do about ends of lines, as for the builtin `open`.
+            encoding: The encoding of text; UTF-8 by default, whatever the locale.
+            errors: How to handle decoding errors, as for the builtin `open`.
+            newline: How to handle line ends, as for the builtin `open`.
 
         Raises:
             FileNotFoundError: There is no such file.
             IsADirectoryError: It is a folder.
-            ValueError: `mode` is another, or bytes are asked for and an encoding is given.
+            ValueError: `mode` is unknown, or `encoding` is given for bytes.
         """
         if mode not in {"rb", "r", "rt"}:
-            message = f'mode is "rb", "r" or "rt", not {mode!r}: a pack is read-only'
+            message = f'mode must be "rb", "r" or "rt", got {mode!r}: a pack is read-only'
             raise ValueError(message)
         if mode == "rb" and not (encoding is errors is newline is None):
-            raise ValueError("bytes have no encoding, errors or newline")
+            raise ValueError('mode "rb" takes no encoding, errors or newline')
         stream: io.BufferedReader = io.BufferedReader(io.BytesIO(self.read_one(path)))
         if mode == "rb":
             return stream
@@ -262,32 +262,32 @@ class PackedFolder(Mapping[str, bytes]):
     def unpack(
         self, target: StrPath, *, overwrite: bool = False, progress: Progress = None
     ) -> None:
-        """Write all files and folders under `target`, as they were packed.
+        """Write all files and folders to `target`, as they were packed.
 
-        Nothing is written outside of `target`, whatever the names in the pack are and
-        whatever links lie there already: a link in the place of a folder is an error, and
-        one in the place of a file is replaced, never followed. At most 64 MB of contents
-        are in memory at a time, or one file.
+        Nothing is written outside `target`, whatever names the pack contains and whatever links
+        are in `target`: a link in the place of a folder is an error, and a link in the place of a
+        file is replaced, never followed. At most 64 MB of contents are in memory at a time, or
+        one file if it is larger.
 
         Args:
-            target: The folder, which is made if it is missing.
+            target: The folder; it is created if it is missing.
             overwrite: Also write into a folder that is not empty, and replace its files.
-            progress: Called with the files done and their total after each file; True
-                writes a line to standard error.
+            progress: Called with the number of files done and their total after each file;
+                True prints a progress line to standard error.
 
         Raises:
             FileExistsError: `target` is not empty and `overwrite` is not given.
-            NotADirectoryError: Something that is not a folder is where one must be.
-            FormatError: A name cannot be that of a file here. Nothing was written.
+            NotADirectoryError: Something other than a folder is in the place of a folder.
+            FormatError: A name is not a valid file name on this system. Nothing was written.
             CorruptFileError: A file is damaged. Some of the others were written.
-            NotImplementedError: The system cannot open files beneath a folder (Windows).
+            NotImplementedError: The system cannot open files relative to a folder (Windows).
         """
         unpack(self._reader, self._tree, target, overwrite=overwrite, progress=progress)
 
     def verify(self, progress: Progress = None) -> Verification:
-        """Read the whole pack and check every checksum in it; see `Reader.verify`.
+        """Read the whole pack and verify every checksum in it; see `Reader.verify`.
 
-        Record `k` is the `k`-th file of the pack, and the last one is the tree.
+        Record `k` is the `k`-th file of the pack, and the last record is the tree of names.
         """
         return self._reader.verify(progress)
 
@@ -325,7 +325,7 @@ class PackedFolder(Mapping[str, bytes]):
         if not isinstance(path, PackedPath):
             return tree.parts_of(path)
         if path.folder is not self and path.folder.reader.path != self._reader.path:
-            message = f"{path!r} is not of this pack, {self._reader.path!r}"
+            message = f"{path!r} belongs to another pack, not to {self._reader.path!r}"
             raise ValueError(message)
         return path.parts
 
@@ -392,6 +392,6 @@ class _Items(ItemsView[str, bytes]):
 
 def _several(paths: Iterable[AnyPath]) -> list[AnyPath]:
     if isinstance(paths, str | os.PathLike | PackedPath):
-        message = f"many paths are expected, not one: {str(paths)!r}"
+        message = f"expected several paths, got a single one: {str(paths)!r}"
         raise TypeError(message)
     return list(paths)

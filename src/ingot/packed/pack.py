@@ -1,4 +1,4 @@
-"""A folder of files made into a pack."""
+"""Packing a folder of files into one file."""
 
 import errno
 import os
@@ -32,24 +32,24 @@ def pack(
 ) -> None:
     """Pack the files under `folder` into one record file, which `PackedFolder` opens.
 
-    Records are the contents of the files, depth first and by name, and behind them the
-    tree of names. Empty folders are kept; modes, times and owners are not. A link is
-    followed: what it leads to is packed. One file at a time is in memory.
+    The records are the contents of the files, depth first and sorted by name, followed by the
+    tree of names. Empty folders are kept; modes, times and owners are not. Links are followed:
+    the files they point to are packed. One file at a time is in memory.
 
     Args:
         folder: The folder to pack.
         target: The file to write, outside of `folder`.
         compression: As for `Writer`.
-        metadata: A JSON-able dict that is stored in the file, beside what marks it as a pack.
-        overwrite: Take the place of an existing file once the new one is whole.
-        progress: Called with the files done and their total after each file; True writes
-            a line to standard error.
+        metadata: A dict of JSON values that is stored in the file, beside the mark of a pack.
+        overwrite: Replace an existing file once the new one is finished.
+        progress: Called with the number of files done and their total after each file; True
+            prints a progress line to standard error.
 
     Raises:
-        FormatError: `target` ends as files of another container do, `.ffr` say.
+        FormatError: `target` has the suffix of another file format, such as `.ffr`.
         FileExistsError: `target` exists and `overwrite` is not given.
-        ValueError: There is something that is neither a file nor a folder, a link leads
-            back to a folder it lies in, or folders lie too deep in one another.
+        ValueError: Something is neither a file nor a folder, a link leads back to a folder that
+            contains it, or folders are nested too deeply.
         OSError: A file cannot be read. No target is left.
     """
     check_target(target)
@@ -58,7 +58,7 @@ def pack(
         note = "file exists; pass overwrite=True to replace it"
         raise FileExistsError(errno.EEXIST, note, os.fspath(target))
     if target.resolve().is_relative_to(source.resolve()):
-        message = f"{os.fspath(target)}: the target lies in the folder that is to be packed"
+        message = f"{os.fspath(target)}: the target is inside the folder to pack"
         raise ValueError(message)
     paths: list[str] = []
     names = _scan(str(source), paths, [])
@@ -75,14 +75,14 @@ def pack(
 
 
 def _scan(folder: str, paths: list[str], above: list[tuple[int, int]]) -> Tree:
-    """Return the tree of `folder`, and put its files behind those in `paths`."""
+    """Return the tree of `folder`, and append its files to `paths`."""
     status = Path(folder).stat()
     identity = (status.st_dev, status.st_ino)
     if identity in above:
-        message = f"{folder}: this link leads back to a folder that it lies in"
+        message = f"{folder}: this link leads back to a folder that contains it"
         raise ValueError(message)
     if len(above) > tree.DEPTH_MAX:
-        message = f"{folder}: a pack holds at most {tree.DEPTH_MAX} folders in one another"
+        message = f"{folder}: a pack can nest at most {tree.DEPTH_MAX} folders"
         raise ValueError(message)
     with os.scandir(folder) as found:
         ordered = sorted(found, key=lambda entry: entry.name)
@@ -99,7 +99,7 @@ def _scan(folder: str, paths: list[str], above: list[tuple[int, int]]) -> Tree:
 
 
 def _refuse(entry: os.DirEntry[str]) -> NoReturn:
-    kind = _KINDS.get(stat.S_IFMT(entry.stat().st_mode), "no file")
+    kind = _KINDS.get(stat.S_IFMT(entry.stat().st_mode), "not a file")
     message = f"{entry.path}: this is {kind}; only files and folders can be packed"
     raise ValueError(message)
 

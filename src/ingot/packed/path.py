@@ -1,4 +1,4 @@
-"""The path of something in a pack."""
+"""Paths of files and folders in a pack."""
 
 import io
 from collections.abc import Iterator
@@ -12,14 +12,13 @@ if TYPE_CHECKING:
 
 @total_ordering
 class PackedPath:
-    """The path of a file or a folder in a pack, which need not exist: `pathlib` to read.
+    """The path of a file or a folder in a pack, like a read-only `pathlib.Path`.
 
-    Made by `folder / "images" / "1.png"` or `folder.path("images/1.png")`. Members mean
-    what they mean for a `pathlib.Path`. The root is `.`; a path that is absolute or goes
-    up by `..` can be made, but does not exist. Paths are equal if they are the same path
-    of the same file.
+    Get one with `folder / "images" / "1.png"` or `folder.path("images/1.png")`. The path need
+    not exist. Members work as in `pathlib.Path`. The root is `.`. A path that is absolute or
+    contains `..` never exists. Paths are equal if they are the same path in the same file.
 
-    It is no `os.PathLike`: nothing but its pack can open it.
+    A `PackedPath` is not an `os.PathLike`, as only its pack can open it.
 
     Attributes:
         folder: The pack.
@@ -33,31 +32,31 @@ class PackedPath:
 
     @property
     def parts(self) -> tuple[str, ...]:
-        """The names along the path."""
+        """The components of the path."""
         return self._pure.parts
 
     @property
     def name(self) -> str:
-        """The last name of the path."""
+        """The last component of the path."""
         return self._pure.name
 
     @property
     def stem(self) -> str:
-        """The last name without its suffix."""
+        """The last component without its suffix."""
         return self._pure.stem
 
     @property
     def suffix(self) -> str:
-        """The last suffix of the last name, such as `.png`."""
+        """The suffix of the last component, such as `.png`."""
         return self._pure.suffix
 
     @property
     def parent(self) -> "PackedPath":
-        """The folder that it lies in; the root is its own."""
+        """The folder that contains it; the root is its own parent."""
         return PackedPath(self.folder, self._pure.parent)
 
     def joinpath(self, *others: str | PurePath) -> "PackedPath":
-        """Return the path of `others` beneath this one."""
+        """Return this path joined with `others`."""
         return PackedPath(self.folder, self._pure.joinpath(*others))
 
     def __truediv__(self, other: str | PurePath) -> "PackedPath":
@@ -66,7 +65,7 @@ class PackedPath:
         return self.joinpath(other)
 
     def with_name(self, name: str) -> "PackedPath":
-        """Return the path with another last name."""
+        """Return the path with another last component."""
         return PackedPath(self.folder, self._pure.with_name(name))
 
     def with_suffix(self, suffix: str) -> "PackedPath":
@@ -74,7 +73,7 @@ class PackedPath:
         return PackedPath(self.folder, self._pure.with_suffix(suffix))
 
     def exists(self) -> bool:
-        """Return whether there is a file or a folder of this path."""
+        """Return whether there is a file or a folder at this path."""
         return self.folder.exists(self)
 
     def is_file(self) -> bool:
@@ -86,7 +85,7 @@ class PackedPath:
         return self.folder.is_dir(self)
 
     def iterdir(self) -> Iterator["PackedPath"]:
-        """Iterate over what is in this folder.
+        """Iterate over the entries of this folder.
 
         Raises:
             FileNotFoundError: There is no such folder.
@@ -95,11 +94,11 @@ class PackedPath:
         return (self / name for name in self.folder.list(self))
 
     def glob(self, pattern: str) -> Iterator["PackedPath"]:
-        """Iterate over what matches a pattern here; see `PackedFolder.glob`."""
+        """Iterate over the paths here that match a pattern; see `PackedFolder.glob`."""
         return (self / path for path in self.folder.glob(pattern, self))
 
     def rglob(self, pattern: str) -> Iterator["PackedPath"]:
-        """Iterate over what matches a pattern here or in any folder below."""
+        """Iterate over the paths here and in any subfolder that match a pattern."""
         return self.glob(pattern if pattern.startswith("/") else f"**/{pattern}")
 
     @overload
@@ -125,11 +124,11 @@ class PackedPath:
         return self.folder.open(self, mode, encoding=encoding, errors=errors, newline=newline)
 
     def read_bytes(self) -> bytes:
-        """Return the content of the file; see `PackedFolder.read` for many at once."""
+        """Return the content of the file; `PackedFolder.read` reads several at once."""
         return self.folder.read_one(self)
 
     def read_text(self, encoding: str | None = None, errors: str | None = None) -> str:
-        """Return the content of the file as text, UTF-8 if nothing else is said."""
+        """Return the content of the file as text; UTF-8 by default."""
         with self.open("r", encoding=encoding, errors=errors) as stream:
             return stream.read()
 

@@ -1,4 +1,4 @@
-"""Shell patterns over a tree, with the meaning that `pathlib` gives them."""
+"""Shell patterns over a tree, as in `pathlib`."""
 
 import fnmatch
 import re
@@ -15,21 +15,21 @@ _ANY_FOLDERS = "**"
 class Pattern:
     """A pattern such as `images/**/*.png`.
 
-    `*` stands for any part of a name, `**` for any number of folders; at the end it
-    stands for all that is below. A pattern that ends in `/` matches folders only.
+    `*` matches any part of a name, `**` any number of folders; at the end, `**` matches
+    everything below. A pattern that ends in `/` matches only folders.
 
-    A place in the pattern is the number of its parts that are matched. A path can be at
-    several places at once, and these are carried down the tree together: everything is
-    looked at once, and yielded once, however many `**` there are.
+    A place in the pattern is the number of its parts that are matched so far. A path can be at
+    several places at once. `select` carries them down the tree together, so it visits and
+    yields every entry once, however many `**` there are.
     """
 
     def __init__(self, text: str) -> None:
         if text.startswith("/"):
-            message = f"the pattern {text!r} is not relative"
+            message = f"expected a relative pattern, got {text!r}"
             raise NotImplementedError(message)
         parts = [part for part in text.split("/") if part not in {"", "."}]
         if not parts:
-            message = f"{text!r} is not a pattern"
+            message = f"{text!r} is not a valid pattern"
             raise ValueError(message)
         self._folders_only = text.endswith("/")
         self._parts = [
@@ -62,7 +62,7 @@ class Pattern:
                 above.pop()
 
     def _settle(self, places: set[int]) -> set[int]:
-        """Add the places behind each `**`, which may stand for no folder at all."""
+        """Add the places after each `**`, which may match no folder at all."""
         settled = set(places)
         for place, part in enumerate(self._parts):
             if place in settled and part is None:

@@ -1,4 +1,4 @@
-"""The tree of a pack: which record holds which file. It is the last record."""
+"""The tree of a pack, which maps files to records. It is the last record."""
 
 import json
 from collections.abc import Iterable, Iterator
@@ -17,10 +17,10 @@ Tree: TypeAlias = dict[str, "int | Tree"]
 METADATA_KEY = "ingot.packed"
 VERSION = 1
 DEPTH_MAX = 256
-"""How deep folders may lie in one another: the parser of JSON goes down one call for each."""
+"""How deeply folders may be nested: the JSON parser recurses once per level."""
 
 PATH_LEN_MAX = 4096
-"""How long a path may be: no system takes a longer one, and every file may have one."""
+"""The maximum length of a path: no system takes a longer one."""
 
 _FFRECORD_MAGIC = b"piouhjgbr"
 _RESERVED = frozenset({"", ".", ".."})
@@ -28,19 +28,19 @@ _NO_BRACKETS = bytes(set(range(256)) - set(b"{}[]"))
 
 
 def encode(tree: Tree) -> bytes:
-    """Return the record that holds `tree`."""
+    """Encode `tree` as a record."""
     return json.dumps({"version": VERSION, "tree": tree}, separators=(",", ":")).encode()
 
 
 def read(reader: Reader) -> tuple[Tree, int]:
-    """Return the tree of a pack, and how many files are in it.
+    """Return the tree of a pack, and the number of files in it.
 
     Raises:
-        FormatError: The file is not a pack, or its tree is not one.
+        FormatError: The file is not a pack, or its tree is invalid.
         UnsupportedVersionError: It was packed by a later version.
     """
     if len(reader.paths) != 1:
-        message = f"{reader.path}: a pack is one file, not {len(reader.paths)}"
+        message = f"{reader.path}: expected a pack in one file, got {len(reader.paths)} files"
         raise FormatError(message, reader.path)
     version = reader.metadata.get(METADATA_KEY)
     record = reader[-1] if len(reader) else b""
@@ -56,10 +56,10 @@ def read(reader: Reader) -> tuple[Tree, int]:
 
 
 def parts_of(path: StrPath) -> list[str]:
-    """Return the names along `path`. What no path in a pack can have stays as a name.
+    """Return the components of `path`; invalid ones stay in the list.
 
-    No entry is named `/` or `..`, so that an absolute path, and one that goes up, lead
-    nowhere.
+    No entry is named `/` or `..`, so an absolute path, or one that goes up, is never
+    found.
     """
     text = path.as_posix() if isinstance(path, PurePath) else text_of(path)
     parts = text.split("/")
@@ -70,7 +70,7 @@ def parts_of(path: StrPath) -> list[str]:
 
 
 def find(tree: Tree, parts: Iterable[str]) -> "int | Tree | None":
-    """Return the record of the file, or the tree of the folder, that `parts` lead to."""
+    """Return the record of the file, or the tree of the folder, at `parts`."""
     entry: int | Tree | None = tree
     for part in parts:
         if not isinstance(entry, dict):
@@ -82,7 +82,7 @@ def find(tree: Tree, parts: Iterable[str]) -> "int | Tree | None":
 def walk(tree: Tree) -> "Iterator[tuple[str, str, int | Tree]]":
     """Yield everything in `tree`: the path of its folder with a `/`, its name, the entry.
 
-    A folder comes before what is in it.
+    A folder comes before its contents.
     """
     above = [("", iter(tree.items()))]
     while above:
@@ -97,7 +97,7 @@ def walk(tree: Tree) -> "Iterator[tuple[str, str, int | Tree]]":
 
 
 def entries(tree: Tree) -> "Iterator[tuple[str, int | Tree]]":
-    """Yield the path and the entry of everything in `tree`, a folder before what is in it."""
+    """Yield the path and the entry of everything in `tree`, a folder before its contents."""
     return ((prefix + name, entry) for prefix, name, entry in walk(tree))
 
 
@@ -111,20 +111,20 @@ def _check_version(version: object, path: str) -> None:
         message = f"{path}: the version of this pack is {version!r}, expected a positive number"
         raise FormatError(message, path)
     if version > VERSION:
-        message = f"{path}: version {version} of packed folders, this is Ingot for {VERSION}"
+        message = f"{path}: a pack of version {version}; this Ingot reads up to version {VERSION}"
         raise UnsupportedVersionError(message, path, version, VERSION)
 
 
 def _decode(record: bytes, path: str) -> Tree:
-    if _depth(record) > DEPTH_MAX + 2:  # the tree itself, and what it stands in
+    if _depth(record) > DEPTH_MAX + 2:  # The tree itself, and the object that contains it.
         raise _too_deep(path)
     try:
         loaded = json.loads(record.decode(), object_pairs_hook=_distinct)
     except ValueError as error:
-        message = f"{path}: the tree of this pack is not JSON: {error}"
+        message = f"{path}: the tree of this pack is not valid JSON: {error}"
         raise FormatError(message, path) from error
     if not isinstance(loaded, dict) or not isinstance(loaded.get("tree"), dict):
-        message = f"{path}: the last record of this pack holds no tree"
+        message = f"{path}: the last record of this pack is not a tree"
         raise FormatError(message, path)
     _check_version(loaded.get("version"), path)
     tree: Tree = loaded["tree"]
@@ -134,12 +134,12 @@ def _decode(record: bytes, path: str) -> Tree:
 def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     distinct = dict(pairs)
     if len(distinct) != len(pairs):
-        raise ValueError("two entries of a folder have one name")
+        raise ValueError("two entries of a folder have the same name")
     return distinct
 
 
 def _depth(text: bytes) -> int:
-    """Return how deep JSON is nested, without going down into it."""
+    """Return how deeply JSON is nested, without recursion."""
     unescaped = text.replace(b"\\\\", b"").replace(b'\\"', b"")
     outside_strings = b"".join(unescaped.split(b'"')[::2])
     brackets = np.frombuffer(outside_strings.translate(None, _NO_BRACKETS), np.uint8)
@@ -153,7 +153,7 @@ def _too_deep(path: str) -> FormatError:
 
 
 def _check(tree: Tree, num_records: int, path: str) -> int:
-    """Return the number of files, if every name is one and every record exists."""
+    """Return the number of files, if every name is valid and every record exists."""
     num_files = 0
     folders = [(tree, 0, 0)]
     while folders:
@@ -167,7 +167,7 @@ def _check(tree: Tree, num_records: int, path: str) -> int:
         if "/" in names or "\0" in names or not _RESERVED.isdisjoint(folder):
             _refuse_name(folder, path)
         if not names.isascii() and len({_on_disk(name) for name in folder}) < len(folder):
-            message = f"{path}: two names in a folder of this pack are one name on a disk"
+            message = f"{path}: two names in a folder of this pack are the same file name on disk"
             raise FormatError(message, path)
         for name, entry in folder.items():
             if isinstance(entry, dict):
@@ -176,7 +176,7 @@ def _check(tree: Tree, num_records: int, path: str) -> int:
                 num_files += 1
             else:
                 message = (
-                    f"{path}: {name!r} in the tree of this pack leads to {entry!r}, expected "
+                    f"{path}: {name!r} in the tree of this pack is {entry!r}, expected "
                     f"a folder or one of {num_records} records"
                 )
                 raise FormatError(message, path)
@@ -184,7 +184,7 @@ def _check(tree: Tree, num_records: int, path: str) -> int:
 
 
 def _on_disk(name: str) -> bytes | str:
-    """Return the bytes of a file's name; of one that no file can have, the name."""
+    """Return the name of a file as bytes; if no file can have it, the name itself."""
     try:
         return name.encode("utf-8", "surrogateescape")
     except UnicodeEncodeError:
@@ -194,5 +194,5 @@ def _on_disk(name: str) -> bytes | str:
 def _refuse_name(folder: Tree, path: str) -> None:
     for name in folder:
         if name in _RESERVED or "/" in name or "\0" in name:
-            message = f"{path}: {name!r} in the tree of this pack is not the name of a file"
+            message = f"{path}: {name!r} in the tree of this pack is not a valid file name"
             raise FormatError(message, path)

@@ -1,4 +1,4 @@
-"""A pack made into a folder of files, nothing of which lies outside of it."""
+"""Unpacking a pack into a folder, and never outside of it."""
 
 import errno
 import os
@@ -16,7 +16,7 @@ from ingot.records.paths import StrPath, absolute
 from ingot.records.progress import Progress, reporter
 
 _BATCH_BYTES = 64 << 20
-_FILE_BYTES = 256  # what a file of no bytes costs in a batch
+_FILE_BYTES = 256  # The cost of an empty file in a batch.
 _NAME_BYTES_MAX = 255
 _BENEATH = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)
 
@@ -26,7 +26,7 @@ def unpack(
 ) -> None:
     """Write the files of `tree` under `target`; see `PackedFolder.unpack`."""
     if os.open not in os.supports_dir_fd:
-        raise NotImplementedError("unpacking needs a system that opens files beneath a folder")
+        raise NotImplementedError("unpacking requires a system that can open files by folder")
     _check_names(tree, reader.path)
     report = reporter(progress, "unpacked", "files")
     records = np.fromiter(rows(tree), np.int64)
@@ -53,12 +53,12 @@ def _check_names(tree: Tree, pack: str) -> None:
         except UnicodeEncodeError:
             fits = False
         if not fits:
-            message = f"{pack}: no file can have the name {name!r}; nothing was unpacked"
+            message = f"{pack}: {name!r} is not a valid file name here; nothing was unpacked"
             raise FormatError(message, pack)
 
 
 def _batches(lengths: npt.NDArray[np.int64]) -> Iterator[slice]:
-    """Yield runs of files that fit into memory together, or are one."""
+    """Yield runs of files that fit into memory together; a large file is alone."""
     ends = np.cumsum(lengths + _FILE_BYTES)
     start, before = 0, 0
     while start < len(ends):
@@ -68,10 +68,10 @@ def _batches(lengths: npt.NDArray[np.int64]) -> Iterator[slice]:
 
 
 class _Folders:
-    """The folders from the target down to the one that is written to, held open.
+    """The open folders from the target down to the one being written to.
 
-    Each is opened by its name beneath the one above it, and never through a link: what
-    others put there or move meanwhile cannot lead outside.
+    Each is opened by its name relative to its parent, and never through a link. Whatever
+    others put or move there meanwhile, nothing is written outside the target.
     """
 
     def __init__(self, target: StrPath) -> None:
@@ -96,7 +96,7 @@ class _Folders:
             raise FileExistsError(errno.EEXIST, note, self._target)
 
     def enter(self, path: str) -> int:
-        """Return the descriptor of the folder at `path`, which is made if it is missing."""
+        """Return the descriptor of the folder at `path`; create it if it is missing."""
         if path != self._path:
             wanted = path.split("/") if path else []
             while self._names != wanted[: len(self._names)]:
@@ -107,7 +107,7 @@ class _Folders:
         return self._open[-1]
 
     def write(self, path: str, content: memoryview, *, overwrite: bool) -> None:
-        """Write a file, which must not exist, or which is removed if it does."""
+        """Write a file; with `overwrite`, remove an existing one first."""
         above, _, name = path.rpartition("/")
         folder = self.enter(above)
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | _BENEATH
@@ -123,7 +123,7 @@ class _Folders:
                 os.unlink(name, dir_fd=folder)
                 raise
         except OSError as error:
-            error.add_note(f"while {path!r} was unpacked into {self._target}")
+            error.add_note(f"while unpacking {path!r} into {self._target}")
             raise
 
     def _leave(self) -> None:
@@ -138,6 +138,6 @@ class _Folders:
             self._open.append(os.open(name, os.O_RDONLY | os.O_DIRECTORY | _BENEATH, dir_fd=above))
         except NotADirectoryError:
             found = "/".join([self._target, *self._names, name])
-            note = "something that is not a folder is in the way"
+            note = "not a folder, but a folder is needed here"
             raise NotADirectoryError(errno.ENOTDIR, note, found) from None
         self._names.append(name)

@@ -1,4 +1,4 @@
-"""Bags: what users of Bagz and Granular ask of them. Others use `ingot.open`."""
+"""Bags, with what users of Bagz and Granular need. Others use `ingot.open`."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -21,16 +21,16 @@ Compression: TypeAlias = Literal["auto", "zstd", "none"]
 
 @dataclass(frozen=True, slots=True)
 class BagFile:
-    """A bag, and what it does not say itself.
+    """A bag, and properties that its file does not record.
 
     Attributes:
         path: Its file.
-        limits_path: The file that says where its records end; None if its own end does.
-        compression: How its records are stored. "auto" goes by its name: those of a `.bagz`
-            are zstd frames.
-        dictionary: What they were compressed with.
-        leading_zero: Whether there is a zero in front of its limits, as in bags of Granular
-            up to 0.19.
+        limits_path: The file that holds the ends of its records; None if they are at the end of
+            the bag itself.
+        compression: How its records are stored. "auto" goes by the suffix: records of a `.bagz`
+            file are zstd frames.
+        dictionary: The dictionary that they were compressed with.
+        leading_zero: Whether its limits begin with a zero, as in bags of Granular up to 0.19.
     """
 
     path: str
@@ -41,14 +41,14 @@ class BagFile:
 
 
 class BagReader(Reader):
-    """Bags, open for reading as they are said to be, one behind the other."""
+    """Bags, open for reading with the given properties, concatenated."""
 
     def __new__(cls, files: Sequence[BagFile]) -> Self:
         """Open the files; see the class.
 
         Raises:
             FileNotFoundError: One of them does not exist.
-            CorruptFileError: One of them cannot be a bag.
+            CorruptFileError: One of them is not a valid bag.
         """
         files = [_absolute(file) for file in files]
         paths = [file.path for file in files]
@@ -64,7 +64,7 @@ class BagReader(Reader):
     _files: list[BagFile]
 
     def num_records(self) -> npt.NDArray[np.int64]:
-        """Return how many records each file has."""
+        """Return the number of records in each file."""
         return np.frombuffer(self._file_rows(), np.int64)
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -91,25 +91,25 @@ def _absolute(file: BagFile) -> BagFile:
 class BagWriter(NativeWriter, Closing):
     """Writes a bag that Bagz and Granular can read.
 
-    With its limits at its end the bag appears under its name when it is closed, and an
-    exception inside `with` leaves things as they were. With limits of their own both files
-    are there from the start; after `flush` those who read them see all records so far, and
-    a writer that was killed leaves what it has flushed.
+    If the limits are at its end, the bag appears under its name when it is closed, and an
+    exception inside `with` leaves everything as it was. If the limits have their own file, both
+    files exist from the start. After `flush`, readers see all records so far, and a writer that
+    is killed leaves what it has flushed.
 
     Args:
         path: The file to write.
-        limits_path: The file for the limits; None puts them behind the records.
-        mode: "replace" what is there, "create" only what is not, or "append", which takes
-            limits of their own, and cuts off what a writer that was killed has left.
-        level: Compress each record by itself with zstd at this level, where 0 stands for
-            the usual one; None stores records as they are.
-        dictionary: What to compress with.
-        sync: Wait at `flush` and `close` until the bag is on the device.
+        limits_path: The file for the limits; None appends them to the bag.
+        mode: "replace" replaces an existing bag. "create" refuses it. "append" appends to it
+            and cuts off what a killed writer left; it requires `limits_path`.
+        level: Compress each record on its own with zstd at this level, where 0 means the
+            default level; None stores records uncompressed.
+        dictionary: The dictionary to compress with.
+        sync: Whether `flush` and `close` wait until the bag is on the storage device.
 
     Raises:
-        StorageError: Another writer has the bag.
-        FileExistsError: It is there already, and the mode is "create".
-        FormatError: It is there and cannot go on.
+        StorageError: Another writer has the bag open.
+        FileExistsError: The bag exists, and the mode is "create".
+        FormatError: The existing bag cannot be appended to.
     """
 
     def __new__(

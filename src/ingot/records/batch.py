@@ -12,10 +12,10 @@ class Batch(Sequence[npt.NDArray[np.uint8]]):
     """Records in one block of memory; item `k` is a view on the `k`-th of them.
 
     Attributes:
-        data: All records, one behind the other, as one array of bytes.
-        offsets: Where each begins in `data`, and where the last one ends.
-        record_bytes: The length of every record, 0 if they differ; if it is not 0,
-            `data.reshape(-1, record_bytes)` has a row for each.
+        data: All records, concatenated, as one array of bytes.
+        offsets: Where each record begins in `data`, and where the last one ends.
+        record_bytes: The length of every record, or 0 if they differ. If it is not 0,
+            `data.reshape(-1, record_bytes)` has one row per record.
     """
 
     __slots__ = ("data", "offsets", "record_bytes")

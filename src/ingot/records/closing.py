@@ -1,4 +1,4 @@
-"""Writers whose file is finished by leaving a `with` block, and given up by an exception."""
+"""Writers that finish their file at the end of a `with` block, and give up on an exception."""
 
 from abc import abstractmethod
 from types import TracebackType

@@ -1,4 +1,4 @@
-"""FFRecord files: what FFRecord's own users ask of them. Others use `ingot.open`."""
+"""FFRecord files, with what users of FFRecord need. Others use `ingot.open`."""
 
 import numpy as np
 import numpy.typing as npt
@@ -10,7 +10,7 @@ __all__ = ["FFRecordReader", "FFRecordWriter", "decode_tree"]
 
 
 class FFRecordReader(Reader):
-    """FFRecord files, open for reading, with a look into their indices."""
+    """FFRecord files, open for reading, with access to their indices."""
 
     def offsets(self, file: int) -> npt.NDArray[np.int64]:
         """Return where each record of a file begins."""
@@ -21,9 +21,9 @@ class FFRecordReader(Reader):
         return np.frombuffer(self._ffrecord_index(file)[1], np.uint32)
 
     def is_intact(self, file: int) -> bool:
-        """Return whether the checksum of the index of a file holds."""
+        """Return whether the checksum of the index of a file matches."""
         return self._ffrecord_index(file)[2]
 
     def legacy_files(self) -> list[int]:
-        """Return the files that have no checksum of their index."""
+        """Return the files whose index has no checksum."""
         return self._ffrecord_legacy()

@@ -1,4 +1,4 @@
-"""What a user calls a data set, as the files it stands for."""
+"""The files that a path, pattern or directory refers to."""
 
 import glob
 import os
@@ -28,9 +28,9 @@ _FOREIGN = {
     ".ffr": _FFRECORD,
     ".h5": _HDF5,
     ".hdf5": _HDF5,
-    ".tfrecord": "a file of TensorFlow's records",
+    ".tfrecord": "a TFRecord file",
 }
-"""What files of other containers are, by their suffixes."""
+"""Descriptions of other file formats, by suffix."""
 
 _URL = re.compile(r"(?!file:)[a-z][a-z0-9+.-]+://", re.IGNORECASE)
 _MEDIA = (".jpg", ".jpeg", ".png", ".webp", ".wav", ".flac", ".mp4", ".txt", ".npy")
@@ -39,36 +39,36 @@ _SHARDS_MAX = 100_000
 
 
 def check_target(path: StrPath) -> None:
-    """Refuse the path of a new file if its name says that it is of another container.
+    """Refuse the path of a new file if its suffix is that of another format.
 
     Raises:
-        FormatError: It does.
+        FormatError: It is.
     """
     name = text_of(path)
     if _URL.match(name):
-        message = f"{name}: Ingot writes local files; write it to a disk, then copy it"
+        message = f"{name}: Ingot writes local files; write to a local disk, then copy the file"
         raise FormatError(message, name)
     if not name:
         message = "the path is empty"
         raise FileNotFoundError(message)
-    suffix = Path(name).suffix.lower().partition("-")[0]  # that of x.bag-00000-of-00002 is .bag
+    suffix = Path(name).suffix.lower().partition("-")[0]  # x.bag-00000-of-00002: .bag
     what = _FOREIGN.get(suffix)
     if what is not None:
-        message = f"{name}: an Ingot file would pass for {what}; name it .ingot"
+        message = f"{name}: other programs would take an Ingot file for {what}; name it .ingot"
         raise FormatError(message, name)
 
 
 def expand(source: StrPath | Sequence[StrPath]) -> list[str]:
-    """Return the absolute paths of the files that `source` stands for, in order.
+    """Return the absolute paths of the files that `source` refers to, in order.
 
     Args:
-        source: A file, a directory (its record files, by name), a pattern such as
+        source: A file, a directory (its record files, sorted by name), a pattern such as
             `train-*.ingot`, shards such as `train@8.bagz`, or several of these.
 
     Raises:
-        FormatError: A directory holds no record files, or files of several containers.
-        FileNotFoundError: A pattern matches nothing.
-        TypeError: It is no path and no list of paths.
+        FormatError: A directory holds no record files, or files of several formats.
+        FileNotFoundError: No file matches a pattern.
+        TypeError: It is neither a path nor a list of paths.
     """
     return [path for one in _listed(source) for path in _expand_one(text_of(one))]
 
@@ -77,22 +77,22 @@ def text_of(path: object) -> str:
     """Return a path as text.
 
     Raises:
-        TypeError: It is no path, or one of bytes.
+        TypeError: It is not a path, or a path of bytes.
     """
     if isinstance(path, str):
         return path
     text = os.fspath(path) if isinstance(path, os.PathLike) else path
     if not isinstance(text, str):
-        message = f"a path is a str or an os.PathLike of one, not {type(text).__name__}"
+        message = f"a path must be a str or an os.PathLike of one, got {type(text).__name__}"
         raise TypeError(message)
     return text
 
 
 def absolute(path: object) -> Path:
-    """Return the absolute path of a file, with the home directory for a `~` in front.
+    """Return the absolute path of a file; a leading `~` is the home directory.
 
     Raises:
-        TypeError: It is no path, or one of bytes.
+        TypeError: It is not a path, or a path of bytes.
     """
     return Path(os.path.expanduser(text_of(path))).absolute()  # noqa: PTH111 -- no user is no error
 
@@ -101,7 +101,7 @@ def _listed(source: object) -> Iterable[object]:
     if isinstance(source, str | os.PathLike):
         return [source]
     if isinstance(source, bytes) or not isinstance(source, Iterable):
-        message = f"expected a path or a list of paths, not {type(source).__name__}"
+        message = f"expected a path or a list of paths, got {type(source).__name__}"
         raise TypeError(message)
     return source
 
@@ -111,7 +111,7 @@ def _expand_one(path: str) -> list[str]:
         message = "the path is empty"
         raise FileNotFoundError(message)
     if _URL.match(path):
-        message = f"{path}: Ingot reads local files; copy it to a disk first"
+        message = f"{path}: Ingot reads local files; copy the file to a local disk first"
         raise FormatError(message, path)
     whole = str(absolute(path))
     if Path(whole).is_dir():
@@ -128,10 +128,10 @@ def _expand_one(path: str) -> list[str]:
 
 
 def shards(path: str) -> list[str]:
-    """Return the files that `x@8.bagz` or `x@*.bagz` stands for; none if it is another path.
+    """Return the files that `x@8.bagz` or `x@*.bagz` refers to; none for any other path.
 
-    They are `x-00000-of-00008.bagz` and so on. A file that has the name itself is meant
-    where there is no first one of these.
+    They are `x-00000-of-00008.bagz` and so on. If the first of them does not exist, the path
+    refers to a file of that very name.
     """
     found = _SHARDS.fullmatch(path)
     if found is None:
@@ -148,8 +148,19 @@ def shards(path: str) -> list[str]:
     return [] if Path(path).exists() and not Path(files[0]).exists() else files
 
 
+def _check_link(path: str) -> None:
+    """Refuse a link in a directory that leads to a file of another kind, and so discloses it.
+
+    Raises:
+        FormatError: It is one.
+    """
+    if Path(path).is_symlink() and Path(path).resolve().suffix != Path(path).suffix:
+        message = f"{path}: this is a link to {Path(path).resolve()}, a file of another kind"
+        raise FormatError(message, path)
+
+
 def _is_limits(path: str) -> bool:
-    """Return whether a file has the limits of the bag beside it: `limits.x.bag` of `x.bag`."""
+    """Return whether a file holds the limits of the bag beside it: `limits.x.bag` of `x.bag`."""
     one = Path(path)
     bag = one.name.removeprefix("limits.")
     return bag.endswith((".bag", ".bagz")) and bag != one.name and one.with_name(bag).exists()
@@ -157,13 +168,15 @@ def _is_limits(path: str) -> bool:
 
 def _record_files(folder: str) -> list[str]:
     if (Path(folder) / "spec.json").exists():
-        message = f"{folder}: this is a data set of Granular: each of its files is a column"
+        message = f"{folder}: this is a Granular data set: each of its files is a column"
         raise FormatError(message, folder)
     found = [
         entry.path
         for entry in sorted(os.scandir(folder), key=lambda entry: entry.name)
         if entry.name.endswith(SUFFIXES) and not _is_limits(entry.path) and entry.is_file()
     ]
+    for path in found:
+        _check_link(path)
     suffixes = {Path(path).suffix for path in found}
     if len(suffixes) == 1:
         return found
@@ -171,10 +184,10 @@ def _record_files(folder: str) -> list[str]:
         some = next((one.name for one in entries if one.name.lower().endswith(_MEDIA)), None)
     if not found and some is not None:
         message = (
-            f"{folder}: this directory holds files such as {some}, and no records: "
-            "ingot.build makes a data set of them, ingot.pack one file"
+            f"{folder}: this directory holds files such as {some}, but no records; "
+            "ingot.build makes a data set from them, ingot.pack one file"
         )
         raise FormatError(message, folder)
     listed = " and ".join(sorted(suffixes)) or "no record"
-    message = f"{folder}: this directory holds {listed} files, expected those of one container"
+    message = f"{folder}: this directory holds {listed} files, expected files of one format"
     raise FormatError(message, folder)

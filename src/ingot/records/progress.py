@@ -1,4 +1,4 @@
-"""How much of something is done, on standard error."""
+"""Progress on standard error."""
 
 import sys
 import time
@@ -13,11 +13,11 @@ _PAUSE_PLAIN_S = 10.0
 
 
 def reporter(progress: Progress, verb: str, noun: str) -> Report | None:
-    """Return what is to be called with how much is done and how much there is, if anything is.
+    """Return the function to call with the work done and the total; None for no reports.
 
     Args:
-        progress: Such a function; or True for a line on standard error: on a terminal one that
-            changes, else one now and then.
+        progress: Such a function, or True for a line on standard error, which is updated in
+            place on a terminal and repeated from time to time elsewhere.
         verb: What was done, such as "verified".
         noun: What it was done to, such as "records".
     """

@@ -3,10 +3,9 @@
 import hashlib
 import json
 import os
-import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, Self, SupportsIndex, TypeAlias, overload
+from typing import Any, Self, SupportsIndex, TypeAlias, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -32,7 +31,7 @@ class Stats:
         pages: Number of its index pages.
         dictionaries: Number of compression dictionaries.
         dictionary_bytes: Size of the compression dictionaries.
-        closed: Whether the file is whole; False only for `partial=True`.
+        closed: Whether the file is finished; False only with `partial=True`.
     """
 
     __module__ = "ingot"
@@ -49,13 +48,13 @@ class Stats:
 class Reader(NativeReader, Sequence[bytes]):
     """One or more record files, open for reading: a sequence of bytes.
 
-    `r[i]` is one record, `r[a:b]` a view that reads nothing yet, `r[[5, 1, 9]]` (any
-    sequence or array of integers) a list of records in one native read. Every record
-    is verified as it is read; a bad one raises `CorruptFileError` with its number and
-    offset. A reader may be used from several threads at once, in forked processes, and
-    pickles to its path.
+    `r[i]` is one record. `r[a:b]` is a view that reads nothing yet. `r[[5, 1, 9]]` (any
+    sequence or array of integers) is a list of records, read in one native call. Every
+    record is verified as it is read; a damaged one raises `CorruptFileError` with its number
+    and offset. Several threads and forked processes may use a reader at the same time.
+    Pickling a reader stores its path.
 
-    Made by `ingot.open`.
+    `ingot.open` returns it.
     """
 
     __module__ = "ingot"
@@ -75,19 +74,19 @@ class Reader(NativeReader, Sequence[bytes]):
 
     @property
     def path(self) -> str:
-        """The absolute path of the file; of the first, if there are several."""
+        """The absolute path of the file; of the first one, if there are several."""
         return self._paths[0]
 
     @property
     def paths(self) -> list[str]:
-        """The absolute paths of the files, one behind the other."""
+        """The absolute paths of the files, in order."""
         return list(self._paths)
 
     @property
     def metadata(self) -> dict[str, Any]:
-        """What `Writer(metadata=...)` was given; a fresh copy on each access.
+        """The `metadata` that was passed to `Writer`; a new copy on each access.
 
-        Of several files it is that of the first.
+        For several files, that of the first.
         """
         loaded: dict[str, Any] = json.loads(self._metadata_json())
         return loaded
@@ -98,12 +97,12 @@ class Reader(NativeReader, Sequence[bytes]):
     def iter(self, indices: Iterable[SupportsIndex]) -> Iterator[bytes]:
         """Iterate over the records at `indices`, in that order, reading ahead.
 
-        `indices` may be endless: some thousand of them at most are taken ahead of the
-        record that is handed out.
+        `indices` may be infinite: the reader takes at most a few thousand of them ahead of the
+        record that it returns.
 
         Raises:
-            IndexError: An index is out of range; raised behind the records before it.
-            CorruptFileError: A record is damaged; raised behind the records before it.
+            IndexError: An index is out of range; raised after the records before it.
+            CorruptFileError: A record is damaged; raised after the records before it.
         """
         return self._stream(iter(indices))
 
@@ -118,11 +117,11 @@ class Reader(NativeReader, Sequence[bytes]):
         return Batch(np.frombuffer(buffer, np.uint8), np.frombuffer(offsets, np.int64), common)
 
     def __getitems__(self, indices: Indices) -> list[bytes]:
-        """Return the records at `indices`: what PyTorch's loader calls for a batch."""
+        """Return the records at `indices`; PyTorch's loader calls this per batch."""
         return self[_plain(indices)]
 
     def _getitems(self, indices: Indices) -> list[bytes]:
-        """Return the records at `indices`: what Grain calls for a batch."""
+        """Return the records at `indices`; Grain calls this per batch."""
         return self[_plain(indices)]
 
     def lengths(self, indices: Indices | None = None) -> npt.NDArray[np.int64]:
@@ -135,20 +134,20 @@ class Reader(NativeReader, Sequence[bytes]):
         return Stats(*self._figures())
 
     def verify(self, progress: Progress = None) -> Verification:
-        """Read the whole file and check every checksum in it.
+        """Read the whole file and verify every checksum in it.
 
         Args:
-            progress: Called with the records done and their total after each index page;
-                True writes a line to standard error.
+            progress: Called with the number of records done and their total after each index
+                page; True prints a progress line to standard error.
 
         Returns:
-            Which records are bad, by number and offset. Damage is returned, not raised.
+            The damaged records, by number and offset. Damage is returned, not raised.
         """
         rows, damaged = self._check(reporter(progress, "verified", "records"))
         return Verification(rows, [Damage(*damage) for damage in damaged])
 
     def refresh(self) -> int:
-        """Look for records committed since the file was opened; return how many there are.
+        """Look for records committed since the file was opened; return the new length.
 
         Only a file opened with `partial=True` can grow.
         """
@@ -199,11 +198,11 @@ class Reader(NativeReader, Sequence[bytes]):
 
 
 class View(Sequence[bytes]):
-    """A slice of a reader. Reads nothing until it is asked for a record.
+    """A slice of a reader. It reads nothing until you access a record.
 
     Attributes:
-        reader: The reader it is a part of.
-        rows: The record numbers it stands for.
+        reader: The reader that it is a slice of.
+        rows: The record numbers in the slice.
     """
 
     __slots__ = ("reader", "rows")
@@ -225,7 +224,7 @@ class View(Sequence[bytes]):
     def __getitem__(self, index: SupportsIndex | slice | Indices) -> "bytes | View | list[bytes]":
         if isinstance(index, slice):
             return View(self.reader, self.rows[index])
-        # Asking for a protocol would cost several times what reading a record does.
+        # A check against a protocol would cost several times what reading a record does.
         if isinstance(index, int):
             return self.reader[self._row(index)]
         if isinstance(index, SupportsIndex) and not (isinstance(index, np.ndarray) and index.ndim):
@@ -237,11 +236,11 @@ class View(Sequence[bytes]):
         return self.reader.read(self._rows(range(len(self)) if indices is None else indices))
 
     def __getitems__(self, indices: Indices) -> list[bytes]:
-        """Return the records at `indices`: what PyTorch's loader calls for a batch."""
+        """Return the records at `indices`; PyTorch's loader calls this per batch."""
         return self[_plain(indices)]
 
     def _getitems(self, indices: Indices) -> list[bytes]:
-        """Return the records at `indices`: what Grain calls for a batch."""
+        """Return the records at `indices`; Grain calls this per batch."""
         return self[_plain(indices)]
 
     def iter(self, indices: Iterable[SupportsIndex]) -> Iterator[bytes]:
@@ -291,25 +290,25 @@ class View(Sequence[bytes]):
 def open(source: StrPath | Sequence[StrPath], *, partial: bool = False) -> Reader:  # noqa: A001
     """Open record files for reading, as one sequence.
 
-    An Ingot file costs two or three small reads, whatever its size; an FFRecord file
+    Opening an Ingot file takes two or three small reads, whatever its size; an FFRecord file
     (`.ffr`) is read up to the end of its index.
 
     Args:
-        source: A file, a directory (its record files, by name), a pattern such as
+        source: A file, a directory (its record files, sorted by name), a pattern such as
             `train-*.ingot`, or a list of these.
-        partial: Read the committed records of an Ingot file that is not finished, also
-            while its writer goes on; `Reader.refresh` sees more.
+        partial: Read the committed records of an unfinished Ingot file, even while it is
+            still being written; `Reader.refresh` finds further records.
 
     Raises:
         FileNotFoundError: There is no such file.
-        UnfinishedFileError: The file does not end in a closing trailer.
-        FormatError: It is of no known container, or is damaged.
+        UnfinishedFileError: The file was not closed by its writer.
+        FormatError: The file is damaged, or its format is unknown.
     """
     return Reader(source, partial=partial)
 
 
 def _plain(indices: Indices) -> Indices:
-    """Return a tensor of another library as an array of numpy, and all else as it is."""
+    """Convert a tensor of another library to a numpy array; return anything else unchanged."""
     return np.asarray(indices) if hasattr(indices, "__array__") else indices
 
 

@@ -1,4 +1,4 @@
-"""Making an unfinished file whole."""
+"""Finishing an unfinished file."""
 
 import os
 from dataclasses import dataclass
@@ -13,10 +13,10 @@ class Recovery:
     """What `recover` found in a file, and what it did.
 
     Attributes:
-        rows: How many records the file holds now.
-        was_whole: Whether nothing had to be done.
-        cut_bytes: How many bytes behind the last commit were cut off.
-        damaged: Damage that was met on the way. This is not a full verification.
+        rows: The number of records that the file holds now.
+        was_whole: Whether the file was already finished.
+        cut_bytes: The number of bytes after the last commit that were cut off.
+        damaged: Damage that `recover` came across. This is not a full verification.
     """
 
     __module__ = "ingot"
@@ -28,13 +28,13 @@ class Recovery:
 
 
 def recover(path: str | os.PathLike[str], *, sync: bool = True) -> Recovery:
-    """Cut an unfinished file back to its last commit and make it whole.
+    """Cut an unfinished file back to its last commit and finish it.
 
-    Nothing that was committed is lost. A file that is whole already is left alone.
+    Nothing that was committed is lost. A finished file is not changed.
 
     Raises:
         StorageError: A writer has the file open.
-        FormatError: It is not an Ingot file, or is damaged beyond this.
+        FormatError: It is not an Ingot file, or is too damaged to recover.
     """
     rows, was_whole, cut_bytes, damaged = recover_file(str(absolute(path)), sync)
     return Recovery(rows, was_whole, cut_bytes, [Damage(*damage) for damage in damaged])

@@ -1,4 +1,4 @@
-"""Writers that nobody has closed when the interpreter ends."""
+"""Writers that are still open when the interpreter exits."""
 
 import atexit
 import os
@@ -8,7 +8,7 @@ from weakref import WeakSet
 
 
 class Unclosed(Protocol):
-    """What a writer has to offer."""
+    """The interface of a writer that can be closed at exit."""
 
     @property
     def path(self) -> str:
@@ -16,10 +16,10 @@ class Unclosed(Protocol):
 
     @property
     def closed(self) -> bool:
-        """Whether it was closed."""
+        """Whether it is closed."""
 
     def _settle(self, *, failed: bool) -> str:
-        """Commit what was written, or after a failure what can be kept; return what was done."""
+        """Commit what was written, or after a failure what can be kept; return a description."""
 
 
 _open: WeakSet[Unclosed] = WeakSet()
@@ -27,7 +27,7 @@ _processes: set[int] = set()
 
 
 def watch(writer: Unclosed) -> None:
-    """Settle a writer at the end of this process, if it is not closed by then."""
+    """Settle a writer when this process exits, if it is not closed by then."""
     if os.getpid() not in _processes:
         _processes.clear()
         _processes.add(os.getpid())
@@ -44,7 +44,7 @@ def _settle_all(process: int) -> None:
         if not writer.closed:
             try:
                 done = writer._settle(failed=failed)  # noqa: SLF001
-            except Exception as error:  # noqa: BLE001 -- nobody is left to whom it could be raised
+            except Exception as error:  # noqa: BLE001 -- nobody is left to catch it
                 done = f"its rows could not be committed: {error}"
             sys.stderr.write(
                 f"ingot: {writer.path}: the writer was never closed; {done}. "

@@ -1,16 +1,16 @@
-"""What is wrong with a file."""
+"""The damage in a file."""
 
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
 class Damage:
-    """Something in a file that is not as it was written.
+    """A place in a file that differs from what was written.
 
     Attributes:
-        record: The first record it makes unreadable, or None if it makes none.
-        records: How many records it makes unreadable.
-        offset: Where in the file it is.
+        record: The first record that it makes unreadable; None if there is none.
+        records: The number of records that it makes unreadable.
+        offset: Its position in the file.
         reason: What is wrong.
     """
 
@@ -24,13 +24,13 @@ class Damage:
 
 @dataclass(frozen=True, slots=True)
 class Verification:
-    """What `Reader.verify` found.
+    """The result of `Reader.verify`.
 
     Attributes:
-        rows: How many records were checked.
-        damaged: Everything that is wrong, in file order.
-        unchecked: The fields that have no checksums, as in HDF5 files and those of Granular:
-            that they can be read was checked, not that they are what was written.
+        rows: The number of records checked.
+        damaged: All damage, in file order.
+        unchecked: Fields that have no checksums, as in HDF5 and Granular files. `verify`
+            checked that it can read them, not that they are what was written.
     """
 
     __module__ = "ingot"
@@ -41,5 +41,5 @@ class Verification:
 
     @property
     def ok(self) -> bool:
-        """Whether every byte that has a checksum is as it was written, and all can be read."""
+        """Whether everything can be read, and every checksum matches."""
         return not self.damaged

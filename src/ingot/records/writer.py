@@ -15,26 +15,26 @@ class Writer(NativeWriter):
     """A record file, open for writing.
 
     The file is written in one pass and in bounded memory. What `flush` has committed
-    survives a crash at any later point; `close` makes the file whole, and only then
-    does a plain `ingot.open` take it. After an error every later call raises the same
-    error: what was committed before stays.
+    survives a crash at any later point. `close` finishes the file; until then, `ingot.open`
+    refuses it unless you pass `partial=True`. After an error every later call raises the same
+    error; what was committed before stays.
 
     Args:
         path: The file to write. It must not exist, unless `append` or `overwrite` is given.
-        compression: "zstd" or "lz4" compresses each record by itself, None stores them as
-            they are, "auto" takes zstd if the first records shrink by it. With zstd a
-            dictionary trained on the first records is stored in the file where it pays.
+        compression: "zstd" or "lz4" compresses each record on its own, None stores records
+            uncompressed, "auto" uses zstd if that shrinks the first records. With zstd, the file
+            holds a dictionary trained on the first records if that makes it smaller.
         level: Level of zstd, 1 (fast) to 22 (small).
-        metadata: A JSON-able dict that is stored in the file.
-        append: Go on at the end of an existing file, closed or not.
-        overwrite: Take the place of an existing file when this one is closed.
-        sync: Whether `flush` and `close` wait until the device has the bytes. Without it
-            they survive a crash of the process, but not of the machine.
+        metadata: A dict of JSON values that is stored in the file.
+        append: Append to an existing file, finished or not.
+        overwrite: Replace an existing file when this one is closed.
+        sync: Whether `flush` and `close` wait until the bytes are on the storage device.
+            Without it, they survive a crash of the process, but not of the machine.
 
     Raises:
-        FormatError: The path ends as those of files of another container do, `.ffr` say.
+        FormatError: The path has the suffix of another file format, such as `.ffr`.
         FileExistsError: The file exists and neither `append` nor `overwrite` is given.
-        StorageError: Another writer has the file open, or the system refuses.
+        StorageError: Another writer has the file open, or the operating system refuses.
 
     Example:
         >>> with ingot.Writer("x.ingot") as w:  # doctest: +SKIP
@@ -60,7 +60,7 @@ class Writer(NativeWriter):
         """Open the file; see the class."""
         if append and (overwrite or metadata is not None):
             other = "overwrite" if overwrite else "metadata"
-            message = f"append=True goes on with the file as it is; {other} has no meaning with it"
+            message = f"append=True keeps the options of the file; omit {other}"
             raise ValueError(message)
         whole = absolute(path)
         if append and whole.exists():
@@ -71,13 +71,13 @@ class Writer(NativeWriter):
         given = {} if metadata is None else metadata
         text = json.dumps(given, allow_nan=False, separators=(",", ":"))
         if not text.startswith("{"):
-            message = f"metadata is a dict, not {type(metadata).__name__}"
+            message = f"metadata must be a dict, got {type(metadata).__name__}"
             raise TypeError(message)
         try:
             writer = super().__new__(cls, str(whole), mode, text, compression, level, sync)
         except FileExistsError as error:
             error.add_note(
-                "pass append=True to go on at its end, or overwrite=True to replace it once "
+                "pass append=True to append to it, or overwrite=True to replace it once "
                 "the new file is closed"
             )
             raise
@@ -114,21 +114,21 @@ class Writer(NativeWriter):
             return "nothing was committed; the file was removed"
         return (
             f"left unfinished with {committed} committed records; "
-            "ingot.open(path, partial=True) reads them, Writer(path, append=True) goes on "
-            "behind them, ingot.recover(path) makes the file whole"
+            "ingot.open(path, partial=True) reads them, Writer(path, append=True) appends to "
+            "them, ingot.recover(path) finishes the file"
         )
 
     def _settle(self, *, failed: bool) -> str:
-        """Close the file for somebody who did not; return what was done.
+        """Close a writer that its user did not close; return what was done.
 
         Args:
-            failed: Whether an exception is, or may be, the reason. The file is then not made
-                whole, but has all records so far.
+            failed: Whether an exception is, or may be, the reason. The file then stays
+                unfinished, with all records so far.
         """
         count = len(self)
         if not failed:
             self.close()
-            return f"its {count} records were committed, and the file is whole"
+            return f"its {count} records were committed, and the file is finished"
         if self._mode != "replace":
             self.flush()
         return self._left(self.abandon())

@@ -36,7 +36,10 @@ impl Method {
 pub fn decompress(method: Method, stored: &[u8], value: &mut [u8]) -> Result<(), String> {
     let expected = value.len();
     let found = match method {
-        Method::Zstd => return frame::decompress_into(None, stored, value),
+        Method::Zstd => {
+            return frame::decompress_into(None, stored, value)
+                .map_err(|failure| failure.to_string());
+        }
         Method::Brotli => unbrotli(stored, value).map_err(|error| format!("brotli: {error}"))?,
         Method::Snappy => {
             let outcome = snap::raw::Decoder::new().decompress(stored, value);

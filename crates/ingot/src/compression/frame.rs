@@ -3,12 +3,13 @@
 use std::cell::RefCell;
 
 use zstd::zstd_safe::{
-    CCtx, CParameter, DCtx, InBuffer, OutBuffer, compress_bound, get_error_name,
+    CCtx, CParameter, DCtx, FrameFormat, InBuffer, OutBuffer, compress_bound, get_error_name,
     get_frame_content_size,
 };
 
-use super::Dictionary;
 use super::block::Method;
+use super::{CONTEXT, Dictionary, Failure, with_context, zstd_failure};
+use crate::limit::Growth;
 
 /// Bytes at the front of a frame that tell how long its content is.
 pub const HEAD_LEN: usize = 18;
@@ -17,7 +18,7 @@ pub const HEAD_LEN: usize = 18;
 const STEP: usize = 256 << 10;
 
 thread_local! {
-    static DECOMPRESSOR: RefCell<DCtx<'static>> = RefCell::new(DCtx::create());
+    static DECOMPRESSOR: RefCell<Option<DCtx<'static>>> = const { RefCell::new(None) };
 }
 
 /// Returns how long the content of a frame of `stored` bytes is that begins with `head`, if it
@@ -36,39 +37,44 @@ fn failed(code: zstd::zstd_safe::ErrorCode) -> String {
     format!("zstd: {}", get_error_name(code))
 }
 
+fn undecoded(bytes: usize) -> impl Fn(zstd::zstd_safe::ErrorCode) -> Failure {
+    move |code| zstd_failure(code, bytes)
+}
+
 /// Decompresses a frame into exactly `value`.
 pub fn decompress_into(
     dictionary: Option<&Dictionary>,
     stored: &[u8],
     value: &mut [u8],
-) -> Result<(), String> {
+) -> Result<(), Failure> {
     let expected = value.len();
-    let found = DECOMPRESSOR.with_borrow_mut(|context| {
+    let found = with_context(&DECOMPRESSOR, FrameFormat::One, |context| {
         match dictionary {
             Some(dictionary) => context.decompress_using_ddict(value, stored, &dictionary.0),
             None => context.decompress(value, stored),
         }
-        .map_err(failed)
+        .map_err(undecoded(expected))
     })?;
     if found == expected {
         return Ok(());
     }
-    Err(format!("decompressed to {found} bytes, expected {expected}"))
+    Err(format!("decompressed to {found} bytes, expected {expected}").into())
 }
 
 /// Decompresses a frame of any length.
-pub fn decompress(dictionary: Option<&Dictionary>, stored: &[u8]) -> Result<Vec<u8>, String> {
+pub fn decompress(dictionary: Option<&Dictionary>, stored: &[u8]) -> Result<Vec<u8>, Failure> {
     if let Some(len) = content_len(stored, stored.len())? {
+        check_growth(stored.len(), len)?;
         let mut value = Vec::new();
-        let len = usize::try_from(len).map_err(|_| no_memory(len))?;
-        value.try_reserve_exact(len).map_err(|_| no_memory(len as u64))?;
-        value.resize(len, 0);
+        let room = usize::try_from(len).map_err(|_| Failure::Memory(len))?;
+        value.try_reserve_exact(room).map_err(|_| Failure::Memory(len))?;
+        value.resize(room, 0);
         decompress_into(dictionary, stored, &mut value)?;
         return Ok(value);
     }
-    let mut context = DCtx::create();
+    let mut context = DCtx::try_create().ok_or(Failure::Memory(CONTEXT))?;
     if let Some(dictionary) = dictionary {
-        context.ref_ddict(&dictionary.0).map_err(failed)?;
+        context.ref_ddict(&dictionary.0).map_err(undecoded(0))?;
     }
     stream(&mut context, stored)
 }
@@ -77,22 +83,27 @@ fn no_memory(len: u64) -> String {
     format!("no memory for {len} bytes")
 }
 
-fn stream(context: &mut DCtx<'_>, stored: &[u8]) -> Result<Vec<u8>, String> {
+fn check_growth(stored: usize, decoded: u64) -> Result<(), Failure> {
+    Growth::default().add(stored as u64, decoded).map_err(Failure::Limit)
+}
+
+fn stream(context: &mut DCtx<'_>, stored: &[u8]) -> Result<Vec<u8>, Failure> {
     let mut value: Vec<u8> = Vec::new();
     let mut input = InBuffer::around(stored);
     loop {
         let len = value.len();
-        value.try_reserve(STEP).map_err(|_| no_memory(len as u64))?;
+        check_growth(stored.len(), len as u64)?;
+        value.try_reserve(STEP).map_err(|_| Failure::Memory(len as u64))?;
         value.resize(len + STEP, 0);
         let mut output = OutBuffer::around(&mut value[len..]);
-        let left = context.decompress_stream(&mut output, &mut input).map_err(failed)?;
+        let left = context.decompress_stream(&mut output, &mut input).map_err(undecoded(len))?;
         let written = output.pos();
         value.truncate(len + written);
         if left == 0 && input.pos() == stored.len() {
             return Ok(value);
         }
         if written == 0 && input.pos() == stored.len() {
-            return Err("zstd: the frame is cut short".to_owned());
+            return Err("zstd: the frame is cut short".to_owned().into());
         }
     }
 }

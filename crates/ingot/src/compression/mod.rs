@@ -4,6 +4,7 @@ pub mod block;
 pub mod frame;
 
 use std::cell::RefCell;
+use std::thread::LocalKey;
 
 use zstd::zstd_safe::{CCtx, CParameter, DCtx, DDict, DParameter, FrameFormat, get_error_name};
 
@@ -34,6 +35,34 @@ impl Codec {
     }
 }
 
+/// Why bytes could not be decoded.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Failure {
+    /// They are damaged.
+    #[error("{0}")]
+    Damaged(String),
+    /// There is no memory for that many bytes.
+    #[error("out of memory for {0} bytes")]
+    Memory(u64),
+    /// They would grow more than is allowed; see [`crate::limit`].
+    #[error("{0}")]
+    Limit(String),
+}
+
+impl From<String> for Failure {
+    fn from(why: String) -> Failure {
+        Failure::Damaged(why)
+    }
+}
+
+/// Returns why zstd has failed, by its own words.
+fn zstd_failure(code: zstd::zstd_safe::ErrorCode, bytes: usize) -> Failure {
+    match get_error_name(code) {
+        "Allocation error : not enough memory" => Failure::Memory(bytes as u64),
+        name => Failure::Damaged(format!("zstd: {name}")),
+    }
+}
+
 /// A dictionary made ready for decompression; shared by all threads.
 pub struct Dictionary(DDict<'static>);
 
@@ -51,13 +80,28 @@ impl std::fmt::Debug for Dictionary {
 }
 
 thread_local! {
-    static DECOMPRESSOR: RefCell<DCtx<'static>> = RefCell::new({
-        let mut context = DCtx::create();
+    static DECOMPRESSOR: RefCell<Option<DCtx<'static>>> = const { RefCell::new(None) };
+}
+
+/// Bytes that a context of zstd takes, about.
+const CONTEXT: u64 = 160 << 10;
+
+/// Calls `work` with a context that a thread keeps, and makes it first if there is none.
+fn with_context<T>(
+    kept: &'static LocalKey<RefCell<Option<DCtx<'static>>>>,
+    format: FrameFormat,
+    work: impl FnOnce(&mut DCtx<'static>) -> Result<T, Failure>,
+) -> Result<T, Failure> {
+    kept.with_borrow_mut(|kept| {
+        if let Some(context) = kept {
+            return work(context);
+        }
+        let mut context = DCtx::try_create().ok_or(Failure::Memory(CONTEXT))?;
         context
-            .set_parameter(DParameter::Format(FrameFormat::Magicless))
+            .set_parameter(DParameter::Format(format))
             .expect("a fresh context takes its format");
-        context
-    });
+        work(kept.insert(context))
+    })
 }
 
 /// Decompresses `stored` into exactly `value`. Never writes or allocates more than that.
@@ -66,16 +110,18 @@ pub fn decompress(
     dictionary: Option<&Dictionary>,
     stored: &[u8],
     value: &mut [u8],
-) -> Result<(), String> {
+) -> Result<(), Failure> {
     let expected = value.len();
     let found = match codec {
-        Codec::None => return Err("cell is shorter than its value but not compressed".to_owned()),
-        Codec::Zstd => DECOMPRESSOR.with_borrow_mut(|context| {
+        Codec::None => {
+            return Err("cell is shorter than its value but not compressed".to_owned().into());
+        }
+        Codec::Zstd => with_context(&DECOMPRESSOR, FrameFormat::Magicless, |context| {
             match dictionary {
                 Some(dictionary) => context.decompress_using_ddict(value, stored, &dictionary.0),
                 None => context.decompress(value, stored),
             }
-            .map_err(|code| format!("zstd: {}", get_error_name(code)))
+            .map_err(|code| zstd_failure(code, expected))
         })?,
         Codec::Lz4 => lz4_flex::block::decompress_into(stored, value)
             .map_err(|error| format!("lz4: {error}"))?,
@@ -83,7 +129,7 @@ pub fn decompress(
     if found == expected {
         Ok(())
     } else {
-        Err(format!("decompressed to {found} bytes, expected {expected}"))
+        Err(format!("decompressed to {found} bytes, expected {expected}").into())
     }
 }
 

@@ -7,6 +7,7 @@ mod png;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Mutex;
 
+use crate::limit::max_decoded_bytes;
 use crate::pool::Pool;
 
 /// Why a picture is refused.
@@ -16,8 +17,10 @@ pub type Refusal = String;
 /// say more in a byte than about a thousand.
 const EXPANSION: u64 = 2048;
 
-/// The most pixel bytes of a picture.
-pub const BYTES_MAX: u64 = 1 << 30;
+/// The most pixel bytes of a picture: decoders take a few times as much while they work.
+pub fn bytes_max() -> u64 {
+    max_decoded_bytes() / 4
+}
 
 /// A format of pictures.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -47,7 +50,7 @@ impl Shape {
 
     fn checked(self, file_bytes: usize) -> Result<Shape, Refusal> {
         let Shape { height, width, colours } = self;
-        let most = BYTES_MAX.min(EXPANSION * file_bytes as u64);
+        let most = bytes_max().min(EXPANSION * file_bytes as u64);
         let pixels = u64::from(height) * u64::from(width);
         if pixels == 0 || pixels > most / u64::from(colours) {
             return Err(format!(

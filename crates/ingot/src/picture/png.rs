@@ -4,7 +4,7 @@ use std::io::Cursor;
 
 use png::{ColorType, Decoder, Limits};
 
-use super::{BYTES_MAX, Refusal, Shape};
+use super::{Refusal, Shape, bytes_max};
 
 const START: &[u8] = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR";
 
@@ -30,7 +30,7 @@ pub fn measure(file: &[u8]) -> Result<Shape, Refusal> {
 
 /// Fills `pixels` with gray, gray and opacity, RGB or RGBA.
 pub fn decode(file: &[u8], shape: Shape, pixels: &mut [u8]) -> Result<(), Refusal> {
-    let limits = Limits { bytes: BYTES_MAX as usize };
+    let limits = Limits { bytes: bytes_max() as usize };
     let mut decoder = Decoder::new_with_limits(Cursor::new(file), limits);
     decoder.set_ignore_text_chunk(true);
     decoder.set_ignore_iccp_chunk(true);

@@ -5,15 +5,17 @@ use std::sync::Arc;
 
 use super::container::Cell;
 use super::contents::Source;
-use super::fetch::Files;
+use super::fetch::{Files, check_growth};
 use super::sequence::Sequence;
 use crate::errand::Errand;
 use crate::error::Result;
+use crate::process;
 
-/// Windows that are under way at a time.
+/// Windows that are under way at a time, unless their records are large.
 const DEPTH: usize = 4;
 
-/// Bytes that a window aims at.
+/// Bytes that a window aims at. All that are under way have at most [`DEPTH`] times as many,
+/// or one record.
 const WINDOW: u64 = 1 << 20;
 
 /// Rows of the first window, when the size of a record is not known yet, and of the largest.
@@ -24,10 +26,11 @@ pub struct Window {
     /// Where each value is, in stream order.
     pub cells: Vec<Cell>,
     values: Option<Errand<Result<Vec<u8>>>>,
+    bytes: u64,
 }
 
 impl Window {
-    /// Returns the values one behind the other if they were read already; else they
+    /// Returns the values one after the other if they were read already; else they
     /// are to be fetched by [`Files::fetch`], which finds them in memory.
     pub fn values(self) -> Result<Option<Vec<u8>>> {
         self.values.map(Errand::wait).transpose()
@@ -38,35 +41,81 @@ impl Window {
 pub struct Ahead {
     files: Arc<Sequence>,
     windows: VecDeque<Window>,
+    /// How many of the windows are under way.
+    begun: usize,
+    /// Bytes of these.
+    bytes: u64,
     rows: usize,
 }
 
 impl Ahead {
     /// Returns an empty queue.
     pub fn new(files: Arc<Sequence>) -> Self {
-        Ahead { files, windows: VecDeque::new(), rows: ROWS.0 }
+        Ahead { files, windows: VecDeque::new(), begun: 0, bytes: 0, rows: ROWS.0 }
     }
 
-    /// Returns how many rows to push next; 0 while enough is under way.
+    /// Returns how many rows to push next; 0 while enough is there.
     pub fn wanted(&self) -> usize {
         if self.windows.len() < DEPTH { self.rows } else { 0 }
     }
 
-    /// Starts to bring `rows` into memory.
+    /// Takes the next rows, and starts to bring them into memory as far as there is room.
     pub fn push(&mut self, rows: &[u64]) -> Result<()> {
         let mut cells = Vec::new();
         self.files.locate_many(rows, &mut cells)?;
         let bytes: u64 = cells.iter().map(|cell| cell.raw).sum();
         let mean = bytes / cells.len().max(1) as u64 + 1;
         self.rows = ((WINDOW / mean) as usize).clamp(1, ROWS.1);
-        let values = if self.files.announce(&cells) { None } else { self.start(&cells) };
-        self.windows.push_back(Window { cells, values });
+        let mut rest = &cells[..];
+        while !rest.is_empty() {
+            let mut bytes = 0;
+            let end = rest.iter().position(|cell| {
+                bytes += cell.raw;
+                bytes > WINDOW
+            });
+            let (window, behind) = rest.split_at(end.unwrap_or(rest.len()).max(1));
+            let bytes = window.iter().map(|cell| cell.raw).sum();
+            self.windows.push_back(Window { cells: window.to_vec(), values: None, bytes });
+            rest = behind;
+        }
+        self.begin();
         Ok(())
+    }
+
+    /// Starts as many windows as there is room for, one at least.
+    fn begin(&mut self) {
+        while let Some(window) = self.windows.get(self.begun) {
+            let bytes = self.bytes + window.bytes;
+            if self.begun > 0 && bytes > DEPTH as u64 * WINDOW {
+                return;
+            }
+            let is_there = self.files.announce(&window.cells);
+            self.windows[self.begun].values =
+                if is_there { None } else { self.start(&self.windows[self.begun].cells) };
+            self.begun += 1;
+            self.bytes = bytes;
+        }
+    }
+
+    /// Empties the queue, and returns the rows that were in it.
+    pub fn drain(&mut self) -> Vec<u64> {
+        let windows = std::mem::take(&mut self.windows);
+        (self.begun, self.bytes) = (0, 0);
+        let rows = windows.iter().flat_map(|window| &window.cells).map(|cell| cell.row).collect();
+        // In the child of a fork the threads that were reading are the parent's.
+        if self.files.generation() != process::generation() {
+            std::mem::forget(windows);
+        }
+        rows
     }
 
     /// Returns the oldest window.
     pub fn pop(&mut self) -> Option<Window> {
-        self.windows.pop_front()
+        let window = self.windows.pop_front()?;
+        self.begun -= 1;
+        self.bytes -= window.bytes;
+        self.begin();
+        Some(window)
     }
 
     /// Reads a window while others are used. `None` if the system has no thread to spare:
@@ -78,6 +127,7 @@ impl Ahead {
 }
 
 fn read(files: &Sequence, cells: &[Cell]) -> Result<Vec<u8>> {
+    check_growth(files, cells)?;
     let bytes: u64 = cells.iter().map(|cell| cell.raw).sum();
     let mut values = Vec::new();
     if let Some(first) = cells.first() {

@@ -14,6 +14,21 @@ pub enum Value<'a> {
     Column(&'a [u8]),
 }
 
+impl Value<'_> {
+    /// Number of bytes.
+    pub fn len(&self) -> usize {
+        match self {
+            Value::Cell(bytes) | Value::Column(bytes) => bytes.len(),
+            Value::Sequence(elements) => elements.iter().map(|element| element.len()).sum(),
+        }
+    }
+
+    /// Whether it has no bytes.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}
+
 /// What many rows have of a field: its values, one behind the other.
 #[derive(Debug, Clone, Copy)]
 pub struct Packed<'a> {

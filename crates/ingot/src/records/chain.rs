@@ -1,5 +1,7 @@
 //! The chain of trailers, from the last one in the file back to the header.
 
+use std::ops::Range;
+
 use memchr::memmem;
 
 use super::contents::{Source, Watch};
@@ -41,9 +43,27 @@ pub fn last_trailer(
     end: u64,
     watch: &mut Watch<'_>,
 ) -> Result<Option<(Trailer, u32)>> {
-    let finder = memmem::FinderRev::new(&TRAILER_MAGIC);
     let floor = header.bytes.len() as u64;
-    let mut high = end;
+    // A trailer may lie across the end of a part.
+    let more = TRAILER_LEN as u64;
+    for part in source.storage.written(floor..end.max(floor)).into_iter().rev() {
+        let part = part.start.saturating_sub(more).max(floor)..(part.end + more).min(end);
+        let found = last_trailer_in(source, header, part, watch)?;
+        if found.is_some() {
+            return Ok(found);
+        }
+    }
+    Ok(None)
+}
+
+fn last_trailer_in(
+    source: Source<'_>,
+    header: &Header,
+    part: Range<u64>,
+    watch: &mut Watch<'_>,
+) -> Result<Option<(Trailer, u32)>> {
+    let finder = memmem::FinderRev::new(&TRAILER_MAGIC);
+    let Range { start: floor, end: mut high } = part;
     while high >= floor + TRAILER_LEN as u64 {
         watch()?;
         let low = high.saturating_sub(STEP).max(floor);

@@ -1,6 +1,7 @@
 //! What a file holds: its header and where its pages and dictionaries are.
 
 use super::container::Container;
+use crate::compression::Failure;
 use crate::error::{Error, Result};
 use crate::format::checksum::Seed;
 use crate::format::ingot::{
@@ -61,6 +62,17 @@ impl<'a> Source<'a> {
 
     pub fn corrupt(&self, offset: u64, violation: Violation) -> Error {
         Error::Corrupt { path: self.name.to_owned(), record: None, offset, reason: violation.0 }
+    }
+
+    /// Returns the error for the bytes at `offset` that could not be decoded.
+    pub fn undecoded(&self, offset: u64, failure: Failure) -> Error {
+        match failure {
+            Failure::Damaged(why) => self.corrupt(offset, Violation(why)),
+            Failure::Memory(bytes) => {
+                Error::Memory { path: self.name.to_owned(), record: None, bytes }
+            }
+            Failure::Limit(reason) => Error::Format { path: self.name.to_owned(), reason },
+        }
     }
 
     pub fn trailer(&self, offset: u64, header: &Header) -> Result<(Trailer, u32)> {

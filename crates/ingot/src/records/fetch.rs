@@ -10,6 +10,7 @@ use crate::compression;
 use crate::error::{Error, Result, copy_of};
 use crate::format::checksum::mismatch;
 use crate::format::{Group, Violation};
+use crate::limit::Growth;
 use crate::pool::Pool;
 use crate::storage::Read;
 
@@ -136,6 +137,25 @@ pub trait Files: Sync {
     }
 }
 
+/// Refuses cells that grow too much when they are decoded; see
+/// [`max_decoded_bytes`](crate::limit::max_decoded_bytes).
+pub fn check_growth<'c>(
+    files: &(impl Files + ?Sized),
+    cells: impl IntoIterator<Item = &'c Cell>,
+) -> Result<()> {
+    let mut growth = Growth::default();
+    cells.into_iter().try_for_each(|cell| add_growth(files, cell, &mut growth))
+}
+
+/// As [`check_growth`], with one cell more.
+#[inline]
+pub fn add_growth(files: &(impl Files + ?Sized), cell: &Cell, growth: &mut Growth) -> Result<()> {
+    growth.add(cell.stored, cell.raw).map_err(|why| Error::Format {
+        path: files.file(cell.file).name().to_owned(),
+        reason: format!("record {}: {why}", cell.row),
+    })
+}
+
 fn read_of<'b>(cell: &Cell, buf: &'b mut [u8]) -> Read<'b> {
     Read { offset: cell.offset, buf, sum: cell.sum, crc: cell.before }
 }
@@ -260,7 +280,7 @@ fn fetch_mixed(
             number => Some(file.dictionary(number)?),
         };
         compression::decompress(cell.codec, dictionary, stored, buf)
-            .map_err(|why| source.corrupt(cell.offset, Violation(why)))
+            .map_err(|failure| source.undecoded(cell.offset, failure))
     })
 }
 

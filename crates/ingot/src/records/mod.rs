@@ -29,7 +29,7 @@ pub use bag::{Bag, BagOptions, BagWriter, Packer, Packing, Placement};
 pub use batch::{Packed, Value};
 pub use container::{Cell, Container, Form};
 pub use contents::Watch;
-pub use fetch::Files;
+pub use fetch::{Files, add_growth, check_growth};
 pub use ffrecord::{FfRecord, FfWriter};
 pub use hdf5::{Column, Hdf5, Layout, Share};
 pub use reader::{Mode, Reader, Stats};

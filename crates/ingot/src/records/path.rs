@@ -118,44 +118,95 @@ fn start_hidden(path: &Path, sync: bool) -> Result<(Box<AppendFile>, Finish)> {
 /// Starts a new file at `path`, which must not exist. If it is given up before anything
 /// is committed, it is removed.
 pub fn create(path: &Path, schema: Schema, metadata: &str, options: Options) -> Result<Writer> {
-    let writer = start(path, schema, metadata, options)?;
-    let path = path.to_path_buf();
+    let (writer, own) = start(path, schema, metadata, options)?;
     Ok(writer.then(Box::new(
         move |whole, committed| {
-            if whole || committed > 0 { Ok(()) } else { remove(&path) }
+            if whole || committed > 0 { Ok(()) } else { own.remove() }
         },
     )))
 }
 
-fn start(path: &Path, schema: Schema, metadata: &str, options: Options) -> Result<Writer> {
+/// A file that a writer has made, as it can be told from another that has its name later.
+struct OwnFile {
+    path: PathBuf,
+    identity: Option<(u64, u64)>,
+}
+
+impl OwnFile {
+    fn of(path: &Path, file: &AppendFile) -> Result<OwnFile> {
+        let identity = file.identity().map_err(|source| failed(path, "create", source))?;
+        Ok(OwnFile { path: path.to_path_buf(), identity })
+    }
+
+    /// Removes the file, unless somebody has put another one in its place.
+    fn remove(&self) -> Result<()> {
+        match storage::identity_at(&self.path) {
+            Ok(found) if found == self.identity => remove(&self.path),
+            Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                Err(failed(&self.path, "remove", error))
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+fn start(
+    path: &Path,
+    schema: Schema,
+    metadata: &str,
+    options: Options,
+) -> Result<(Writer, OwnFile)> {
     // A header that cannot be is found out before there is a file.
     Header::new([0; 16], schema.clone(), metadata)
         .map_err(|why| Error::Invalid(format!("{}: {why}", name(path))))?;
     let file = AppendFile::create(path).map_err(|source| failed(path, "create", source))?;
-    Writer::create(Box::new(file), &name(path), schema, metadata, options)
+    let own = OwnFile::of(path, &file)?;
+    match Writer::create(Box::new(file), &name(path), schema, metadata, options) {
+        Ok(writer) => Ok((writer, own)),
+        Err(error) => own.remove().and(Err(error)),
+    }
 }
 
 /// Starts a new file that takes the place of the one at `path` when it is closed; until
 /// then the old one stays, and no other writer gets at it.
 pub fn replace(path: &Path, schema: Schema, metadata: &str, options: Options) -> Result<Writer> {
+    let link = path;
     let path = &target_of(path)?;
+    check_linked(link, path)?;
     let old = match AppendFile::open(path) {
         Err(source) if source.kind() == io::ErrorKind::NotFound => None,
         opened => Some(opened.map_err(|source| failed(path, "open", source))?),
     };
     let hidden = beside(path, ".new");
     remove_stale(&hidden)?;
-    let writer = start(&hidden, schema, metadata, options)?;
+    let (writer, own) = start(&hidden, schema, metadata, options)?;
     if let Ok(found) = fs::metadata(path) {
         fs::set_permissions(&hidden, found.permissions())
             .map_err(|source| failed(&hidden, "set permissions", source))?;
     }
     let target = path.to_path_buf();
     Ok(writer.then(Box::new(move |whole, _| {
-        let outcome = if whole { publish(&hidden, &target, options.sync) } else { remove(&hidden) };
+        let outcome = if whole { publish(&hidden, &target, options.sync) } else { own.remove() };
         drop(old);
         outcome
     })))
+}
+
+/// Refuses to replace a file behind a link that is none of ours.
+fn check_linked(link: &Path, target: &Path) -> Result<()> {
+    if !fs::symlink_metadata(link).is_ok_and(|found| found.is_symlink()) || !target.exists() {
+        return Ok(());
+    }
+    let mut front = Vec::new();
+    fs::File::open(target)
+        .and_then(|file| file.take(HEADER_LEN as u64).read_to_end(&mut front))
+        .map_err(|source| failed(target, "read", source))?;
+    if front.is_empty() || Header::is_prefix(&front) {
+        return Ok(());
+    }
+    let target = target.display();
+    let reason = format!("this is a link to {target}, which is no Ingot file and stays");
+    Err(Error::Format { path: name(link), reason })
 }
 
 /// Removes what a writer that was killed has left under the name of the new file.

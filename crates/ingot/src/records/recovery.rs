@@ -71,7 +71,7 @@ pub fn append(
 ) -> Result<(Writer, Recovery)> {
     let (tail, recovery) = settle(storage, target, name, options, watch)?;
     let schema = tail.schema().clone();
-    Ok((Writer::start(tail, name, schema, options), recovery))
+    Ok((Writer::start(tail, name, schema, options)?, recovery))
 }
 
 /// Brings a file into a state in which rows can be added, and returns its end.

@@ -3,7 +3,7 @@
 use super::chain;
 use super::container::{Cell, Container};
 use super::contents::Source;
-use super::fetch::Files;
+use super::fetch::{Files, check_growth};
 use super::reader::Reader;
 use crate::error::{Error, Result};
 use crate::format::ingot::{BlockKind, FieldKind, Page, TRAILER_LEN, Trailer};
@@ -192,7 +192,8 @@ fn verify_batch<F: Files + Container>(
         Damage::of(&error.at_record(cell.row), cell.row..cell.row + 1, cell.offset)
     };
     let bytes = batch.iter().map(|cell| cell.raw).sum();
-    if let Err(error) = Source::of(file).make_room(buffer, bytes) {
+    let room = check_growth(file, batch).and_then(|()| Source::of(file).make_room(buffer, bytes));
+    if let Err(error) = room {
         return match batch {
             [cell] => vec![damage(cell, error)],
             _ => batch.chunks(1).flat_map(|one| verify_batch(file, one, buffer)).collect(),

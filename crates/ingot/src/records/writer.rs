@@ -11,6 +11,7 @@ use super::training::{Compression, SAMPLE};
 use crate::error::{Error, Result};
 use crate::format::checksum::FileId;
 use crate::format::ingot::{FieldKind, Header, Schema};
+use crate::limit::has_memory;
 use crate::process;
 use crate::storage::Append;
 
@@ -33,6 +34,10 @@ impl Default for Options {
         Options { compression: Compression::Auto, level: 3, sync: true }
     }
 }
+
+/// How many times the bytes of a batch are in memory, at most: as they were given, compressed,
+/// as samples, and those of the batches before it.
+const WORK: usize = 6;
 
 /// A record file, open for writing, in one pass and in bounded memory.
 ///
@@ -110,11 +115,11 @@ impl Writer {
             .map_err(|why| Error::Invalid(format!("{name}: {why}")))?;
         let mut tail = Tail::new(storage, name, header.clone(), options, Beginning::default());
         tail.write_header()?;
-        Ok(Self::start(tail, name, header.schema, options))
+        Self::start(tail, name, header.schema, options)
     }
 
     /// Goes on at the end of a file that was settled by [`super::recovery::settle`].
-    pub(super) fn start(tail: Tail, name: &str, schema: Schema, options: Options) -> Self {
+    pub(super) fn start(tail: Tail, name: &str, schema: Schema, options: Options) -> Result<Self> {
         let rows = tail.committed();
         let state = Arc::new(State::default());
         state.committed.store(rows, Ordering::Relaxed);
@@ -124,9 +129,15 @@ impl Writer {
         let thread = thread::Builder::new()
             .name("ingot-writer".to_owned())
             .spawn(move || drain(tail, &taken, &returned, &shared))
-            .expect("the system starts one more thread");
+            .map_err(|source| Error::Storage {
+                path: name.to_owned(),
+                record: None,
+                offset: 0,
+                action: "start of a thread",
+                source,
+            })?;
         let trains = matches!(options.compression, Compression::Auto | Compression::Zstd);
-        Writer {
+        Ok(Writer {
             name: name.to_owned(),
             batch: Batch::new(&schema),
             schema,
@@ -136,7 +147,7 @@ impl Writer {
             state,
             drain: Some(Drain { orders, spare, thread }),
             finish: None,
-        }
+        })
     }
 
     /// Has `finish` called when the file is whole or was given up.
@@ -177,6 +188,7 @@ impl Writer {
         if !self.schema.is_records() {
             return Err(Error::Invalid(format!("{}: rows have several fields", self.name)));
         }
+        self.make_room(record.len())?;
         self.batch.push_record(record);
         self.rows += 1;
         Ok(self.rows - 1)
@@ -185,9 +197,22 @@ impl Writer {
     /// Adds a row of several fields and returns its number; see [`Writer::push`].
     pub fn push_row(&mut self, values: &[Value<'_>]) -> Result<u64> {
         self.check()?;
+        self.make_room(values.iter().map(Value::len).sum())?;
         self.batch.push(&self.schema, self.rows, values)?;
         self.rows += 1;
         Ok(self.rows - 1)
+    }
+
+    /// Fails if there is no memory for a batch that grows by so many bytes, and for what
+    /// becomes of it on its way to the file.
+    #[inline]
+    fn make_room(&self, bytes: usize) -> Result<()> {
+        let (len, capacity) = (self.batch.bytes.len(), self.batch.bytes.capacity());
+        let wanted = len.saturating_add(bytes);
+        if wanted <= capacity || has_memory(wanted.max(2 * capacity).saturating_mul(WORK)) {
+            return Ok(());
+        }
+        Err(Error::Memory { path: self.name.clone(), record: Some(self.rows), bytes: bytes as u64 })
     }
 
     /// Adds `count` rows, of which each field is packed by itself.

@@ -5,16 +5,19 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use super::Append;
-use crate::process;
+use super::local::identity;
+use crate::process::{self, OwnDescriptor};
 
 /// A file with one writer: whoever else opens it for appending is refused while
 /// this lives.
 ///
 /// The lock is advisory and belongs to the open file: readers are not affected,
 /// and it ends with the process, however that ends. In the child of a fork every
-/// operation fails, and dropping this leaves the lock to the parent.
+/// operation fails, and the lock stays with the parent.
 #[derive(Debug)]
 pub struct AppendFile {
+    /// Dropped before the file is closed.
+    _own: OwnDescriptor,
     file: File,
     path: PathBuf,
     len: u64,
@@ -59,6 +62,7 @@ impl AppendFile {
         })?;
         let len = file.metadata()?.len();
         Ok(AppendFile {
+            _own: OwnDescriptor::of(&file),
             file,
             path: path.to_owned(),
             len,
@@ -71,6 +75,11 @@ impl AppendFile {
     /// Returns where the file is.
     pub fn path(&self) -> &Path {
         &self.path
+    }
+
+    /// Returns what tells the file from others, whatever they are called.
+    pub fn identity(&self) -> io::Result<Option<(u64, u64)>> {
+        Ok(identity(&self.file.metadata()?))
     }
 
     /// Returns the number of bytes in the file.

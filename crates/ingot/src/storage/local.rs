@@ -199,6 +199,10 @@ impl ReadAt for LocalFile {
         self.mapping.as_ref().is_some_and(ReadAt::is_warm)
     }
 
+    fn written(&self, range: Range<u64>) -> Vec<Range<u64>> {
+        written(&self.pread, range)
+    }
+
     fn prefetch(&self, range: Range<u64>) {
         if let Some(mapping) = &self.mapping {
             mapping.prefetch(range);
@@ -272,6 +276,43 @@ impl<'r> Part<'r> {
     }
 }
 
+/// Parts of a file between its holes, at most: a file with more is taken as one part.
+#[cfg(target_os = "linux")]
+const PARTS: usize = 1 << 16;
+
+#[cfg(target_os = "linux")]
+#[allow(unsafe_code)]
+fn written(pread: &Pread, range: Range<u64>) -> Vec<Range<u64>> {
+    use std::os::fd::AsRawFd;
+    let descriptor = pread.file().as_raw_fd();
+    let seek = |offset: u64, whence| {
+        let offset = libc::off64_t::try_from(offset).ok()?;
+        // SAFETY: the descriptor is open; nobody reads from the position that this sets.
+        u64::try_from(unsafe { libc::lseek64(descriptor, offset, whence) }).ok()
+    };
+    let mut parts = Vec::new();
+    let mut at = range.start;
+    while at < range.end && parts.len() < PARTS {
+        let Some(start) = seek(at, libc::SEEK_DATA) else {
+            // There is no more data, or the system cannot tell.
+            let cannot = io::Error::last_os_error().raw_os_error() != Some(libc::ENXIO);
+            return if cannot { vec![range] } else { parts };
+        };
+        let end = seek(start, libc::SEEK_HOLE).unwrap_or(range.end);
+        if start >= range.end {
+            return parts;
+        }
+        parts.push(start.max(at)..end.min(range.end));
+        at = end.max(at + 1);
+    }
+    if parts.len() < PARTS { parts } else { vec![range] }
+}
+
+#[cfg(not(target_os = "linux"))]
+fn written(_pread: &Pread, range: Range<u64>) -> Vec<Range<u64>> {
+    vec![range]
+}
+
 /// Tells the system to read no more than it is asked for: neighbours are asked for together.
 #[cfg(target_os = "linux")]
 #[allow(unsafe_code)]
@@ -284,13 +325,19 @@ fn expect_random_reads(file: &File) {
 #[cfg(not(target_os = "linux"))]
 fn expect_random_reads(_file: &File) {}
 
+/// Returns what tells the file at `path` from others, if the system has that; a link is not
+/// followed.
+pub fn identity_at(path: &Path) -> io::Result<Option<(u64, u64)>> {
+    std::fs::symlink_metadata(path).map(|found| identity(&found))
+}
+
 #[cfg(unix)]
-fn identity(metadata: &Metadata) -> Option<(u64, u64)> {
+pub(super) fn identity(metadata: &Metadata) -> Option<(u64, u64)> {
     use std::os::unix::fs::MetadataExt;
     Some((metadata.dev(), metadata.ino()))
 }
 
 #[cfg(not(unix))]
-fn identity(_metadata: &Metadata) -> Option<(u64, u64)> {
+pub(super) fn identity(_metadata: &Metadata) -> Option<(u64, u64)> {
     None
 }

@@ -40,7 +40,7 @@ pub use append::AppendFile;
 pub(crate) use capacity::available_memory;
 pub use crashing::{CrashState, Crashing};
 pub use faulty::{Failure, Faulty};
-pub use local::{Access, LocalFile};
+pub use local::{Access, LocalFile, identity_at};
 pub use mapping::Mapping;
 pub use memory::Memory;
 pub use pread::Pread;
@@ -108,6 +108,12 @@ pub trait ReadAt: Send + Sync {
     /// best asked for in few large parts, one that is in many small ones.
     fn is_warm(&self) -> bool {
         false
+    }
+
+    /// Returns the parts of a range that may hold other bytes than zeros, in order. What is
+    /// between them was never written.
+    fn written(&self, range: Range<u64>) -> Vec<Range<u64>> {
+        vec![range]
     }
 
     /// Says that a range is about to be read. Costs a few nanoseconds and does not wait:

@@ -26,6 +26,11 @@ pub struct Pread {
 }
 
 impl Pread {
+    /// Returns the file.
+    pub(super) fn file(&self) -> &File {
+        &self.file
+    }
+
     /// Returns a reader of `file`.
     pub fn new(file: Arc<File>) -> Pread {
         Pread { file }

@@ -1,4 +1,4 @@
-"""The types of Granular's data sets: functions to bytes and back, by their names."""
+"""The types of Granular's data sets: encoding and decoding functions by name."""
 
 from collections.abc import Callable, Mapping
 from functools import partial
@@ -56,7 +56,7 @@ class GranularCodec(Codec):
     """One of Granular's types.
 
     Args:
-        name: What Granular calls it.
+        name: Granular's name of the type.
 
     Raises:
         KeyError: Granular has no such type.
@@ -68,11 +68,11 @@ class GranularCodec(Codec):
         self._decode = DECODERS[name]
 
     def encode(self, value: Any) -> bytes:
-        """Return the bytes that Granular stores."""
+        """Encode a value as Granular does."""
         return self._encode(value)
 
     def decode(self, data: bytes) -> Any:
-        """Return the value of bytes that Granular has stored."""
+        """Decode bytes that Granular stored."""
         return self._decode(data)
 
 

@@ -1,4 +1,4 @@
-"""Integers in two's complement, as many bytes as they take or a fixed number."""
+"""Integers in two's complement, with a fixed or the minimum number of bytes."""
 
 import operator
 from typing import Literal, SupportsIndex, TypeAlias
@@ -12,16 +12,16 @@ def encode_int(
     signed: bool = True,  # noqa: FBT001, FBT002 -- Granular's signature
     endian: Order = "little",
 ) -> bytes:
-    """Return the bytes of an integer.
+    """Encode an integer.
 
     Args:
-        value: The integer, of any kind and size.
-        size: How many bytes; as few as it takes, if that is None.
-        signed: Whether one bit is for the sign.
-        endian: The order of the bytes.
+        value: The integer, of any type and size.
+        size: The number of bytes; None for as few as possible.
+        signed: Whether one bit is the sign.
+        endian: The byte order.
 
     Raises:
-        TypeError: It is no integer.
+        TypeError: It is not an integer.
         OverflowError: It does not fit.
     """
     number = operator.index(value)
@@ -36,12 +36,12 @@ def decode_int(
     signed: bool = True,  # noqa: FBT001, FBT002 -- Granular's signature
     endian: Order = "little",
 ) -> int:
-    """Return the integer of its bytes; of none it is 0.
+    """Decode an integer; no bytes are 0.
 
     Raises:
-        ValueError: There are not `size` of them.
+        ValueError: The number of bytes is not `size`.
     """
     if size is not None and len(buffer) != size:
-        message = f"an integer of {size} bytes, not {len(buffer)}"
+        message = f"expected an integer of {size} bytes, got {len(buffer)}"
         raise ValueError(message)
     return int.from_bytes(buffer, endian, signed=signed)

@@ -1,7 +1,7 @@
-"""Values in MessagePack: plain ones, arrays, and arrays within plain ones.
+"""Values in MessagePack: plain values, arrays, and trees with arrays in them.
 
-An array is packed as the name of its type as numpy writes it (`<f4`), its shape, and its
-elements in C order; within a tree there is a `_` in front of these three.
+An array is packed as the name of its dtype as numpy writes it (`<f4`), its shape, and its
+elements in C order; within a tree, a `_` precedes these three.
 """
 
 import re
@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ingot.codecs.array import size_of
+from ingot.codecs.limit import check_msgpack
 
 _TYPE = re.compile(r"[<>|][biufcSUV]\d{1,9}|[<>][mM]8(?:\[\d{0,9}[A-Za-z]{1,7}\])?")
 _MARK = "_"
@@ -25,16 +26,16 @@ def _msgpack() -> ModuleType:
     try:
         return import_module("msgpack")
     except ImportError as error:
-        message = "this type needs msgpack: pip install 'ingot[msgpack]'"
+        message = "this type requires msgpack: pip install 'ingot[msgpack]'"
         raise ImportError(message) from error
 
 
 def encode_msgpack(value: Any) -> bytes:
-    """Return a value in MessagePack.
+    """Encode a value in MessagePack.
 
     Raises:
         TypeError: MessagePack has no form for it.
-        ValueError: It could not be read again: keys are text or bytes.
+        ValueError: It could not be decoded: a key is neither text nor bytes.
     """
     packed: bytes = _msgpack().packb(value)
     decode_msgpack(packed)
@@ -42,40 +43,41 @@ def encode_msgpack(value: Any) -> bytes:
 
 
 def decode_msgpack(buffer: bytes) -> Any:
-    """Return a value of its form in MessagePack; tuples come back as lists.
+    """Decode a value in MessagePack; tuples come back as lists.
 
     Raises:
-        ValueError: They are no such bytes.
+        ValueError: The bytes are not MessagePack.
     """
+    check_msgpack(buffer)
     msgpack = _msgpack()
     try:
-        return msgpack.unpackb(buffer)
-    except msgpack.UnpackException as error:
-        message = f"no MessagePack: {error!r}"
+        return msgpack.unpackb(buffer, strict_map_key=False)
+    except (msgpack.UnpackException, TypeError) as error:
+        message = f"invalid MessagePack: {error!r}"
         raise ValueError(message) from error
 
 
 def encode_array(value: Any) -> bytes:
-    """Return the type, the shape and the elements of an array."""
+    """Encode the dtype, the shape and the elements of an array."""
     packed: bytes = _msgpack().packb(_parts(value))
     return packed
 
 
 def decode_array(buffer: bytes) -> npt.NDArray[Any]:
-    """Return an array, which cannot be written to.
+    """Decode a read-only array.
 
     Raises:
-        ValueError: They are no bytes of an array, or of one of objects.
+        ValueError: The bytes are not an array, or an array of objects.
     """
     parts = decode_msgpack(buffer)
     if not _is_array(parts):
-        message = "an array has the name of a type, a shape, and elements"
+        message = "expected the dtype, the shape and the elements of an array"
         raise ValueError(message)
     return _array(*parts)
 
 
 def encode_tree(value: Any) -> bytes:
-    """Return lists and dicts of values and arrays.
+    """Encode nested lists and dicts of values and arrays.
 
     Raises:
         ValueError: A list would come back as an array.
@@ -84,22 +86,22 @@ def encode_tree(value: Any) -> bytes:
 
 
 def decode_tree(buffer: bytes) -> Any:
-    """Return lists and dicts of values and arrays; tuples come back as lists.
+    """Decode nested lists and dicts of values and arrays; tuples come back as lists.
 
     Raises:
-        ValueError: They are no such bytes.
+        ValueError: The bytes are not such a tree.
     """
     try:
         return _unpacked(decode_msgpack(buffer))
     except RecursionError as error:
-        message = "a tree that is nested too deeply"
+        message = "the tree is nested too deeply"
         raise ValueError(message) from error
 
 
 def _parts(value: Any) -> tuple[str, tuple[int, ...], bytes]:
     array = np.asarray(value)
     if array.dtype.hasobject or not array.dtype.itemsize:
-        message = "an array of numbers or text, not of objects"
+        message = "expected an array of numbers or text, got objects"
         raise TypeError(message)
     return array.dtype.str, array.shape, array.tobytes()
 
@@ -113,7 +115,7 @@ def _is_array(parts: Any) -> bool:
 @lru_cache
 def _dtype(kind: str) -> np.dtype[Any]:
     if _TYPE.fullmatch(kind) is None:
-        message = f"an array of the type {kind!r}, which is none of numbers or text"
+        message = f"expected an array of numbers or text, got dtype {kind!r}"
         raise ValueError(message)
     try:
         return np.dtype(kind)
@@ -124,7 +126,7 @@ def _dtype(kind: str) -> np.dtype[Any]:
 def _array(kind: str, shape: list[int], data: bytes) -> npt.NDArray[Any]:
     dtype = _dtype(kind)
     if size_of(dtype, shape) != len(data) or not dtype.itemsize:
-        message = f"an array of {kind} of shape {shape} does not have {len(data)} bytes"
+        message = f"{len(data)} bytes do not match an array of {kind} of shape {shape}"
         raise ValueError(message)
     try:
         return np.ndarray(shape, dtype, data)
@@ -141,7 +143,7 @@ def _packed(value: Any) -> Any:
         return value
     packed = [_packed(one) for one in value]
     if _is_marked(packed):
-        message = "a list of '_', a text, a list of integers and bytes would pass for an array"
+        message = "a list of '_', a str, a list of ints and bytes would decode as an array"
         raise ValueError(message)
     return packed
 

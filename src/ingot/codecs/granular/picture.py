@@ -1,4 +1,4 @@
-"""Pictures as files of JPEG or PNG."""
+"""Images as JPEG or PNG files."""
 
 import io
 from typing import Any
@@ -12,20 +12,20 @@ _FORMATS = {"jpg": "JPEG", "png": "PNG"}
 
 
 def encode_image(value: Any, quality: int = 75, format: str = "jpg") -> bytes:  # noqa: A002
-    """Return a picture as a file.
+    """Encode an image as a file.
 
     Args:
-        value: An array of height and width, or height, width and colours.
-        quality: How much a JPEG file keeps, up to 100.
+        value: An array of shape (height, width) or (height, width, channels).
+        quality: The quality of a JPEG file, up to 100.
         format: "jpg" or "png".
 
     Raises:
-        TypeError: The array is no picture.
-        ValueError: There is no such format, or it cannot keep such a picture.
+        TypeError: The array is not an image.
+        ValueError: The format is unknown, or cannot store such an image.
     """
     kind = _FORMATS.get(format)
     if kind is None:
-        message = f'the format of a picture is "jpg" or "png", not {format!r}'
+        message = f'the image format must be "jpg" or "png", got {format!r}'
         raise ValueError(message)
     array = np.asarray(value)
     if array.shape[2:] == (1,):
@@ -39,10 +39,10 @@ def encode_image(value: Any, quality: int = 75, format: str = "jpg") -> bytes:  
 
 
 def decode_image(buffer: bytes, *args: object) -> npt.NDArray[Any]:
-    """Return the pixels of a JPEG or PNG file, which cannot be written to.
+    """Return the pixels of a JPEG or PNG file as a read-only array.
 
     Raises:
-        ValueError: It is no such file, or has more pixels than Pillow allows.
+        ValueError: The file is invalid, or has more pixels than Pillow allows.
     """
     del args
     images = pillow()
@@ -55,5 +55,5 @@ def decode_image(buffer: bytes, *args: object) -> npt.NDArray[Any]:
         images.DecompressionBombError,
         images.DecompressionBombWarning,
     ) as error:
-        message = f"no JPEG or PNG picture that can be read: {error}"
+        message = f"cannot read this JPEG or PNG image: {error}"
         raise ValueError(message) from error

@@ -2,30 +2,30 @@
 
 
 def encode_bytes(value: object) -> bytes:
-    """Return them as they are."""
+    """Return the bytes unchanged."""
     if not isinstance(value, bytes):
-        message = f"bytes, not {type(value).__name__}"
+        message = f"expected bytes, got {type(value).__name__}"
         raise TypeError(message)
     return value
 
 
 def decode_bytes(buffer: bytes) -> bytes:
-    """Return them as they are."""
+    """Return the bytes unchanged."""
     return buffer
 
 
 def encode_utf8(value: object) -> bytes:
-    """Return the UTF-8 form of a text."""
+    """Encode text as UTF-8."""
     if not isinstance(value, str):
-        message = f"a str, not {type(value).__name__}"
+        message = f"expected a str, got {type(value).__name__}"
         raise TypeError(message)
     return value.encode()
 
 
 def decode_utf8(buffer: bytes) -> str:
-    """Return the text of its UTF-8 form.
+    """Decode UTF-8 text.
 
     Raises:
-        ValueError: They are no such bytes.
+        ValueError: The bytes are not UTF-8.
     """
     return buffer.decode()

@@ -1,4 +1,4 @@
-"""Videos as files of MP4 or WebM."""
+"""Videos as MP4 or WebM files."""
 
 import io
 from collections.abc import Iterable
@@ -12,16 +12,16 @@ import numpy.typing as npt
 _EBML = b"\x1a\x45\xdf\xa3"
 _LEAST = 1 << 30
 _RATIO = 1000
-"""Pixels of a video may take this many times the bytes of its file, or `_LEAST` bytes."""
+"""Pixels of a video may have this many times the bytes of its file, or `_LEAST` bytes."""
 _LIMITS = {"max_pixels": str(1 << 25)}
-"""How large a frame may be: decoders make room for it before they know whether it is there."""
+"""The maximum size of a frame: decoders allocate it before they know that it exists."""
 
 
 def _av() -> ModuleType:
     try:
         return import_module("av")
     except ImportError as error:
-        message = "videos need PyAV: pip install 'ingot[video]'"
+        message = "videos require PyAV: pip install 'ingot[video]'"
         raise ImportError(message) from error
 
 
@@ -31,22 +31,22 @@ def encode_video(
     format: str | None = None,  # noqa: A002
     codec: str = "h264",
 ) -> bytes:
-    """Return a video as a file.
+    """Encode a video as a file.
 
     Args:
-        array: Frames of height, width and three colours, in uint8.
-        fps: Frames in a second.
-        format: "mp4" or "webm"; by the codec, if that is None.
+        array: Frames of shape (time, height, width, 3), in uint8.
+        fps: Frames per second.
+        format: "mp4" or "webm"; None to choose it by the codec.
         codec: "h264" or "vp9".
 
     Raises:
-        TypeError: The array is no video.
+        TypeError: The array is not a video.
     """
     frames = np.asarray(array)
     if frames.dtype != np.uint8 or frames.ndim != 4 or frames.shape[3] != 3:  # noqa: PLR2004
         message = (
-            "a video of time, height, width and three colours in uint8, "
-            f"not shape {frames.shape} of {frames.dtype}"
+            "expected a video of time, height, width and three channels in uint8, "
+            f"got shape {frames.shape} in {frames.dtype}"
         )
         raise TypeError(message)
     av = _av()
@@ -66,11 +66,11 @@ def encode_video(
 
 
 def decode_video(buffer: bytes, *args: object) -> npt.NDArray[np.uint8]:
-    """Return the frames of an MP4 or WebM file.
+    """Decode the frames of an MP4 or WebM file.
 
     Raises:
-        ValueError: It is no such file, or its pixels take more than a gigabyte and more than
-            a thousand times its size, or a frame has more than 32 million of them.
+        ValueError: The file is invalid, or its pixels take more than a gigabyte and more than a
+            thousand times its size, or a frame has more than 32 million pixels.
     """
     del args
     av = _av()
@@ -85,10 +85,10 @@ def decode_video(buffer: bytes, *args: object) -> npt.NDArray[np.uint8]:
                     break
                 frames.append(frame.to_ndarray(format="rgb24"))
     except (av.FFmpegError, IndexError) as error:
-        message = f"no MP4 or WebM video that can be read: {error}"
+        message = f"cannot read this MP4 or WebM video: {error}"
         raise ValueError(message) from error
     if room < 0 or not frames:
-        message = "its pixels take too much memory" if room < 0 else "a video without frames"
+        message = "its pixels take too much memory" if room < 0 else "the video has no frames"
         raise ValueError(message)
     return np.stack(frames)
 

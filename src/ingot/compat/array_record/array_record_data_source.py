@@ -1,4 +1,4 @@
-"""`array_record.python.array_record_data_source`: the records of many files by their number."""
+"""`array_record.python.array_record_data_source`: the records of several files, by number."""
 
 import hashlib
 import operator
@@ -42,7 +42,7 @@ Keys: TypeAlias = Iterable[SupportsIndex] | npt.NDArray[np.integer[Any]]
 
 _OPEN = {"_files", "_lock", "_readers"}
 
-# What ArrayRecord's own tests and some of its users reach for.
+# Names that ArrayRecord's own tests and some of its users import.
 _ReadInstruction = ReadInstruction
 _check_group_size = check_group_size
 _create_reader = create_reader
@@ -50,20 +50,20 @@ _run_in_parallel = run_in_parallel
 
 
 class ArrayRecordDataSource:
-    """The records of one or more files, by their number in all of them.
+    """The records of one or more files, numbered across all of them.
 
-    A batch is one native read over all files. May be used from several threads at once and
-    in forked processes, and pickles to its paths.
+    A batch is one native read over all files. Several threads and forked processes may use a
+    data source at the same time. Pickling stores its paths.
 
     Args:
         paths: A path, a pattern such as "train-*.array_record", a part of a file such as
             "train.array_record[10:20]", a `FileInstruction`, or a sequence of these. A file
-            of which a part is wanted need not be there before it is read.
+            that is used in part need not exist before it is read.
         reader_options: Options of a reader, as a dictionary or as text. They are checked and
             otherwise ignored.
 
     Raises:
-        ValueError: `paths` is empty or of another type, or an option cannot be.
+        ValueError: `paths` is empty or has another type, or an option is invalid.
         RuntimeError: A file cannot be read.
     """
 
@@ -87,10 +87,10 @@ class ArrayRecordDataSource:
         self._files = Files(self._read_instructions, self._readers)
 
     def _open(self, numbers: Sequence[int]) -> Files:
-        """Open the files of these instructions, as far as they are not open.
+        """Open the files of these instructions, unless they are already open.
 
-        As many others as are open already are opened with them, if they can be, so that
-        thousands of files are not joined anew for each.
+        This also tries to open as many other files as are already open, so that a data source of
+        thousands of files does not join its readers for each file.
         """
         files = self._files
         if all(files.ends[number] >= 0 for number in numbers):
@@ -125,32 +125,45 @@ class ArrayRecordDataSource:
     @overload
     def __getitem__(self, record_key: slice | Keys) -> list[bytes]: ...
     def __getitem__(self, record_key: SupportsIndex | slice | Keys) -> bytes | list[bytes]:
-        """Return a record; those of a slice or at a sequence of keys in one native read."""
+        """Return a record; a slice or a sequence of keys returns a list in one native read."""
         if isinstance(record_key, slice):
-            return self.__getitems__(range(self._num_records)[record_key])
+            return self._read(range(self._num_records)[record_key])
         try:
             key = operator.index(record_key)  # type: ignore[arg-type]
         except TypeError:
-            return self.__getitems__(record_key)  # type: ignore[arg-type]
+            return self._read(record_key)  # type: ignore[arg-type]
         if not 0 <= key < self._num_records:
             raise self._no_record(key)
         number = bisect_right(self._prefix_sums, key)
         files = self._files
         row = key + files.shifts[number]
         if files.reader is None or row >= files.ends[number]:
-            return self.__getitems__([key])[0]
+            return self._read([key])[0]
         try:
             return files.reader[row]
         except CAUGHT as error:
             raise translated(error, self._paths[number]) from error
 
     def __getitems__(self, record_keys: Keys) -> list[bytes]:
-        """Return the records at `record_keys`, in that order, in one native read."""
+        """Return the records at `record_keys`, in that order, in one native read.
+
+        These are the records in the files, even if a subclass overrides `__getitem__`.
+        """
+        return self._read(record_keys)
+
+    def _getitems(self, record_keys: Sequence[SupportsIndex]) -> list[bytes]:
+        """Return `self[key]` for each key; Grain calls this per batch."""
+        if self._has_own_items():
+            return [self[key] for key in record_keys]
+        return self._read(record_keys)
+
+    def _has_own_items(self) -> bool:
+        return type(self).__getitem__ is not ArrayRecordDataSource.__getitem__
+
+    def _read(self, record_keys: Keys) -> list[bytes]:
         keys = self._checked(record_keys)
         files = self._files
         return files.read(keys) if files.is_whole else self._read_parts(keys)
-
-    _getitems = __getitems__
 
     def _checked(self, record_keys: Keys) -> npt.NDArray[np.int64]:
         if not isinstance(record_keys, Sequence) and not hasattr(record_keys, "__array__"):
@@ -159,7 +172,7 @@ class ArrayRecordDataSource:
         if keys.dtype.kind not in "iu":
             keys = np.array([operator.index(key) for key in record_keys], dtype=object)
         if keys.ndim != 1:
-            message = f"record keys have one dimension, not {keys.ndim}"
+            message = f"record keys must have one dimension, got {keys.ndim}"
             raise TypeError(message)
         if len(keys) > 0 and (keys.min() < 0 or keys.max() >= self._num_records):
             bad = (keys < 0) | (keys >= self._num_records)
@@ -180,7 +193,7 @@ class ArrayRecordDataSource:
         return files.read(rows)
 
     def _reader_idx_and_position(self, record_key: SupportsIndex) -> tuple[int, int]:
-        """Return the number of a key's instruction, and that of its record in the file."""
+        """Return the instruction of a key, and the number of its record in the file."""
         key = operator.index(record_key)
         if not 0 <= key < self._num_records:
             raise self._no_record(key)
@@ -200,7 +213,13 @@ class ArrayRecordDataSource:
         return RecordIndexError(f"{path}: index {position} out of bound {count}", path)
 
     def __iter__(self) -> Iterator[bytes]:
-        """Iterate over all records, file by file, reading ahead."""
+        """Iterate over all records, file by file, reading ahead.
+
+        In a subclass with its own `__getitem__`, this calls it for each record.
+        """
+        if self._has_own_items():
+            yield from map(self.__getitem__, range(self._num_records))
+            return
         for number, instruction in enumerate(self._read_instructions):
             files = self._open([number])
             first = self._prefix_sums[number] - instruction.num_records + files.shifts[number]
@@ -213,7 +232,7 @@ class ArrayRecordDataSource:
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Close the files. They are opened again when they are read."""
+        """Close the files. The next read opens them again."""
         readers = {reader for reader in self._readers if reader is not None}
         self._begin({})
         for reader in readers:
@@ -227,7 +246,7 @@ class ArrayRecordDataSource:
         self._begin({})
 
     def __repr__(self) -> str:
-        """Return what is the same for the same paths: Grain keeps it in checkpoints."""
+        """Return a text that depends only on the paths: Grain stores it in checkpoints."""
         names = os.fsencode("".join(self._paths))
         digest = hashlib.sha1(names, usedforsecurity=False).hexdigest()
         return f"ArrayRecordDataSource(hash_of_paths={digest})"
@@ -243,7 +262,7 @@ def _get_read_instructions(
     paths: Sequence[PathLikeOrFileInstruction],
     opened: dict[str, ArrayRecordReader] | None = None,
 ) -> list[ReadInstruction]:
-    """Return what is read of which file. Files that had to be counted stay open in `opened`."""
+    """Return the part of each file to read. Files that had to be counted stay in `opened`."""
     opened = {} if opened is None else opened
     parts = [part_of(path) for path in paths]
     opened |= create_readers(list(dict.fromkeys(one for one in parts if isinstance(one, str))), "")

@@ -30,8 +30,8 @@ Indices: TypeAlias = Sequence[SupportsIndex] | npt.NDArray[np.integer[Any]]
 class ArrayRecordWriter:
     """Writes records to a file that ArrayRecord itself can read.
 
-    The file appears under its name when it is closed, in place of what was there. What goes
-    wrong with the file is raised by the first `write` or `close`, not by the constructor.
+    The file appears under its name when it is closed, and replaces an existing file. Errors with
+    the file are raised by the first `write` or `close`, not by the constructor.
 
     Args:
         path: The file to write.
@@ -39,7 +39,7 @@ class ArrayRecordWriter:
         **kwargs: Ignored.
 
     Raises:
-        ValueError: An option is unknown or has a value that cannot be.
+        ValueError: An option is unknown or has an invalid value.
     """
 
     def __init__(self, path: StrPath, options: str = "", **kwargs: object) -> None:
@@ -58,7 +58,7 @@ class ArrayRecordWriter:
         """Write a record: all bytes of anything bytes-like.
 
         Raises:
-            RuntimeError: The file cannot be written, or the writer was closed.
+            RuntimeError: The file cannot be written, or the writer is closed.
         """
         writer = self._opened()
         try:
@@ -68,10 +68,10 @@ class ArrayRecordWriter:
             raise translated(error, self._path) from error
 
     def close(self) -> None:
-        """Complete the file. A second call does nothing, unless the first one failed.
+        """Finish the file. A second call does nothing, unless the first one failed.
 
         Raises:
-            RuntimeError: The file cannot be written. What was at its path stays.
+            RuntimeError: The file cannot be written. An existing file stays.
         """
         was_open, self._is_open = self._is_open, False
         if was_open and self._writer is not None and self._failure is None:
@@ -88,7 +88,7 @@ class ArrayRecordWriter:
         return self._is_open and self._failure is None
 
     def is_open(self) -> bool:
-        """Return whether the writer was not closed."""
+        """Return whether the writer is not closed."""
         return self._is_open
 
     def _opened(self) -> arrayrecord.ArrayRecordWriter:
@@ -119,15 +119,15 @@ class ArrayRecordWriter:
             return
         num_records = len(writer)
         self._abandon()
-        message = f"{self._path}: never closed, so its {num_records} records are lost"
+        message = f"{self._path}: the writer was never closed; its {num_records} records are lost"
         warnings.warn(message, stacklevel=2)
 
 
 class ArrayRecordReader:
     """Reads records of a file, in order or at random.
 
-    What goes wrong with the file is raised by the first read, not by the constructor.
-    Batches may be read from several threads at once, and in forked processes.
+    Errors with the file are raised by the first read, not by the constructor. Several threads
+    and forked processes may read batches at the same time.
 
     Args:
         path: The file to read.
@@ -136,7 +136,7 @@ class ArrayRecordReader:
         **kwargs: Ignored.
 
     Raises:
-        ValueError: An option is unknown or has a value that cannot be.
+        ValueError: An option is unknown or has an invalid value.
     """
 
     def __init__(self, path: StrPath, options: str = "", **kwargs: object) -> None:
@@ -167,18 +167,18 @@ class ArrayRecordReader:
     def read(self, *arguments: Any) -> bytes | list[bytes]:
         """Return the next record, the records at `indices`, or those from `start` to `stop`.
 
-        A batch is one native read, and leaves alone which record is the next.
+        A batch is one native read, and does not change which record is the next.
 
         Raises:
             IndexError: There is no next record, or the range is empty or not in the file.
-            RuntimeError: There is no record at an index, the file is damaged or closed.
+            RuntimeError: There is no record at an index, or the file is damaged or closed.
         """
         if not arguments:
             return self._next()
         if len(arguments) == 1:
             return self._many(_checked(arguments[0]))
         if len(arguments) > 2:  # noqa: PLR2004
-            message = f"read() takes at most 2 arguments, not {len(arguments)}"
+            message = f"read() takes at most 2 arguments, got {len(arguments)}"
             raise TypeError(message)
         start, stop = map(operator.index, arguments)
         count = self.num_records()
@@ -193,7 +193,7 @@ class ArrayRecordReader:
         return self._many(range(self._num_records))
 
     def seek(self, index: SupportsIndex) -> None:
-        """Go to a record; beyond the last, or with a negative number, to the end."""
+        """Go to a record; to the end, if `index` is negative or after the last record."""
         position = operator.index(index)
         self.ingot_reader()
         count = self._num_records
@@ -205,11 +205,11 @@ class ArrayRecordReader:
         return self._position if self.ok() else 0
 
     def num_records(self) -> int:
-        """Return the number of records; 0 if the file cannot be read or was closed."""
+        """Return the number of records; 0 if the file cannot be read or is closed."""
         return self._num_records if self.ok() else 0
 
     def writer_options_string(self) -> str | None:
-        """Return the options that the file was written with; None if it does not say."""
+        """Return the options that the file was written with; None if it does not record them."""
         return self._writer_options
 
     def close(self) -> None:
@@ -230,14 +230,14 @@ class ArrayRecordReader:
         return self._is_open and self._failure is None
 
     def is_open(self) -> bool:
-        """Return whether the reader was not closed."""
+        """Return whether the reader is not closed."""
         return self._is_open
 
     def ingot_reader(self) -> arrayrecord.ArrayRecordReader:
-        """Return Ingot's own reader of the file, which can do more.
+        """Return Ingot's own reader of the file, which has more functions.
 
         Raises:
-            RuntimeError: The file cannot be read, or was closed.
+            RuntimeError: The file cannot be read, or is closed.
         """
         if self._failure is not None:
             raise translated(self._failure, self._path) from self._failure
@@ -259,7 +259,7 @@ class ArrayRecordReader:
         return record
 
     def _first(self, reader: arrayrecord.ArrayRecordReader) -> bytes:
-        """Return one record, which may be all that is wanted after a `seek`."""
+        """Return one record; after a `seek`, it may be the only one to be read."""
         position, count = self._position, self._num_records
         if position == count:
             raise self._at_end()
@@ -300,14 +300,14 @@ class ArrayRecordReader:
 
 
 def _checked(indices: Indices) -> Indices:
-    """Return indices, none of which may count from the end."""
+    """Return indices; refuse negative ones."""
     if not isinstance(indices, Sequence | np.ndarray) or isinstance(indices, str | bytes):
-        message = f"read() takes a sequence of integers, not {type(indices).__name__}"
+        message = f"read() takes a sequence of integers, got {type(indices).__name__}"
         raise TypeError(message)
     if isinstance(indices, np.ndarray) and (indices.dtype.kind not in "iu" or indices.ndim != 1):
-        message = f"read() takes an array of integers, not of {indices.ndim} x {indices.dtype}"
+        message = f"read() takes a 1D array of integers, got {indices.ndim}D of {indices.dtype}"
         raise TypeError(message)
     if min(map(operator.index, indices), default=0) < 0:
-        message = "read() takes indices from 0 on"
+        message = "read() takes no negative indices"
         raise TypeError(message)
     return indices

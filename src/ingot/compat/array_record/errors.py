@@ -1,4 +1,4 @@
-"""ArrayRecord's errors: of the same classes as its own, and of Ingot's."""
+"""ArrayRecord's errors, which derive from its own classes and from Ingot's."""
 
 import errno
 import os
@@ -10,26 +10,26 @@ from ingot.errors import ClosedError, CorruptFileError, FormatError, IngotError,
 Caught: TypeAlias = FormatError | OSError | IndexError | ClosedError
 
 CAUGHT = (FormatError, OSError, IndexError, ClosedError)
-"""What is raised underneath and goes on as one of the errors below."""
+"""Errors that are translated to one of the errors below."""
 
 _LEAST_BYTES = 64 << 10
 _NOTES = {
     ": postscript: ": "Failed to read RiegeliPostscript",
     "of ArrayRecord is not known": "Unrecognized version number",
 }
-"""What ArrayRecord says about errors that are told apart by these words."""
+"""ArrayRecord's words for errors that contain these words."""
 
 
 class DamagedFileError(CorruptFileError, RuntimeError):
-    """The file is damaged or cut short."""
+    """The file is damaged or truncated."""
 
 
 class ForeignFileError(FormatError, RuntimeError):
-    """The file is no record file."""
+    """The file is not a record file."""
 
 
 class OpenError(StorageError, RuntimeError):
-    """The system refused to open, to read or to write the file."""
+    """The system refused to open, read or write the file."""
 
 
 class MissingFileError(OpenError, FileNotFoundError):
@@ -37,19 +37,19 @@ class MissingFileError(OpenError, FileNotFoundError):
 
 
 class ObjectClosedError(ClosedError, RuntimeError):
-    """The reader or writer was closed."""
+    """The reader or writer is closed."""
 
 
 class RecordIndexError(IngotError, RuntimeError):
-    """There is no record of this number in the file."""
+    """The file has no record with this number."""
 
 
 class RecordKeyError(IngotError, ValueError):
-    """There is no record of this number in the data source."""
+    """The data source has no record with this number."""
 
 
 def translated(error: Caught, path: str) -> Exception:
-    """Return what ArrayRecord's users catch for an error of a file."""
+    """Return the exception that ArrayRecord's users catch for an error of a file."""
     if isinstance(error, CorruptFileError):
         message = _damage(error) + _shortage(path)
         return DamagedFileError(message, error.path, error.record, error.offset)

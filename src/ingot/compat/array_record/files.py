@@ -1,4 +1,4 @@
-"""The files of a data source: opened several at once, read as one."""
+"""The files of a data source, opened in parallel and read as one."""
 
 import logging
 import os
@@ -23,13 +23,13 @@ _THREADS = 64
 
 
 class Files:
-    """The files of a data source that are open, as one reader.
+    """The open files of a data source, as one reader.
 
     Attributes:
-        reader: All of them, one behind the other; None if there are none.
-        shifts: How far it is from the keys of each instruction to their rows in the reader.
-        ends: The row behind the last one of each instruction's file; -1 if it is not open.
-        table: The key behind the last one of each instruction, and shifts and ends as arrays.
+        reader: All of them, concatenated; None if there are none.
+        shifts: The difference between rows in the reader and keys, for each instruction.
+        ends: The end of each instruction's file in the reader; -1 if it is not open.
+        table: The end of the keys of each instruction, and shifts and ends, as arrays.
         is_whole: Whether all files are open and each key is its own row.
     """
 
@@ -54,7 +54,7 @@ class Files:
         self.table = np.array([last, self.shifts, self.ends], np.int64)
 
     def read(self, rows: npt.NDArray[np.int64]) -> list[bytes]:
-        """Return records in one native read."""
+        """Return the records at some rows, in one native read."""
         if self.reader is None:
             return []
         try:
@@ -73,7 +73,7 @@ class Files:
 
 
 def create_readers(paths: Sequence[str], options: str) -> dict[str, ArrayRecordReader]:
-    """Open files, several at once, and log which of them have groups."""
+    """Open files in parallel, and log those that have groups."""
     each = [{"filename": path, "additional_reader_options": options} for path in paths]
     if len(each) > 1:
         created = run_in_parallel(create_reader, each, min(len(each), _THREADS))
@@ -97,7 +97,7 @@ def check_group_size(filename: str | os.PathLike[str], reader: ArrayRecordReader
     if found is not None and found[1] != "1":
         _LOGGER.error(
             "File %s was created with group size %s. Grain requires group size 1 for good "
-            "performance: write it anew with 'group_size:1'.",
+            "performance: rewrite it with 'group_size:1'.",
             filename,
             found[1],
         )
@@ -108,9 +108,9 @@ def run_in_parallel(
     list_of_kwargs_to_function: Sequence[Mapping[str, Any]],
     num_workers: int,
 ) -> list[T]:
-    """Call a function with each of some arguments, in threads; return what it returns.
+    """Call a function for each set of arguments, in threads; return the results.
 
-    The first exception is raised, and calls that have not begun are left out.
+    The first exception is raised; calls that have not started are skipped.
     """
     if num_workers < 1:
         message = "num_workers must be >=1 for parallelism."

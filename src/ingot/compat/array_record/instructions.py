@@ -1,4 +1,4 @@
-"""What is read of which file: paths, patterns, parts of files."""
+"""The parts of files to read: paths, patterns, parts of files."""
 
 import glob
 import os
@@ -13,13 +13,13 @@ _PART = re.compile(r"(.*)\[(\d+):(\d+)\]", re.DOTALL)
 
 @runtime_checkable
 class FileInstruction(Protocol):
-    """Some records of a file, as TFDS asks for them.
+    """Some records of a file, as TFDS requests them.
 
     Attributes:
         filename: The file.
-        skip: How many records at its front are left out.
-        take: How many are read.
-        examples_in_shard: How many the file has.
+        skip: The number of records to skip at its beginning.
+        take: The number of records to read.
+        examples_in_shard: The number of records in the file.
     """
 
     filename: str
@@ -45,16 +45,16 @@ class ReadInstruction:
 
     def __post_init__(self) -> None:
         if not 0 <= self.start <= self.end:
-            message = f"{self.filename}: records cannot be from {self.start} to {self.end}"
+            message = f"{self.filename}: invalid range of records, {self.start} to {self.end}"
             raise ValueError(message)
         object.__setattr__(self, "num_records", self.end - self.start)
 
 
 def listed(paths: ArrayRecordDataSourcePaths) -> list[PathLikeOrFileInstruction]:
-    """Return one or more paths as a list, with the files that patterns stand for.
+    """Return one or more paths as a list, with patterns expanded.
 
     Raises:
-        ValueError: There are none, or one is of another type.
+        ValueError: There are none, or one has another type.
     """
     if isinstance(paths, str | os.PathLike | FileInstruction):
         paths = [paths]
@@ -86,7 +86,7 @@ def _matches(path: PathLikeOrFileInstruction) -> Sequence[PathLikeOrFileInstruct
 
 
 def part_of(path: PathLikeOrFileInstruction) -> ReadInstruction | str:
-    """Return a part of a file, or the name of a file of which all is wanted."""
+    """Return a part of a file, or the name of a file to read completely."""
     if isinstance(path, FileInstruction):
         return ReadInstruction(os.fspath(path.filename), path.skip, path.skip + path.take)
     name = os.fspath(path)

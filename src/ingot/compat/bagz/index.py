@@ -1,4 +1,4 @@
-"""`bagz.Index` and `bagz.MultiIndex`: where a record is, by its bytes."""
+"""`bagz.Index` and `bagz.MultiIndex`: find a record by its bytes."""
 
 from collections.abc import Sequence
 from typing import TypeVar, overload

@@ -1,5 +1,6 @@
-"""How bags are read and written, as Bagz's users say it."""
+"""Options of readers and writers, as in Bagz."""
 
+import operator
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any, TypeAlias
@@ -14,9 +15,9 @@ class ShardingLayout(_Choice):
     """How the records of several files are numbered."""
 
     CONCATENATED = 0
-    """One file behind the other."""
+    """File by file."""
     INTERLEAVED = 1
-    """Taking turns: the first record of each file, then the second of each."""
+    """Interleaved: the first record of each file, then the second of each."""
 
 
 class LimitsPlacement(_Choice):
@@ -25,11 +26,11 @@ class LimitsPlacement(_Choice):
     TAIL = 0
     """At its end."""
     SEPARATE = 1
-    """In a file of their own, `limits.x.bag` beside `x.bag`."""
+    """In a separate file, `limits.x.bag` beside `x.bag`."""
 
 
 class LimitsStorage(_Choice):
-    """Where limits are kept while a bag is read. Ingot keeps those it has needed in memory."""
+    """Where limits are kept while a bag is read. Ingot keeps in memory those it has used."""
 
     ON_DISK = 0
     IN_MEMORY = 1
@@ -37,37 +38,35 @@ class LimitsStorage(_Choice):
 
 @dataclass(eq=False)
 class CompressionAutoDetect:
-    """Compression by name: the records of a `.bagz` are compressed, those of others are not."""
+    """Compression by suffix: records of a `.bagz` are compressed, others are not."""
 
 
 @dataclass(eq=False)
 class CompressionNone:
-    """No compression, whatever the name is."""
+    """No compression, whatever the suffix."""
 
 
 @dataclass(eq=False)
 class CompressionZstd:
-    """Each record by itself is compressed with zstd, whatever the name is.
+    """Each record is compressed on its own with zstd, whatever the suffix.
 
     Attributes:
-        level: The level of zstd; 0 stands for the usual one.
-        dictionary: What records are compressed with; empty for nothing.
+        level: The level of zstd; 0 means the default level.
+        dictionary: The dictionary; empty for none.
     """
 
     level: int = 0
     dictionary: str | bytes = ""
 
     def __post_init__(self) -> None:
-        if not isinstance(self.level, int):
-            message = f"level is an integer, not {type(self.level).__name__}"  # type: ignore[unreachable]
-            raise TypeError(message)
+        self.level = operator.index(self.level)
         if not isinstance(self.dictionary, str | bytes):
             message = f"dictionary is str or bytes, not {type(self.dictionary).__name__}"  # type: ignore[unreachable]
             raise TypeError(message)
 
     @property
     def dictionary_bytes(self) -> bytes:
-        """The dictionary as it is used."""
+        """The dictionary as bytes."""
         return self.dictionary.encode() if isinstance(self.dictionary, str) else self.dictionary
 
 
@@ -77,8 +76,8 @@ Compression: TypeAlias = CompressionAutoDetect | CompressionNone | CompressionZs
 def _check_compression(compression: object) -> None:
     if not isinstance(compression, Compression):
         message = (
-            "compression is CompressionAutoDetect(), CompressionNone() or CompressionZstd(), "
-            f"not {compression!r}"
+            "compression must be CompressionAutoDetect(), CompressionNone() or CompressionZstd(), "
+            f"got {compression!r}"
         )
         raise TypeError(message)
 
@@ -91,8 +90,8 @@ class ReaderOptions:
         sharding_layout: How the records of several files are numbered.
         limits_placement: Where the limits of the files are.
         compression: How the records are stored.
-        limits_storage: Left alone: limits are loaded once, as they are needed.
-        max_parallelism: Left alone: batches are read by the threads of the engine.
+        limits_storage: Ignored: limits are loaded once, when they are needed.
+        max_parallelism: Ignored: the threads of the engine read batches.
     """
 
     sharding_layout: ShardingLayout = ShardingLayout.CONCATENATED

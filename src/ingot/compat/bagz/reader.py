@@ -3,7 +3,7 @@
 import operator
 import os
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, Self, SupportsIndex, TypeAlias, overload
+from typing import Any, SupportsIndex, TypeAlias, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -19,27 +19,31 @@ Rows: TypeAlias = npt.NDArray[np.int64]
 Indices: TypeAlias = Sequence[SupportsIndex] | npt.NDArray[np.integer[Any]]
 
 ReaderIterator = Stream
-"""What iterators over records are."""
+"""The type of iterators over records."""
 
 _CHUNK = 1 << 14
-"""Records that are looked through at a time."""
+"""How many records are searched at a time."""
+
+_INDEX_BITS = 63
+"""Bits of the largest index that an iterator takes, without its sign."""
 
 
 class Reader(Sequence[bytes]):
     """Bags, open for reading: a sequence of bytes.
 
-    `r[i]` is one record, `r[a:b:c]` a reader of some of them that shares the files. Negative
-    indices count from the end. A reader may be used from several threads at once and in
-    forked processes, and pickles to what it was opened by.
+    `r[i]` is one record. `r[a:b:c]` is a reader of some of them that shares the files. Negative
+    indices count from the end. Several threads and forked processes may use a reader at the
+    same time. Pickling stores the arguments that it was opened with. In a subclass with its own
+    `__getitem__`, iteration, slices, `reversed` and searches use the records in the files.
 
     Args:
-        file_spec: A path such as `x.bagz`, one of several files such as `x@8.bagz` or
-            `x@*.bagz`, or a list of these, separated by commas.
+        file_spec: A path such as `x.bagz`, a sharded path such as `x@8.bagz` or `x@*.bagz`,
+            or a comma-separated list of these.
         options: How to read; see `Reader.Options`.
 
     Raises:
         FileNotFoundError: A file does not exist.
-        ValueError: A file is no bag, or cannot be read.
+        ValueError: A file is not a bag, or cannot be read.
     """
 
     Options = ReaderOptions
@@ -78,12 +82,12 @@ class Reader(Sequence[bytes]):
 
     @property
     def options(self) -> ReaderOptions:
-        """How the bags are read."""
+        """The options."""
         return self._options
 
     @property
     def file_spec(self) -> str:
-        """What the reader was opened by."""
+        """The files that the reader was opened with."""
         return self._file_spec
 
     def __len__(self) -> int:
@@ -94,26 +98,26 @@ class Reader(Sequence[bytes]):
     @overload
     def __getitem__(self, index: slice) -> "Reader": ...
     def __getitem__(self, index: SupportsIndex | slice) -> "bytes | Reader":
-        # What is asked for most often comes first: each check costs a tenth of a read.
+        # The most frequent case comes first: each check costs a tenth of a read.
         if type(index) is int and self._is_plain:
             return self._files[index]
         if isinstance(index, slice):
             return self._view(self._rows[index])
         return self._files[self._place(index)]
 
-    def _view(self, rows: range) -> Self:
-        view = object.__new__(type(self))
-        view.__dict__.update(self.__dict__)
-        view._rows = rows
+    def _view(self, rows: range) -> "Reader":
+        view = object.__new__(Reader)
+        view._file_spec, view._options = self._file_spec, self._options
+        view._files, view._turns, view._rows = self._files, self._turns, rows
         view._is_plain = self._turns is None and rows == range(len(self._files))
         return view
 
     def _place(self, index: SupportsIndex) -> int:
-        """Return where a record is among those of all files, one behind the other."""
+        """Return the position of a record in the concatenation of all files."""
         try:
             row = self._rows[index]
         except IndexError:
-            message = f"{self._file_spec}: index {index} out of range [0, {len(self)})"
+            message = f"{self._file_spec}: index {index} out of range [0, {len(self._rows)})"
             raise IndexError(message) from None
         if self._turns is None:
             return row
@@ -121,7 +125,7 @@ class Reader(Sequence[bytes]):
         return int(self._turns[file]) + turn
 
     def _places(self, rows: range | Rows) -> Rows:
-        """Return where some rows, which must exist, are."""
+        """Return the positions of existing rows."""
         wanted = np.arange(rows.start, rows.stop, rows.step) if isinstance(rows, range) else rows
         if self._turns is None:
             return wanted
@@ -137,45 +141,48 @@ class Reader(Sequence[bytes]):
         return self._files.iter(row for part in _parts(rows) for row in self._places(part).tolist())
 
     def __reversed__(self) -> "Reader":  # type: ignore[override]
-        return self[::-1]
+        return self._view(self._rows[::-1])
 
     def read(self) -> list[bytes]:
         """Return all records."""
         return self._files.__getitems__(self._places(self._rows))
 
     def read_range(self, start: int, num_records: int) -> list[bytes]:
-        """Return `num_records` records from `start` on.
+        """Return `num_records` records, beginning at `start`.
 
         Raises:
-            IndexError: There are not so many.
+            IndexError: There are fewer.
         """
         return self._files.__getitems__(self._places(self._range(start, num_records)))
 
     def read_range_iter(
         self, start: int, num_records: int, *, read_ahead: int | None = None
     ) -> Iterator[bytes]:
-        """Iterate over `num_records` records from `start` on, reading ahead.
+        """Iterate over `num_records` records, beginning at `start`, reading ahead.
 
         Args:
-            start: The first of them.
-            num_records: How many.
-            read_ahead: Left alone: the engine reads ahead as far as it pays.
+            start: The first record.
+            num_records: The number of records.
+            read_ahead: Ignored: the engine chooses how far to read ahead.
 
         Raises:
-            IndexError: There are not so many.
+            IndexError: There are fewer.
         """
         _check_read_ahead(read_ahead)
         return self._stream(self._range(start, num_records))
 
     def _range(self, start: int, num_records: int) -> range:
         first, last = operator.index(start), operator.index(start) + operator.index(num_records)
-        if not 0 <= first <= last <= len(self):
-            message = f"{self._file_spec}: range {first}, {last} out of range [0, {len(self)}]"
+        count = len(self._rows)
+        if not 0 <= first <= last <= count:
+            message = f"{self._file_spec}: range {first}, {last} out of range [0, {count}]"
             raise IndexError(message)
         return self._rows[first:last]
 
     def read_indices(self, indices: Indices | slice) -> list[bytes]:
         """Return the records at some indices, in one native read.
+
+        If an index occurs more than once, its record is one object.
 
         Args:
             indices: A slice, or a sequence or an array of integers.
@@ -184,27 +191,30 @@ class Reader(Sequence[bytes]):
             IndexError: One of them is out of range.
         """
         if isinstance(indices, slice):
-            return self[indices].read()
+            return self._view(self._rows[indices]).read()
         if isinstance(indices, np.ndarray) and indices.ndim != 1:
-            message = f"indices must be a 1D array, this one has {indices.ndim} dimensions"
+            message = f"indices must be a 1D array, got {indices.ndim} dimensions"
             raise ValueError(message)
-        if self._is_plain and isinstance(indices, list | np.ndarray):
+        if self._is_plain and isinstance(indices, list | np.ndarray) and _are_different(indices):
             return self._files.__getitems__(indices)
-        return self._files.__getitems__(self._places(self._wanted(indices)))
+        places, where = np.unique(self._places(self._wanted(indices)), return_inverse=True)
+        records = self._files.__getitems__(places)
+        return [records[k] for k in where.tolist()]
 
     def _wanted(self, indices: Indices) -> Rows:
         wanted = np.asarray(indices)
         if wanted.ndim != 1:
-            message = f"indices are a sequence of integers, not {type(indices).__name__}"
+            message = f"indices must be a sequence of integers, got {type(indices).__name__}"
             raise TypeError(message)
         if wanted.dtype.kind not in "iu" and wanted.size:
-            message = f"indices are integers, not {wanted.dtype}"
+            message = f"indices must be integers, got {wanted.dtype}"
             raise TypeError(message)
-        bad = (wanted < -len(self)) | (wanted >= len(self))
+        count = len(self._rows)
+        bad = (wanted < -count) | (wanted >= count)
         if bad.any():
             self._place(int(wanted[bad.argmax()]))
         signed = wanted.astype(np.int64)
-        rows = np.where(signed < 0, signed + len(self), signed)
+        rows = np.where(signed < 0, signed + count, signed)
         return self._rows.start + rows * self._rows.step
 
     def read_indices_iter(
@@ -213,23 +223,25 @@ class Reader(Sequence[bytes]):
         """Iterate over the records at some indices, reading ahead.
 
         Args:
-            indices: Integers, maybe without end. What they raise is raised behind the
-                records before.
-            read_ahead: Left alone: the engine reads ahead as far as it pays.
+            indices: Integers, possibly infinite. An exception that they raise is raised after the
+                records before it.
+            read_ahead: Ignored: the engine chooses how far to read ahead.
 
         Raises:
-            IndexError: An index is out of range; raised behind the records before it.
+            IndexError: An index is out of range; raised after the records before it.
+            OverflowError: An index has more than 64 bits; raised after the records before it.
         """
         _check_read_ahead(read_ahead)
-        return self._files.iter(iter(indices) if self._is_plain else map(self._place, indices))
+        numbers = indices if isinstance(indices, range | np.ndarray) else map(_number, indices)
+        return self._files.iter(iter(numbers) if self._is_plain else map(self._place, numbers))
 
     def index(self, value: bytes, start: int = 0, stop: int | None = None) -> int:
-        """Return the first index of a record, from `start` on and before `stop`.
+        """Return the first index of a record, from `start` up to `stop`.
 
         Raises:
             ValueError: There is none.
         """
-        rows = range(len(self))[start:stop]
+        rows = range(len(self._rows))[start:stop]
         found = next(self._matches(value, rows), None)
         if found is None:
             message = f"{self._file_spec}: value is not in the bagz.Reader"
@@ -237,16 +249,16 @@ class Reader(Sequence[bytes]):
         return found
 
     def count(self, value: bytes) -> int:
-        """Return how many records have a value."""
-        return sum(1 for _ in self._matches(value, range(len(self))))
+        """Return the number of records with this value."""
+        return sum(1 for _ in self._matches(value, range(len(self._rows))))
 
     def __contains__(self, value: object) -> bool:
-        return next(self._matches(value, range(len(self))), None) is not None
+        return next(self._matches(value, range(len(self._rows))), None) is not None
 
     def _matches(self, value: object, indices: range) -> Iterator[int]:
-        """Yield the indices of a record. Only those of the same length are read."""
+        """Yield the indices of a record. This reads only records of the same length."""
         if not isinstance(value, bytes):
-            message = f"a record is bytes, not {type(value).__name__}"
+            message = f"a record must be bytes, got {type(value).__name__}"
             raise TypeError(message)
         for part in _parts(indices):
             places = self._places(self._rows[part.start : part.stop])
@@ -257,7 +269,7 @@ class Reader(Sequence[bytes]):
                     yield part[k]
 
     def approximate_bytes_per_record(self) -> float:
-        """Return how many bytes a record has as it is stored, on average over all files."""
+        """Return the average stored size of a record in bytes, over all files."""
         stats = self._files.stats()
         is_tail = self._options.limits_placement is LimitsPlacement.TAIL
         stored = stats.file_bytes - (stats.index_bytes if is_tail else 0)
@@ -271,7 +283,7 @@ class Reader(Sequence[bytes]):
         self._file_spec, self._options, start, step, length = state
         self._open()
         rows = range(start, start + step * length, step)
-        if length and (max(rows[0], rows[-1]) >= len(self) or min(rows[0], rows[-1]) < 0):
+        if length and (max(rows[0], rows[-1]) >= len(self._rows) or min(rows[0], rows[-1]) < 0):
             message = f"{self._file_spec}: the files were replaced since the reader was pickled"
             raise FormatError(message, self._file_spec)
         self._rows = rows
@@ -282,16 +294,16 @@ class Reader(Sequence[bytes]):
 
 
 def _turns(counts: Rows) -> Rows:
-    """Return where the records of each of some files begin, which take turns.
+    """Return where the records of each file begin, if files are interleaved.
 
     Raises:
-        ValueError: Not every file has its turn before the next one comes.
+        ValueError: The sizes of the files do not allow interleaving.
     """
     for k in range(1, len(counts)):
         if counts[k] > counts[k - 1]:
             message = (
                 "interleaved shard sizes must be non-increasing: "
-                f"file {k} has {counts[k]}, the one before it {counts[k - 1]}"
+                f"file {k} has {counts[k]}, the previous one {counts[k - 1]}"
             )
             raise ValueError(message)
         if counts[k] + 1 < counts[0]:
@@ -308,7 +320,20 @@ def _parts(rows: range) -> Iterator[range]:
     return (rows[first : first + _CHUNK] for first in range(0, len(rows), _CHUNK))
 
 
+def _are_different(indices: Indices) -> bool:
+    numbers = indices.tolist() if isinstance(indices, np.ndarray) else indices
+    return len(set(numbers)) == len(numbers)
+
+
+def _number(index: SupportsIndex) -> int:
+    number = operator.index(index)
+    if number.bit_length() > _INDEX_BITS:
+        message = f"index {number} is too large: it has more than 64 bits"
+        raise OverflowError(message)
+    return number
+
+
 def _check_read_ahead(read_ahead: int | None) -> None:
     if read_ahead is not None and operator.index(read_ahead) < 0:
-        message = f"read_ahead is from 0 on, not {read_ahead}"
+        message = f"read_ahead must not be negative, got {read_ahead}"
         raise ValueError(message)

@@ -1,4 +1,4 @@
-"""What Bagz calls its files, as the bags that it stands for."""
+"""The files that a `file_spec` of Bagz refers to."""
 
 import os
 import re
@@ -18,7 +18,7 @@ _FILE_SYSTEM = re.compile(r"/?([A-Za-z][A-Za-z0-9+.-]*):(.*)", re.DOTALL)
 
 
 def paths_of(file_spec: str | os.PathLike[str]) -> list[str]:
-    """Return the files of a list, separated by commas, of paths and sharded paths.
+    """Return the files of a comma-separated list of paths and sharded paths.
 
     Raises:
         FileNotFoundError: There are none, or they are on another file system.
@@ -32,10 +32,10 @@ def paths_of(file_spec: str | os.PathLike[str]) -> list[str]:
 
 
 def local(path: str) -> str:
-    """Return a path without the name of the local file system, which may be in front of it.
+    """Return a path without a prefix that names the local file system.
 
     Raises:
-        FileNotFoundError: It has the name of another file system in front.
+        FileNotFoundError: The prefix names another file system.
     """
     path = os.path.expanduser(path)  # noqa: PTH111 -- no user is no error
     found = _FILE_SYSTEM.fullmatch(path)
@@ -43,12 +43,12 @@ def local(path: str) -> str:
         return path
     if found[1] == "posix":
         return found[2]
-    message = f"{path}: there is no file system {found[1]!r} here; copy the files to a local one"
+    message = f"{path}: no file system {found[1]!r}; copy the files to the local file system"
     raise FileNotFoundError(message)
 
 
 def limits_path(path: str, placement: LimitsPlacement) -> str | None:
-    """Return the file of the limits of a bag, if they have one of their own."""
+    """Return the separate file of the limits of a bag, if it has one."""
     if placement is LimitsPlacement.TAIL:
         return None
     one = Path(path)
@@ -56,7 +56,7 @@ def limits_path(path: str, placement: LimitsPlacement) -> str | None:
 
 
 def level_of(path: str, compression: Compression) -> int | None:
-    """Return the level of zstd that a bag is written with; None if it is not compressed."""
+    """Return the level of zstd of a bag to write; None if it is not compressed."""
     if isinstance(compression, CompressionZstd):
         return compression.level
     by_name = isinstance(compression, CompressionAutoDetect) and path.endswith(".bagz")
@@ -64,11 +64,11 @@ def level_of(path: str, compression: Compression) -> int | None:
 
 
 def dictionary_of(compression: Compression) -> bytes:
-    """Return the dictionary that a bag is written with; empty if there is none."""
+    """Return the dictionary of a bag to write; empty if there is none."""
     return compression.dictionary_bytes if isinstance(compression, CompressionZstd) else b""
 
 
 def bag_file(path: str, placement: LimitsPlacement, compression: Compression) -> BagFile:
-    """Return how a bag is read."""
+    """Return the properties of a bag to read."""
     stored: Literal["none", "zstd"] = "none" if level_of(path, compression) is None else "zstd"
     return BagFile(path, limits_path(path, placement), stored, dictionary_of(compression))

@@ -2,6 +2,8 @@
 
 import os
 import warnings
+from contextlib import suppress
+from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
 from ingot.compat.bagz.errors import translated
@@ -9,6 +11,7 @@ from ingot.compat.bagz.options import LimitsPlacement, WriterOptions
 from ingot.compat.bagz.spec import dictionary_of, level_of, limits_path, local
 from ingot.records.bag import BagWriter
 from ingot.records.paths import text_of
+from ingot.records.unclosed import watch
 
 if TYPE_CHECKING:
     from typing_extensions import Buffer as BytesLike
@@ -17,12 +20,16 @@ if TYPE_CHECKING:
 class Writer:
     """Writes a bag that Bagz itself can read.
 
-    With its limits at its end the bag appears under its name when it is closed, in place of
-    what was there; an exception inside `with` leaves things as they were. With limits of
-    their own both files are there from the start, and hold what was flushed.
+    If the limits are at its end, the bag appears under its name when it is closed, and replaces
+    an existing file. If the limits are separate, both files exist from the start, and hold what
+    was flushed.
+
+    Records that were written are kept: an exception inside `with` closes the bag. A writer that
+    is never closed leaves its records in the bag and their limits in a separate file, with a
+    warning.
 
     Args:
-        filename: The file to write: one, whatever its name.
+        filename: The file to write, a single one whatever its name.
         options: How to write; see `Writer.Options`.
 
     Raises:
@@ -46,12 +53,24 @@ class Writer:
             )
         except OSError as error:
             raise translated(error, self._path) from error
+        self._process = os.getpid()
+        watch(self)
+
+    @property
+    def path(self) -> str:
+        """The file to write."""
+        return self._path
+
+    @property
+    def closed(self) -> bool:
+        """Whether the writer is closed."""
+        return self._writer.closed
 
     def write(self, record: "str | BytesLike") -> None:
         """Write a record; text is written as UTF-8.
 
         Raises:
-            ValueError: The file cannot be written, or was closed.
+            ValueError: The file cannot be written, or the writer is closed.
         """
         try:
             self._writer.append(record.encode() if isinstance(record, str) else record)
@@ -59,10 +78,10 @@ class Writer:
             raise translated(error, self._path) from error
 
     def flush(self) -> None:
-        """Bring all records so far into the file: who reads separate limits sees them.
+        """Write all records so far to the file; readers of separate limits then see them.
 
         Raises:
-            ValueError: The file cannot be written, or was closed.
+            ValueError: The file cannot be written, or the writer is closed.
         """
         try:
             self._writer.flush()
@@ -70,7 +89,7 @@ class Writer:
             raise translated(error, self._path) from error
 
     def close(self) -> None:
-        """Complete the bag. A second call does nothing.
+        """Finish the bag. A second call does nothing.
 
         Raises:
             ValueError: The file cannot be written.
@@ -83,17 +102,26 @@ class Writer:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        if kind is None or self._is_separate:
-            self.close()
-        else:
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _settle(self, *, failed: bool) -> str:
+        """Keep all records without closing the bag; return where they are."""
+        del failed
+        done = f"its {len(self._writer)} records are there"
+        if self._is_separate:
+            self._writer.close()
+            return done
+        self._writer.flush()
+        records = Path(self._path).resolve()
+        limits = str(limits_path(self._path, LimitsPlacement.SEPARATE))
+        Path(f"{records}.part").replace(records)
+        Path(f"{records}.spool").replace(limits)
+        with suppress(FileNotFoundError):  # The writer has nothing left to remove.
             self._writer.abandon()
+        return f"{done}, and their limits in {limits}"
 
     def __del__(self) -> None:
-        writer = getattr(self, "_writer", None)
-        if writer is None or writer.closed:
-            return
-        num_records = len(writer)
-        writer.abandon()
-        message = f"{self._path}: never closed, so it has not all of its {num_records} records"
-        warnings.warn(message, stacklevel=2)
+        if getattr(self, "_process", None) == os.getpid() and not self.closed:
+            message = f"{self._path}: the writer was never closed; {self._settle(failed=False)}"
+            warnings.warn(message, stacklevel=2)

@@ -22,7 +22,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> ModuleType:
-    """Import `torch` when it is asked for: those who do without PyTorch do not wait for it."""
+    """Import `torch` on first access, so that the package does not require PyTorch."""
     if name == "torch":
         return import_module("ingot.compat.ffrecord.torch")
     message = f"module {__name__!r} has no attribute {name!r}"

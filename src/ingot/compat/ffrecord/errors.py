@@ -1,10 +1,10 @@
-"""FFRecord's errors: of the same classes as its own, and of Ingot's."""
+"""FFRecord's errors, which derive from its own classes and from Ingot's."""
 
-from ingot.errors import ClosedError, CorruptFileError, IngotError
+from ingot.errors import ClosedError, CorruptFileError, IngotError, StorageError
 
 
 class PathError(IngotError, AssertionError, ValueError):
-    """A path is not that of an FFRecord file. FFRecord asserts."""
+    """A path is not that of an FFRecord file; FFRecord uses an assertion."""
 
 
 class SampleError(CorruptFileError, RuntimeError):
@@ -12,12 +12,27 @@ class SampleError(CorruptFileError, RuntimeError):
 
 
 class SampleIndexError(IngotError, RuntimeError, IndexError):
-    """There is no sample of this number."""
+    """There is no sample with this number."""
 
 
 class ReaderClosedError(ClosedError, RuntimeError):
-    """The reader was closed."""
+    """The reader is closed."""
 
 
 class CountError(IngotError, RuntimeError, ValueError):
     """Fewer or more samples were written than announced."""
+
+
+class WriteError(StorageError, RuntimeError):
+    """The system refused to open or write a file."""
+
+
+class MissingFolderError(WriteError, FileNotFoundError):
+    """The folder to write to does not exist."""
+
+
+def refused(error: OSError, path: str) -> WriteError:
+    """Return the exception that FFRecord's users catch for an error of the system."""
+    kind = MissingFolderError if isinstance(error, FileNotFoundError) else WriteError
+    record, offset = getattr(error, "record", None), getattr(error, "offset", None)
+    return kind(str(error), path, record, offset, error.errno)

@@ -1,4 +1,4 @@
-"""`ffrecord.fileio`: readers, writers, and what FFRecord asks of a file system."""
+"""`ffrecord.fileio`: readers, writers, and file system checks."""
 
 import fcntl
 import struct

@@ -23,7 +23,7 @@ def pack_folder(folder: StrPath, out_file: StrPath, verbose: bool = False) -> No
     Links are followed. Modes, times and owners are not kept.
 
     Raises:
-        AssertionError: `folder` is no folder.
+        AssertionError: `folder` is not a folder.
     """
     root = Path(folder)
     if not root.is_dir():
@@ -43,7 +43,7 @@ def pack_folder(folder: StrPath, out_file: StrPath, verbose: bool = False) -> No
 def _scan(folder: Path, files: list[Path], seen: frozenset[Path]) -> Tree:
     real = folder.resolve()
     if real in seen:
-        message = f"{folder} is a link to a folder that it is in"
+        message = f"{folder} is a link to a folder that contains it"
         raise PathError(message, str(folder))
     names: Tree = OrderedDict()
     for entry in sorted(folder.iterdir()):
@@ -59,11 +59,11 @@ def _scan(folder: Path, files: list[Path], seen: frozenset[Path]) -> Tree:
 
 
 class PackedFolder:
-    """A folder that was packed by `pack_folder`.
+    """A folder that `pack_folder` packed.
 
     Args:
         ffr_file: The file.
-        check_data: Verify checksums.
+        check_data: Whether to verify checksums.
 
     Attributes:
         reader: The reader of the file.
@@ -98,9 +98,9 @@ class PackedFolder:
         return self.reader.read_one(self._index(fname))
 
     def read(self, fnames: Sequence[StrPath]) -> list[Sample]:
-        """Return the bytes of many files, in one native read."""
+        """Return the bytes of several files, in one native read."""
         if not isinstance(fnames, list | tuple):
-            message = f"fnames is a list or a tuple of paths, not {type(fnames).__name__}"
+            message = f"fnames must be a list or a tuple of paths, got {type(fnames).__name__}"
             raise PathError(message, str(fnames))
         return self.reader.read([self._index(fname) for fname in fnames])
 

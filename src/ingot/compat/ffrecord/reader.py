@@ -25,18 +25,19 @@ StrPath: TypeAlias = str | os.PathLike[str]
 Sample: TypeAlias = npt.NDArray[np.uint8]
 
 _CAUGHT = (CorruptFileError, IndexError, ClosedError)
-_LEGACY = "an old FFRecord file without a checksum of its index; write it anew to have one"
+_LEGACY = "an old FFRecord file without a checksum of its index; rewrite it to add one"
 
 
 class FileReader:
     """Reads samples of one or more `.ffr` files, in any order, as arrays of bytes.
 
-    Safe in forked processes and from several threads. Arrays of one `read` share memory:
-    copy one that is to outlive the others.
+    Forked processes and several threads may use it at the same time. The arrays of one `read`
+    share memory: copy an array that outlives the others. Pickling stores the files, which are
+    opened again, and all attributes of a subclass.
 
     Args:
-        fname: A file, a directory (its `.ffr` files, by name), or a list of files.
-        check_data: Verify the checksums of indices and samples.
+        fname: A file, a directory (its `.ffr` files, sorted by name), or a list of files.
+        check_data: Whether to verify the checksums of indices and samples.
 
     Raises:
         AssertionError: A file does not exist or is not named `.ffr`.
@@ -46,11 +47,14 @@ class FileReader:
     def __init__(self, fname: StrPath | Sequence[StrPath], check_data: bool = True) -> None:
         self._fnames = _resolve(fname)
         self._check_data = bool(check_data)
+        self._open()
+
+    def _open(self) -> None:
         with _translation():
             self._reader = FFRecordReader(self._fnames, verify=self._check_data)
         self._n = len(self._reader)
         for file in self._reader.legacy_files():
-            warnings.warn(f"{self._fnames[file]}: {_LEGACY}", stacklevel=2)
+            warnings.warn(f"{self._fnames[file]}: {_LEGACY}", stacklevel=3)
 
     @property
     def n(self) -> int:
@@ -84,7 +88,7 @@ class FileReader:
             raise _translated(error) from error
 
     def validate(self) -> None:
-        """Check the checksum of every index; see `ingot.Reader.verify` for the samples.
+        """Verify the checksum of every index; `ingot.Reader.verify` verifies the samples.
 
         Raises:
             RuntimeError: An index is damaged.
@@ -97,7 +101,7 @@ class FileReader:
                 raise SampleError(message, name, offset=0)
 
     def get_offsets(self, file_index: int) -> npt.NDArray[np.int64]:
-        """Return where each sample of a file begins, and behind the last the size of the file."""
+        """Return where each sample of a file begins, followed by the size of the file."""
         with _translation():
             offsets = self._reader.offsets(file_index)
         return np.append(offsets, Path(self._fnames[file_index]).stat().st_size)
@@ -131,8 +135,12 @@ class FileReader:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def __reduce__(self) -> tuple[Any, ...]:
-        return type(self), (self._fnames, self._check_data)
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in vars(self).items() if name != "_reader"}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state)
+        self._open()
 
     def __repr__(self) -> str:
         return f"<FileReader {self._fnames!r}, {self._n} samples>"
@@ -140,7 +148,7 @@ class FileReader:
 
 @contextmanager
 def _translation() -> Iterator[None]:
-    """Raise what FFRecord's users catch."""
+    """Raise the exceptions that FFRecord's users catch."""
     try:
         yield
     except _CAUGHT as error:
@@ -178,7 +186,7 @@ def _resolve(fname: StrPath | Sequence[StrPath]) -> list[str]:
 
 
 def check_file(name: str) -> None:
-    """Check that there is a file of this name, and that it is named `.ffr`."""
+    """Check that the file exists, and that its suffix is `.ffr`."""
     path = Path(name)
     if not path.exists():
         message = f"{name} does not exist"

@@ -26,28 +26,28 @@ def dump(
     """Write a data set of bytes to one file, or to the files of a directory.
 
     Args:
-        dataset: Has `len()` and gives bytes for each index.
-        fname: The file if `nfiles` is 1, else the directory, which may exist; files of an
-            earlier dump beyond those of this one are removed.
+        dataset: Has `len()` and returns bytes for each index.
+        fname: The file if `nfiles` is 1, else the directory, which may exist; surplus files of
+            an earlier dump are removed.
         nfiles: The number of files. Fewer are written if there are too few samples.
         verbose: Print each file as it is written.
 
     Raises:
-        ValueError: `nfiles` is not positive, or there is nothing to put into several files.
+        ValueError: `nfiles` is not positive, or there are no samples to write to several files.
     """
     if nfiles < 1:
-        message = f"nfiles is at least 1, not {nfiles}"
+        message = f"nfiles must be at least 1, got {nfiles}"
         raise ValueError(message)
     if nfiles == 1:
         _dump_part(dataset, str(fname), range(len(dataset)), verbose=verbose)
         return
     if len(dataset) == 0:
-        message = "there are no samples to put into several files"
+        message = "there are no samples to write to several files"
         raise ValueError(message)
     step = -(-len(dataset) // nfiles)
     starts = range(0, len(dataset), step)
     if len(starts) < nfiles:
-        message = f"{len(starts)} files suffice for {len(dataset)} samples, not {nfiles}"
+        message = f"writing {len(starts)} files, not {nfiles}: there are {len(dataset)} samples"
         warnings.warn(message, stacklevel=2)
     folder = Path(fname)
     is_new = not folder.exists()
@@ -56,7 +56,7 @@ def dump(
         _dump_parts(dataset, folder, starts, verbose=verbose)
     except BaseException:
         if is_new:
-            with suppress(OSError):  # other parts are in it
+            with suppress(OSError):  # Other parts are in it.
                 folder.rmdir()
         raise
     for stale in folder.glob("PART_*.ffr"):

@@ -5,7 +5,7 @@ import os
 import warnings
 from typing import TYPE_CHECKING, Self, SupportsIndex, TypeAlias
 
-from ingot.compat.ffrecord.errors import CountError, PathError
+from ingot.compat.ffrecord.errors import CountError, PathError, refused
 from ingot.records.ffrecord import FFRecordWriter
 from ingot.records.paths import absolute, text_of
 
@@ -18,17 +18,19 @@ StrPath: TypeAlias = str | os.PathLike[str]
 class FileWriter:
     """Writes samples to an `.ffr` file that FFRecord itself can read.
 
-    The file appears under its name when it is closed, in place of what was there; an
-    exception inside `with` leaves things as they were.
+    The file appears under its name when it is closed, and replaces an existing file. An
+    exception inside `with`, and a writer that is never closed, leave everything as it was,
+    unless all announced samples are written: then the file is finished.
 
     Args:
-        fname: The file, named `.ffr`.
-        n: The number of samples. FFRecord must know; here it may be left out, and the
-            samples then wait in a second file beside the first.
-        sync: Wait at `close` until the file is on the device.
+        fname: The file; its suffix must be `.ffr`.
+        n: The number of samples. FFRecord requires it. Here you may omit it; the samples then
+            wait in a second file beside the first.
+        sync: Whether `close` waits until the file is on the storage device.
 
     Raises:
-        AssertionError: The file is not named `.ffr`.
+        AssertionError: The suffix of the file is not `.ffr`.
+        RuntimeError: The file cannot be written; its folder may be missing.
     """
 
     def __init__(
@@ -41,11 +43,14 @@ class FileWriter:
         self._name = path
         self._n = None if n is None else _count(n, path)
         self._count = 0
-        self._writer = FFRecordWriter(str(absolute(path)), self._n, sync)
+        try:
+            self._writer = FFRecordWriter(str(absolute(path)), self._n, sync)
+        except OSError as error:
+            raise refused(error, path) from error
 
     @property
     def n(self) -> int | None:
-        """The number of samples that was announced."""
+        """The announced number of samples."""
         return self._n
 
     @property
@@ -57,19 +62,23 @@ class FileWriter:
         """Write a sample: all bytes of anything bytes-like.
 
         Raises:
-            RuntimeError: All samples that were announced are written.
+            RuntimeError: All announced samples are written, or the file cannot be written.
         """
         if self._count == self._n:
             message = f"{self._name}: Exceed total number of samples: {self._n}"
             raise CountError(message, self._name)
-        self._writer.append(buf)
+        try:
+            self._writer.append(buf)
+        except OSError as error:
+            raise refused(error, self._name) from error
         self._count += 1
 
     def close(self) -> None:
-        """Complete the file. A second call does nothing.
+        """Finish the file. A second call does nothing.
 
         Raises:
-            RuntimeError: Fewer samples were written than announced. The rest can still be.
+            RuntimeError: Fewer samples were written than announced; you can still write the
+                others. Or the file cannot be written.
         """
         if self._n is not None and self._count != self._n and not self._writer.closed:
             message = (
@@ -77,13 +86,16 @@ class FileWriter:
                 f"Wrote {self._count} samples but expected {self._n}"
             )
             raise CountError(message, self._name)
-        self._writer.close()
+        try:
+            self._writer.close()
+        except OSError as error:
+            raise refused(error, self._name) from error
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        if kind is None:
+        if kind is None or self._count == self._n:
             self.close()
         else:
             self._writer.abandon()
@@ -96,15 +108,15 @@ class FileWriter:
             writer.close()
             return
         writer.abandon()
-        message = f"{self._name}: never closed, so its {self._count} samples are lost"
+        message = f"{self._name}: the writer was never closed; its {self._count} samples are lost"
         warnings.warn(message, stacklevel=2)
 
 
 def _count(n: object, path: str) -> int:
     if not isinstance(n, SupportsIndex):
-        message = f"{path}: n is the number of samples, an integer, not {type(n).__name__}"
+        message = f"{path}: n must be the number of samples, an integer, got {type(n).__name__}"
         raise TypeError(message)
     if (count := operator.index(n)) < 0:
-        message = f"{path}: n is the number of samples, not {n}"
+        message = f"{path}: n must be the number of samples, got {n}"
         raise ValueError(message)
     return count

@@ -1,5 +1,6 @@
 """`granular.bag`: files of records."""
 
+import copy
 from collections.abc import Iterator, Sequence
 from typing import Any, Self, SupportsIndex, TypeAlias, overload
 
@@ -8,8 +9,10 @@ import numpy.typing as npt
 
 from ingot.compat.granular.buffer import BufferView, SharedBuffer
 from ingot.compat.granular.files import open_reader, open_writer
+from ingot.compat.granular.handles import LIMIT_BYTES
 from ingot.compat.granular.indices import rows_of
-from ingot.compat.granular.paths import AnyPath
+from ingot.compat.granular.owners import take
+from ingot.compat.granular.paths import AnyPath, local
 from ingot.compat.granular.utils import Closing
 
 __all__ = ["BagReader", "BagWriter", "BufferView", "SharedBuffer"]
@@ -23,20 +26,21 @@ _OLDEST = 1
 class BagWriter(Closing):
     """Writes a bag that Granular itself can read.
 
-    Version 3 (Granular 0.22 and later) is a pair of files that can be read up to the last
-    flush and gone on with later: what a writer that died has left of a record is cut off.
-    Versions 2 and 1 are one file, which appears under its name when it is closed.
+    Version 3 (Granular 0.22 and later) is a pair of files. They can be read up to the last
+    flush and appended to later: an incomplete record of a writer that died is cut off, and
+    another writer of this process that has the bag open is closed. Versions 2 and 1 are one
+    file, which appears under its name when it is closed.
 
     Args:
         bag_path: The file of records.
-        idx_path: The file of limits of version 3; `bag_path` with the suffix `.idx`, if that
-            is None. A number is taken for `version`, as Granular 0.21 has it there.
+        idx_path: The file of limits of version 3; None for `bag_path` with the suffix `.idx`.
+            A number is taken as `version`, which has this position in Granular 0.21.
         version: 3, 2 or 1.
-        filepath: `bag_path`, as Granular 0.21 calls it.
+        filepath: `bag_path`, as it is called in Granular 0.21.
 
     Raises:
-        FileExistsError: There is a file already, and the version is not 3.
-        CorruptFileError: There is a pair whose records are fewer than its limits tell.
+        FileExistsError: There is a file, and the version is not 3.
+        CorruptFileError: There is a pair with fewer records than limits.
     """
 
     def __init__(
@@ -48,45 +52,55 @@ class BagWriter(Closing):
         filepath: AnyPath | None = None,
     ) -> None:
         super().__init__()
-        path = bag_path if filepath is None else filepath
+        path: Any = bag_path if filepath is None else filepath
         if isinstance(idx_path, int):
             idx_path, version = None, idx_path
         self.version = _NEWEST if version is None else version
         if self.version not in range(_OLDEST, _NEWEST + 1):
-            message = f"the version of a bag is 1, 2 or 3, not {version}"
+            message = f"the version of a bag must be 1, 2 or 3, got {version}"
             raise ValueError(message)
         if self.version != _NEWEST and idx_path is not None:
             message = f"version {version} has its limits in the same file"
             raise ValueError(message)
+        if self.version == _NEWEST:
+            take(local(path), self)
         self._writer = open_writer(path, idx_path, paired=self.version == _NEWEST)
         self._is_bare = len(self._writer) == 0
+        self._flushed_bytes = self._writer.size - LIMIT_BYTES * len(self._writer)
         if self.version == _OLDEST:
             self._writer.append(b"")
 
     @property
     def size(self) -> int:
-        """Bytes of records and limits."""
+        """Bytes of records and limits; for version 3, without records that are not flushed."""
+        if self.version == _NEWEST:
+            return self._flushed_bytes + LIMIT_BYTES * len(self)
         return self._writer.size
+
+    @property
+    def length(self) -> int:
+        """The number of records."""
+        return len(self)
 
     def __len__(self) -> int:
         return len(self._writer) - (self.version == _OLDEST)
 
     def append(self, record: object, flush: bool = True) -> int:
-        """Add a record; return its number.
+        """Append a record; return its number.
 
         Raises:
             TypeError: It is not bytes.
-            ValueError: It is the first of a bag of version 2, and empty: Granular would take
+            ValueError: It is empty and the first record of a bag of version 2: Granular would take
                 the bag for one of version 1.
         """
         self._check_open()
         if not isinstance(record, bytes):
-            message = f"a record is bytes, not {type(record).__name__}"
+            message = f"a record must be bytes, got {type(record).__name__}"
             raise TypeError(message)
         if not record and self._is_bare and self.version == _NEWEST - 1:
             message = (
-                "the first record of a bag of version 2 cannot be empty: it would be taken for "
-                "one of version 1; version=3 has no such limit"
+                "the first record of a bag of version 2 must not be empty: it would be taken for "
+                "one of version 1; pass version=3, which allows it"
             )
             raise ValueError(message)
         self._is_bare = False
@@ -96,32 +110,43 @@ class BagWriter(Closing):
         return number
 
     def flush(self) -> None:
-        """Bring all records so far into the files."""
+        """Write all records so far to the files."""
         self._check_open()
+        self._flush()
+
+    def _flush(self) -> None:
         self._writer.flush()
+        self._flushed_bytes = self._writer.size - LIMIT_BYTES * len(self._writer)
 
     def _close(self) -> None:
+        self._flush()
         self._writer.close()
+
+    def abandon(self) -> None:
+        """Give up the bag. Version 3 keeps what was flushed, other versions nothing."""
+        self.closed = True
+        self._writer.abandon()
 
 
 class BagReader(Closing):
     """Reads a bag of any version of Granular: a sequence of bytes.
 
-    `reader[i]` is one record; a slice, a range or a list of numbers is a list of records in
-    one native read. Safe from several threads and in forked processes.
+    `reader[i]` is one record; a slice, a range or a list of numbers returns a list of records
+    in one native read. Several threads and forked processes may use it at the same time.
+    Pickling stores the files, and all attributes of a subclass.
 
     Args:
         bag_source: The file of records, or bytes, or a `SharedBuffer`.
-        idx_source: The limits; the file with the suffix `.idx` if there is one, else they are
-            at the end of `bag_source`. Truths are ignored: Granular 0.21 has `cache_index`
-            there.
-        cache_index: Accepted and ignored: limits stay in memory once they were needed.
-        cache_data: Whether to read all records now, of other file systems than this one's.
-        single_file: The limits are at the end, whatever other files there are.
-        source: `bag_source`, as Granular 0.21 calls it.
+        idx_source: The limits; by default the file with the suffix `.idx` if there is one, else
+            they are at the end of `bag_source`. Booleans are ignored: Granular 0.21 has
+            `cache_index` in this position.
+        cache_index: Accepted and ignored: limits stay in memory once they were used.
+        cache_data: Whether to read all records now, for file systems other than the local one.
+        single_file: Whether the limits are at the end, whatever other files there are.
+        source: `bag_source`, as it is called in Granular 0.21.
 
     Raises:
-        CorruptFileError: Its limits cannot be.
+        CorruptFileError: Its limits are invalid.
     """
 
     def __init__(
@@ -135,15 +160,27 @@ class BagReader(Closing):
         source: Any = None,
     ) -> None:
         super().__init__()
+        del cache_index
         bag_source = bag_source if source is None else source
         limits = None if isinstance(idx_source, bool) else idx_source
-        self._arguments = (bag_source, limits, cache_index, cache_data, single_file)
-        self._bag = open_reader(bag_source, limits, single=single_file, cached=cache_data)
+        self._source, self._limits = bag_source, limits
+        self._single, self._cached = single_file, cache_data
+        self._open()
+
+    def _open(self) -> None:
+        self._bag = open_reader(
+            self._source, self._limits, single=self._single, cached=self._cached
+        )
 
     @property
     def size(self) -> int:
         """Bytes of records and limits."""
         return self._bag.nbytes
+
+    @property
+    def length(self) -> int:
+        """The number of records."""
+        return len(self)
 
     def __len__(self) -> int:
         return len(self._bag)
@@ -169,10 +206,15 @@ class BagReader(Closing):
 
     def copy(self) -> Self:
         """Return another reader of the same bag."""
-        return type(self)(*self._arguments)
+        return copy.copy(self)
 
-    def __reduce__(self) -> tuple[Any, ...]:
-        return type(self), self._arguments
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in vars(self).items() if name != "_bag"}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state)
+        self.closed = False
+        self._open()
 
     def _close(self) -> None:
         self._bag.close()

@@ -1,4 +1,4 @@
-"""Bytes that several processes share by name."""
+"""Bytes that several processes share, by name."""
 
 import atexit
 import os
@@ -8,12 +8,12 @@ from typing import Any, ClassVar, Self
 
 
 class SharedBuffer:
-    """A copy of bytes in memory that is shared: pickled, it is only its name.
+    """A copy of bytes in shared memory; pickling stores only its name.
 
-    Whoever made it removes it, by `close` or at exit.
+    The process that made it removes it, with `close` or at exit.
 
     Attributes:
-        ENABLE: Whether memory is shared at all; if not, the bytes themselves are pickled.
+        ENABLE: Whether memory is shared at all; if not, pickling stores the bytes.
     """
 
     ENABLE: ClassVar[bool] = True
@@ -31,14 +31,14 @@ class SharedBuffer:
 
     @property
     def closed(self) -> bool:
-        """Whether it was closed."""
+        """Whether it is closed."""
         return self._bytes is None
 
     @property
     def buf(self) -> memoryview:
         """The bytes."""
         if self._bytes is None:
-            message = "the buffer was closed"
+            message = "the buffer is closed"
             raise ValueError(message)
         whole = None if self._shared is None else self._shared.buf
         return memoryview(self._bytes if whole is None else whole)[: self.size]
@@ -58,15 +58,15 @@ class SharedBuffer:
         self._shared = None if name is None else shared_memory.SharedMemory(name=name)
 
     def open(self, mode: str = "rb", offset: int = 0, buffering: int = -1) -> "BufferView":
-        """Return the bytes as a file to read."""
+        """Return the bytes as a readable file."""
         del buffering
         if mode != "rb":
-            message = f"a buffer is opened to read, not by {mode!r}"
+            message = f"a buffer can only be opened for reading, got mode {mode!r}"
             raise ValueError(message)
         return BufferView(self.buf, self.size, offset)
 
     def close(self) -> None:
-        """Let go of the memory. A second call does nothing."""
+        """Release the memory. A second call does nothing."""
         if self._bytes is None:
             return
         self._bytes = None
@@ -81,12 +81,12 @@ class SharedBuffer:
 def _released(shared: shared_memory.SharedMemory) -> None:
     try:
         shared.close()
-    except BufferError:  # someone looks at the bytes; the memory goes when they do
+    except BufferError:  # Somebody still uses the bytes; the memory is released with them.
         return
 
 
 class BufferView:
-    """Bytes as a file to read. Offsets count from `offset`."""
+    """Bytes as a readable file. Offsets count from `offset`."""
 
     def __init__(self, buf: memoryview | bytes, size: int, offset: int = 0) -> None:
         self._buf: memoryview | bytes = buf
@@ -106,22 +106,22 @@ class BufferView:
         self.close()
 
     def seek(self, offset: int, whence: int = 0) -> int:
-        """Go to another place; return it."""
+        """Go to another position; return it."""
         base = {0: -self.offset, 1: self.pos, 2: self.size}[whence]
         self.pos = max(0, base + offset)
         return self.tell()
 
     def read(self, n: int = -1) -> bytes:
-        """Return the next bytes, all of them if `n` is negative."""
+        """Return the next `n` bytes; all of them if `n` is negative."""
         end = self.size if n < 0 else min(self.size, self.pos + n)
         found = bytes(self._buf[self.pos : end])
         self.pos = max(self.pos, end)
         return found
 
     def tell(self) -> int:
-        """Return the place."""
+        """Return the position."""
         return self.pos + self.offset
 
     def close(self) -> None:
-        """Let go of the bytes."""
+        """Release the bytes."""
         self._buf = b""

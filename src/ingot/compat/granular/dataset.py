@@ -1,14 +1,18 @@
 """`granular.dataset`: rows of named, typed values."""
 
+import copy
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 from pathlib import Path
 from threading import RLock
+from types import MappingProxyType
 from typing import Any, Self, SupportsIndex
 
-from ingot.codecs import Codec
 from ingot.codecs.granular import Decoder, Encoder
+from ingot.compat.granular.bag import BagReader, BagWriter
 from ingot.compat.granular.files import open_folder, read_spec
 from ingot.compat.granular.indices import row_of, rows_of
+from ingot.compat.granular.kinds import GivenCodec, Layout, function_of, layout_of
 from ingot.compat.granular.paths import AnyPath, PathLike, local
 from ingot.compat.granular.rows import PairedRows, ReferencedRows
 from ingot.compat.granular.utils import Closing
@@ -19,26 +23,30 @@ from ingot.dataset.source import ALL, Elements
 
 Row = dict[str, Any]
 
-_PAIRED, _REFERENCED = 3, 2
-
 
 class DatasetWriter(Closing):
     """Writes a data set that Granular itself can read.
 
-    Version 3 (Granular 0.22 and later) can be read up to the last flush and gone on with
-    later: what a writer that died has left of a row is cut off. Version 2 (up to 0.21) has
-    sequences; it is there when it is closed. A row that cannot be encoded is not written,
-    and the next one can be.
+    In the layout of 0.22, rows can be read up to the last flush and appended to later: an
+    incomplete row of a writer that died is cut off, and another writer of this process that has
+    the data set open is closed with all its rows. The layout of 0.21 supports sequences; the
+    data set appears when it is closed. A row that cannot be encoded is not written; you can
+    continue with the next one.
 
     Args:
-        directory: The folder. Of version 2 it must be new or empty.
-        spec: The keys and their types; those that end in `[]` have sequences.
-        encoders: Functions to bytes, by type; None if values are bytes already.
-        version: 3 or 2; 2 if there are sequences, else 3, if that is None.
+        directory: The folder. In the layout of 0.21 it must be new or empty.
+        spec: The keys and their types; types that end in `[]` are sequences.
+        encoders: Encoding functions by type; None if values are already bytes.
+        layout: The Granular version that must read it: "0.22" for 0.22 and later, "0.21" for
+            0.20 and 0.21. None means "0.21" if there are sequences, else "0.22".
+
+    Attributes:
+        encoders: The encoding function of each key.
+        layout: "0.21" or "0.22".
 
     Raises:
-        ValueError: The folder has other keys or types, or a key or type cannot be.
-        FileExistsError: The folder has a data set that cannot be gone on with.
+        ValueError: The folder has other keys or types, or a key or type is invalid.
+        FileExistsError: The folder has a data set that cannot be appended to.
     """
 
     def __init__(
@@ -46,17 +54,18 @@ class DatasetWriter(Closing):
         directory: AnyPath,
         spec: Mapping[str, str],
         encoders: Mapping[str, Encoder] | None,
-        version: int | None = None,
+        *,
+        layout: Layout | None = None,
     ) -> None:
         super().__init__()
         self._spec = check_spec(dict(spec))
-        self._encoders = {
-            key: None if encoders is None else _function(encoders, key, kind, "encoders")
+        self.encoders: dict[str, Encoder | None] = {
+            key: None if encoders is None else function_of(encoders, key, kind, "encoders")
             for key, kind in self._spec.items()
         }
         self._lock = RLock()
-        self.version = _version(self._spec, version)
-        kind = PairedRows if self.version == _PAIRED else ReferencedRows
+        self.layout = layout_of(self._spec, layout)
+        kind = PairedRows if self.layout == "0.22" else ReferencedRows
         self.directory: Path | PathLike = local(directory)
         self._rows: PairedRows | ReferencedRows = kind(self.directory, self._spec)
 
@@ -66,24 +75,29 @@ class DatasetWriter(Closing):
         return dict(self._spec)
 
     @property
+    def writers(self) -> dict[str, BagWriter]:
+        """The writer of each key's bag."""
+        return dict(self._rows.bags)
+
+    @property
     def size(self) -> int:
-        """Bytes of all bags so far."""
+        """Bytes of all bags so far; see `BagWriter.size`."""
         return self._rows.nbytes
 
     def __len__(self) -> int:
         return len(self._rows)
 
     def append(self, datapoint: Mapping[str, Any], flush: bool = True) -> int:
-        """Add a row; return its number.
+        """Append a row; return its number.
 
         Raises:
             ValueError: It does not have the keys of the data set.
-            TypeError: A value is not of its type.
+            TypeError: A value does not have its type.
         """
         self._check_open()
         if not isinstance(datapoint, Mapping) or datapoint.keys() != self._spec.keys():
             found = sorted(datapoint) if isinstance(datapoint, Mapping) else type(datapoint)
-            message = f"a datapoint is a dict of {list(self._spec)}, not of {found}"
+            message = f"a datapoint must be a dict of {list(self._spec)}, got {found}"
             raise ValueError(message)
         stored = {key: self._encode_all(key, datapoint[key]) for key in self._spec}
         with self._lock:
@@ -96,24 +110,24 @@ class DatasetWriter(Closing):
         if not is_sequence(self._spec[key]):
             return self._encode(key, value)
         if isinstance(value, str | bytes | Mapping):
-            message = f"key {key!r} has a sequence of values, not {type(value).__name__}"
+            message = f"key {key!r} requires a sequence of values, got {type(value).__name__}"
             raise TypeError(message)
         return [self._encode(key, one) for one in value]
 
     def _encode(self, key: str, value: Any) -> bytes:
-        encoder = self._encoders[key]
+        encoder = self.encoders[key]
         try:
             encoded = value if encoder is None else encoder(value)
         except Exception as error:
             error.add_note(f"Error encoding key {key!r} of type {self._spec[key]!r}.")
             raise
         if not isinstance(encoded, bytes):
-            message = f"key {key!r} is encoded as {type(encoded).__name__}, not as bytes"
+            message = f"key {key!r}: the encoder must return bytes, got {type(encoded).__name__}"
             raise TypeError(message)
         return encoded
 
     def flush(self) -> None:
-        """Bring all rows so far into the files."""
+        """Write all rows so far to the files."""
         self._check_open()
         with self._lock:
             self._rows.flush()
@@ -123,69 +137,26 @@ class DatasetWriter(Closing):
             self._rows.close()
 
 
-def _function(functions: Mapping[str, Any], key: str, kind: str, what: str) -> Any:
-    if element(kind) not in functions:
-        message = f"key {key!r} is of type {element(kind)!r}, which {what} has no function for"
-        raise KeyError(message)
-    return functions[element(kind)]
-
-
-def _version(spec: Mapping[str, str], version: int | None) -> int:
-    has_sequences = any(is_sequence(kind) for kind in spec.values())
-    if version is None:
-        version = _REFERENCED if has_sequences else _PAIRED
-    if version not in (_REFERENCED, _PAIRED):
-        message = f"the version of a data set is 2 or 3, not {version}"
-        raise ValueError(message)
-    if has_sequences and version == _PAIRED:
-        message = f"version 3 has no sequences: {spec}"
-        raise ValueError(message)
-    if version == _REFERENCED and REFS in spec:
-        message = f"the key {REFS!r} is taken in version 2"
-        raise ValueError(message)
-    return version
-
-
-class GivenCodec(Codec):
-    """A type that the user has given a decoder for.
-
-    Args:
-        name: The type.
-        decoder: Its decoder; None leaves bytes as they are.
-    """
-
-    def __init__(self, name: str, decoder: Decoder | None) -> None:
-        self.name = name
-        self._decoder = decoder
-
-    def encode(self, value: Any) -> bytes:
-        """Refuse: this only reads."""
-        raise NotImplementedError
-
-    def decode(self, data: bytes) -> Any:
-        """Return what the decoder makes of bytes."""
-        return data if self._decoder is None else self._decoder(data)
-
-
 class DatasetReader(Closing):
     """Reads a data set of any version of Granular.
 
-    `reader[i]` is a row; a slice, a range or a list of numbers is a dict of lists, of each
-    key in one native read. A second index is a mask: keys, or a dict of keys to True, False,
-    or of a sequence a range of its elements. Safe from several threads and in forked
-    processes.
+    `reader[i]` is a row; a slice, a range or a list of numbers returns a dict of lists, in one
+    native read per key. A second index is a mask: keys, or a dict that maps keys to True, False
+    or, for a sequence, a range of its elements. With a dict, rows have the keys in the order of
+    the specification, otherwise in the order of the mask. Several threads and forked processes
+    may use it at the same time. Pickling stores the folder, and all attributes of a subclass.
 
     Args:
         directory: The folder.
-        decoders: Functions from bytes, by type; None to have bytes.
-        cache_index: Accepted and ignored: limits stay in memory once they were needed.
-        cache_keys: Keys to read whole at once, of other file systems than this one's.
-        parallel: Accepted and ignored: the engine has threads of its own.
+        decoders: Decoding functions by type; None to return bytes.
+        cache_index: Accepted and ignored: limits stay in memory once they were used.
+        cache_keys: Keys to read completely now, for file systems other than the local one.
+        parallel: Accepted and ignored: the engine has its own threads.
         pool_name: Accepted and ignored.
 
     Raises:
         FormatError: The folder is damaged.
-        KeyError: There is no decoder of a type, or no such key to cache.
+        KeyError: There is no decoder for a type, or no such key to cache.
     """
 
     def __init__(
@@ -198,20 +169,27 @@ class DatasetReader(Closing):
         pool_name: str | None = None,
     ) -> None:
         super().__init__()
-        self._arguments = (directory, decoders, cache_index, cache_keys, parallel, pool_name)
-        folder = local(directory)
+        del cache_index, parallel, pool_name
+        self._folder = folder = local(directory)
+        self._given = decoders
+        self.cache_keys = cache_keys
         spec = read_spec(folder)
         if unknown := [key for key in cache_keys if key not in (*spec, REFS)]:
             message = f"{folder}: there is no key {unknown[0]!r} to cache in {spec}"
             raise KeyError(message)
-        codecs = {
-            element(kind): GivenCodec(
-                element(kind),
-                None if decoders is None else _function(decoders, key, kind, "decoders"),
-            )
+        self._open()
+
+    def _open(self) -> None:
+        spec, given = read_spec(self._folder), self._given
+        self._decoders = {
+            key: None if given is None else function_of(given, key, kind, "decoders")
             for key, kind in spec.items()
         }
-        self._rows = GranularRows(open_folder(folder, spec, tuple(cache_keys)), codecs)
+        codecs = {
+            element(kind): GivenCodec(element(kind), self._decoders[key])
+            for key, kind in spec.items()
+        }
+        self._rows = GranularRows(open_folder(self._folder, spec, tuple(self.cache_keys)), codecs)
         self._all = dict.fromkeys(spec, ALL)
 
     @property
@@ -220,20 +198,40 @@ class DatasetReader(Closing):
         return dict(self._rows.columns.spec)
 
     @property
+    def decoders(self) -> Mapping[str, Decoder | None]:
+        """The decoding function of each key; do not change it."""
+        return MappingProxyType(self._decoders)
+
+    @cached_property
+    def readers(self) -> dict[str, BagReader]:
+        """A reader for the bag of each key, and for the references if there are any.
+
+        They are opened on first access.
+        """
+        is_old = self._rows.columns.version < 3  # noqa: PLR2004 -- with references
+        keys = [REFS, *self.spec] if is_old else [*self.spec]
+        return {key: BagReader(self._folder / f"{key}.bag", single_file=is_old) for key in keys}
+
+    @property
     def size(self) -> int:
         """Bytes of all bags."""
         return self._rows.nbytes
+
+    @property
+    def length(self) -> int:
+        """The number of rows."""
+        return len(self._rows)
 
     def __len__(self) -> int:
         return len(self._rows)
 
     def available(self, index: SupportsIndex) -> dict[str, bool | range]:
-        """Return what a row has of each key: a mask that reads all of it."""
+        """Return which keys a row has, as a mask that reads all of them."""
         self._check_open()
         return self._rows.available(row_of(index, len(self)), tuple(self.spec))
 
     def __getitem__(self, index: Any) -> Row:
-        """Return a row, or a dict of what many rows have of each key.
+        """Return a row, or a dict with the values of several rows for each key.
 
         Raises:
             IndexError: There is no such row.
@@ -244,12 +242,12 @@ class DatasetReader(Closing):
         return self.read(rows_of(which, len(self)), mask)
 
     def read(self, rows: int | Sequence[int], mask: Mask | None) -> Row:
-        """Return what rows that exist have of some keys, of all if there is no mask."""
+        """Read some keys of existing rows; all keys if there is no mask."""
         wanted = self._all if mask is None else self._wanted(mask)
         if isinstance(rows, int):
             return self._rows.read_row(rows, wanted)
         if any(elements != ALL for elements in wanted.values()):
-            message = "a range of elements can be read of one row at a time"
+            message = "a range of elements requires a single row"
             raise TypeError(message)
         return self._rows.read_values(rows, list(wanted))
 
@@ -259,18 +257,27 @@ class DatasetReader(Closing):
         if unknown := [key for key in parts if key not in fields]:
             message = f"{self._rows.paths[0]}: there is no key {unknown[0]!r} in {self.spec}"
             raise KeyError(message)
+        keys = self._all if isinstance(mask, Mapping) else parts
         return {
-            key: ALL if part is True else elements_of(fields[key], part)
-            for key, part in parts.items()
-            if part is not False
+            key: ALL if parts[key] is True else elements_of(fields[key], parts[key])
+            for key in keys
+            if parts.get(key, False) is not False
         }
 
     def copy(self) -> Self:
         """Return another reader of the same data set."""
-        return type(self)(*self._arguments)
+        return copy.copy(self)
 
-    def __reduce__(self) -> tuple[Any, ...]:
-        return type(self), self._arguments
+    def __getstate__(self) -> dict[str, Any]:
+        opened = ("_rows", "_decoders", "readers")
+        return {name: value for name, value in vars(self).items() if name not in opened}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state)
+        self.closed = False
+        self._open()
 
     def _close(self) -> None:
         self._rows.close()
+        for reader in vars(self).get("readers", {}).values():
+            reader.close()

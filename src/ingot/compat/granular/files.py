@@ -1,4 +1,4 @@
-"""Bags by whatever users call them: paths go to the engine, other things to a file of Python."""
+"""Bags by path or object: the engine opens paths, Python opens anything else."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -20,23 +20,26 @@ class Writer(Protocol):
 
     def __len__(self) -> int: ...
     def append(self, record: bytes) -> int:
-        """Add a record; return its number."""
+        """Append a record; return its number."""
 
     def flush(self) -> None:
-        """Bring all records so far into the files."""
+        """Write all records so far to the files."""
 
     def close(self) -> None:
-        """Complete the bag."""
+        """Finish the bag."""
+
+    def abandon(self) -> None:
+        """Give up a bag with its limits at its end; a pair keeps what was flushed."""
 
 
 def open_reader(source: Any, limits: Any = None, *, single: bool, cached: bool) -> Bag:
     """Open a bag of any version.
 
     Args:
-        source: Its records: a path, or bytes, or what can be opened.
-        limits: Its limits; found beside or behind the records, if that is None.
-        single: Its limits are behind the records, whatever is beside them.
-        cached: Whether to read all of what the engine does not read.
+        source: Its records: a path, bytes, or an object with `open`.
+        limits: Its limits; None to look for them beside or after the records.
+        single: Whether the limits follow the records, whatever is beside them.
+        cached: Whether to read everything now, if the engine does not read it.
     """
     if is_local(source) and (limits is None or is_local(limits)):
         path = absolute(source)
@@ -51,12 +54,12 @@ def open_reader(source: Any, limits: Any = None, *, single: bool, cached: bool) 
 
 
 def open_writer(path: Any, limits: Any = None, *, paired: bool) -> Writer:
-    """Open a bag to be written.
+    """Open a bag for writing.
 
     Args:
         path: Its records.
-        limits: Its limits, if it is a pair; beside the records, if that is None.
-        paired: Whether it is a pair of files, which is gone on with, or a new one.
+        limits: Its limits, for a pair; None for the file beside the records.
+        paired: Whether it is a pair of files, which is appended to, or a new single file.
     """
     target = local(path)
     if limits is None and paired:

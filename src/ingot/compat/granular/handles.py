@@ -1,4 +1,4 @@
-"""Bags in memory, or behind a path of another file system that can be opened."""
+"""Bags in memory, or on other file systems by objects with `open`."""
 
 import os
 from collections.abc import Iterator, Sequence
@@ -15,7 +15,7 @@ LIMIT_BYTES = 8
 
 
 class Openable(Protocol):
-    """What can be opened: a path, or a `SharedBuffer`."""
+    """Something with `open`: a path, or a `SharedBuffer`."""
 
     def open(self, mode: str) -> IO[bytes]:
         """Open it."""
@@ -25,18 +25,18 @@ Content: TypeAlias = bytes | bytearray | memoryview | Openable
 
 
 class HandleBag:
-    """Records behind a file that can be opened, or in memory.
+    """Records in a file that can be opened, or in memory.
 
-    The table of limits is read when it is opened. Safe to use from several threads at once
-    and in forked processes.
+    The constructor reads the table of limits. Several threads and forked processes may use it
+    at the same time.
 
     Args:
         source: The records.
-        limits: Their limits; at the end of `source`, if that is None.
+        limits: Their limits; None if they are at the end of `source`.
         cached: Whether to read all records now.
 
     Raises:
-        CorruptFileError: The limits cannot be those of the records.
+        CorruptFileError: The limits do not match the records.
     """
 
     def __init__(
@@ -67,8 +67,8 @@ class HandleBag:
         start = int.from_bytes(last, "little")
         if not last or start > size - LIMIT_BYTES or (size - start) % LIMIT_BYTES:
             message = (
-                f"{self.path}: the last limit says that the table begins at {start}, which "
-                f"cannot be in a file of {size} bytes"
+                f"{self.path}: the last limit puts the table at {start}, which is "
+                f"impossible in a file of {size} bytes"
             )
             raise CorruptFileError(message, self.path, offset=size)
         limits = np.frombuffer(self._read(start, size), "<u8")
@@ -80,7 +80,7 @@ class HandleBag:
     def _check(self) -> None:
         goes_back = (self._limits[1:] < self._limits[:-1]).any()
         if goes_back or self._end() > self._size():
-            message = f"{self.path}: its limits cannot be in {self._size()} bytes of records"
+            message = f"{self.path}: its limits do not match {self._size()} bytes of records"
             raise CorruptFileError(message, self.path)
 
     @property
@@ -96,7 +96,7 @@ class HandleBag:
     @overload
     def __getitem__(self, key: Sequence[int], /) -> list[bytes]: ...
     def __getitem__(self, key: int | Sequence[int], /) -> bytes | list[bytes]:
-        """Return a record, or records; those that stand side by side in one read."""
+        """Return a record, or a list of records; adjacent ones are read together."""
         if isinstance(key, int):
             return self._run(key, key + 1)[0]
         return [record for run in _runs(key) for record in self._run(run.start, run.stop)]
@@ -109,7 +109,7 @@ class HandleBag:
 
     def _read(self, start: int, stop: int) -> bytes:
         if self._closed:
-            message = f"{self.path}: the reader was closed"
+            message = f"{self.path}: the reader is closed"
             raise ClosedError(message, self.path)
         if isinstance(self._source, bytes):
             return self._source[start:stop]
@@ -117,17 +117,15 @@ class HandleBag:
             file.seek(start)
             data = bytes(file.read(stop - start))
         if len(data) != stop - start:
-            message = (
-                f"{self.path}: offset {start}: {stop - start} bytes expected, {len(data)} there"
-            )
+            message = f"{self.path}: offset {start}: expected {stop - start} bytes, got {len(data)}"
             raise CorruptFileError(message, self.path, offset=start)
         return data
 
     @contextmanager
     def _opened(self) -> Iterator[IO[bytes]]:
-        """Lend a file that nobody else uses: threads wait for one another no more than they must.
+        """Lend an open file that no other thread uses, so that threads do not wait.
 
-        The child of a fork begins with none, as it would share their positions.
+        The child of a fork starts with none, as it would share their positions.
         """
         if self._process != os.getpid():
             self._process, self._idle = os.getpid(), []
@@ -160,15 +158,15 @@ class HandleBag:
 
 
 class HandleWriter:
-    """Writes a bag behind paths of another file system.
+    """Writes a bag to paths of another file system.
 
     Args:
         path: The records.
-        limits: Their limits; behind them when it is closed, if that is None.
+        limits: Their limits; None to append them to the records at `close`.
 
     Raises:
-        FileExistsError: There is a bag with its limits behind it.
-        FormatError: There is one whose writer died in the middle of a record.
+        FileExistsError: There is a bag with its limits at its end.
+        FormatError: There is a bag whose writer died in the middle of a record.
     """
 
     def __init__(self, path: Any, limits: Any = None) -> None:
@@ -177,7 +175,7 @@ class HandleWriter:
         self._table = bytearray()
         if limits is None:
             if path.exists():
-                message = f"{path}: there is a file already"
+                message = f"{path}: the file already exists"
                 raise FileExistsError(message)
             self._file, self._index = path.open("wb"), None
             return
@@ -194,7 +192,7 @@ class HandleWriter:
         if len(table) % LIMIT_BYTES or size != self._end:
             message = (
                 f"{path}: a writer died in the middle of a record: {size} bytes of records, "
-                f"{len(table)} bytes of limits that tell of {self._end}"
+                f"{len(table)} bytes of limits that end at {self._end}"
             )
             raise FormatError(message, str(path))
 
@@ -207,7 +205,7 @@ class HandleWriter:
         return self._count
 
     def append(self, record: bytes) -> int:
-        """Add a record; return its number."""
+        """Append a record; return its number."""
         self._end += len(record)
         self._records.append(record)
         self._table += self._end.to_bytes(LIMIT_BYTES, "little")
@@ -215,7 +213,7 @@ class HandleWriter:
         return self._count - 1
 
     def flush(self) -> None:
-        """Hand on all records so far, then their limits."""
+        """Write all records so far, then their limits."""
         self._file.write(b"".join(self._records))
         self._records.clear()
         self._file.flush()
@@ -225,13 +223,19 @@ class HandleWriter:
             self._index.flush()
 
     def close(self) -> None:
-        """Complete the bag."""
+        """Finish the bag."""
         self.flush()
         if self._index is None:
             self._file.write(bytes(self._table))
         else:
             self._index.close()
         self._file.close()
+
+    def abandon(self) -> None:
+        """Leave what was flushed: nothing can be removed there."""
+        for file in (self._file, self._index):
+            if file is not None:
+                file.close()
 
 
 def _is_memory(source: object) -> bool:
@@ -255,7 +259,7 @@ def _name(source: object) -> str:
 
 
 def _runs(rows: Sequence[int]) -> Iterator[range]:
-    """Yield runs of rows that go up by one."""
+    """Yield runs of consecutive rows."""
     first = last = None
     for row in rows:
         if last is None or first is None or row != last + 1:

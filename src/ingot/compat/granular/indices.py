@@ -1,4 +1,4 @@
-"""Indices of rows, as users give them."""
+"""Indices of rows, as users pass them."""
 
 import operator
 from collections.abc import Sequence
@@ -8,17 +8,17 @@ import numpy as np
 
 
 def rows_of(index: Any, length: int) -> int | Sequence[int]:
-    """Return the rows that an index stands for, all of which exist.
+    """Return the existing rows that an index selects.
 
     Raises:
-        IndexError: One does not.
-        TypeError: It is no index.
+        IndexError: A row does not exist.
+        TypeError: It is not an index.
     """
     if isinstance(index, slice):
         return range(length)[index]
     if isinstance(index, range):
         if min(index, default=0) < 0:
-            message = f"a range of rows goes up from 0, not {index}"
+            message = f"a range of rows must go up from 0, got {index}"
             raise IndexError(message)
         return range(length)[index.start : index.stop : index.step] if index else index
     if isinstance(index, list | tuple) or (isinstance(index, np.ndarray) and index.ndim):
@@ -27,10 +27,10 @@ def rows_of(index: Any, length: int) -> int | Sequence[int]:
 
 
 def row_of(index: SupportsIndex, length: int) -> int:
-    """Return the row of one index, which exists.
+    """Return the existing row at an index.
 
     Raises:
-        IndexError: It does not.
+        IndexError: It does not exist.
     """
     number = operator.index(index)
     if not -length <= number < length:

@@ -16,16 +16,18 @@ from ingot.compat.granular.utils import Closing
 
 Arrays: TypeAlias = dict[str, npt.NDArray[Any]]
 
+_PLAIN = (bool, int, float, complex)
+
 
 class Batch:
-    """Arrays that are being filled, and those who are at it."""
+    """Arrays that are being filled, and the jobs that fill them."""
 
     def __init__(self, arrays: Arrays, jobs: list["Future[None]"]) -> None:
         self._arrays = arrays
         self._jobs = jobs
 
     def result(self) -> Arrays:
-        """Return the arrays when they are full."""
+        """Wait until the arrays are full, and return them."""
         for job in self._jobs:
             job.result()
         return self._arrays
@@ -37,20 +39,21 @@ class Batch:
 
 
 class Loader(Closing):
-    """Batches of a source without end, in the order of their steps.
+    """An infinite stream of batches of a source, in the order of steps.
 
-    Datapoints are made by threads. The state is the step alone: it may be loaded with
-    another number of workers, shards or datapoints in a batch. What workers have begun is
-    brought to its end when the program ends, unless the loader was closed.
+    Threads make the datapoints. The state is only the step: you may load it with another number
+    of workers, shards or datapoints per batch. When the program ends, workers finish what they
+    have started, unless the loader is closed.
 
     Args:
-        source: A function of the step to a dict of arrays or numbers of the same shapes.
-        batch: Datapoints in a batch.
-        prefetch: Batches that are made ahead.
-        workers: Threads; with 0 each batch is made when it is asked for.
-        recycle_after: Accepted and ignored: each batch has arrays of its own.
-        shard_id: Which part of each step this loader has.
-        num_shards: How many parts there are.
+        source: A function that takes the step and returns a dict of arrays or numbers, which
+            always have the same shapes.
+        batch: The number of datapoints in a batch.
+        prefetch: The number of batches to make ahead.
+        workers: The number of threads; with 0 each batch is made when it is requested.
+        recycle_after: Accepted and ignored: each batch has its own arrays.
+        shard_id: The part of each step that this loader makes.
+        num_shards: The number of parts.
         mp: Accepted and ignored: there are no processes.
         fns: Refused: see `sources.Transform`.
         shuffle: Refused: see `sources.Epochs`.
@@ -74,13 +77,13 @@ class Loader(Closing):
         del recycle_after, mp
         if tuple(fns) or shuffle is not None:
             message = (
-                "the loader neither transforms nor shuffles: give it "
+                "the loader neither transforms nor shuffles: pass "
                 "sources.Transform(source, fn, seed) or sources.Epochs(source, shuffle, seed)"
             )
             raise TypeError(message)
         if batch < 1 or workers < 0 or prefetch < 0 or not 0 <= shard_id < num_shards:
             message = (
-                "batch is 1 or more, prefetch and workers 0 or more, shard_id less than num_shards"
+                "batch must be 1 or more, prefetch and workers 0 or more, shard_id below num_shards"
             )
             raise ValueError(message)
         self.source = convert(source)
@@ -98,7 +101,7 @@ class Loader(Closing):
 
     @cached_property
     def spec(self) -> dict[str, tuple[np.dtype[Any], tuple[int, ...]]]:
-        """The type and the shape of each value, as the first datapoint has them."""
+        """The dtype and the shape of each value, from the first datapoint."""
         values = {key: np.asarray(value) for key, value in _dict(self.source(0), 0).items()}
         return {key: (value.dtype, value.shape) for key, value in values.items()}
 
@@ -129,11 +132,11 @@ class Loader(Closing):
         return arrays
 
     def save(self) -> dict[str, int]:
-        """Return the state: the step that comes next."""
+        """Return the state: the next step."""
         return {"step": self.consumed}
 
     def load(self, d: Mapping[str, int]) -> None:
-        """Go on from a state."""
+        """Resume from a state."""
         self._start_over(int(d["step"]))
 
     def _start_over(self, step: int) -> None:
@@ -144,7 +147,7 @@ class Loader(Closing):
 
     def _end(self) -> None:
         self._stop.set()
-        # The threads of the parent of a fork are not here, nor are they to be waited for.
+        # In the child of a fork, the threads of the parent do not exist, so do not wait for them.
         if self._pool is not None and os.getpid() == self._process:
             for batch in self._batches:
                 batch.cancel()
@@ -186,21 +189,28 @@ class Loader(Closing):
 
 def _dict(datapoint: Any, step: int) -> Mapping[str, Any]:
     if not isinstance(datapoint, Mapping):
-        message = f"step {step}: a datapoint is a dict, not {type(datapoint).__name__}"
+        message = f"step {step}: a datapoint must be a dict, got {type(datapoint).__name__}"
         raise TypeError(message)
     return datapoint
 
 
 def _put(arrays: Arrays, place: int, datapoint: Mapping[str, Any]) -> None:
     if datapoint.keys() != arrays.keys():
-        message = f"its keys are {sorted(datapoint)}, those of the first are {sorted(arrays)}"
+        message = f"it has the keys {sorted(datapoint)}, but the first has {sorted(arrays)}"
         raise ValueError(message)
     for key, value in datapoint.items():
         array, target = np.asarray(value), arrays[key]
-        if array.shape != target.shape[1:] or not np.can_cast(array.dtype, target.dtype):
+        if array.shape != target.shape[1:] or not _fits(value, array.dtype, target.dtype):
             message = (
-                f"{key!r} has shape {array.shape} of {array.dtype}, "
-                f"the first has {target.shape[1:]} of {target.dtype}"
+                f"{key!r} has shape {array.shape} in {array.dtype}, "
+                f"but the first has {target.shape[1:]} in {target.dtype}"
             )
             raise ValueError(message)
-        target[place] = array
+        target[place] = value if type(value) in _PLAIN else array
+
+
+def _fits(value: Any, dtype: np.dtype[Any], target: np.dtype[Any]) -> bool:
+    """Return whether a value can be cast; Python numbers have any precision."""
+    if type(value) in _PLAIN:
+        return bool(np.result_type(target, value) == target)
+    return np.can_cast(dtype, target)

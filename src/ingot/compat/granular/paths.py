@@ -1,4 +1,4 @@
-"""What users name a file or a folder by: a path of this system, or an object like one."""
+"""Paths of files and folders: local ones, or objects with the interface of a path."""
 
 import os
 from pathlib import Path
@@ -8,24 +8,24 @@ from ingot.records.paths import absolute
 
 
 class PathLike(Protocol):
-    """A path of another file system, as Granular asks for it: `elements.Path` is one."""
+    """A path of another file system, with what Granular requires, such as `elements.Path`."""
 
     @property
     def name(self) -> str:
-        """The last part."""
+        """The last component."""
 
     def __truediv__(self, other: str) -> "PathLike": ...
     def open(self, mode: str) -> IO[bytes]:
         """Open the file."""
 
     def exists(self) -> bool:
-        """Return whether there is something."""
+        """Return whether it exists."""
 
     def mkdir(self) -> None:
-        """Make a folder."""
+        """Create the folder."""
 
     def glob(self, pattern: str) -> Any:
-        """Return what is in the folder."""
+        """Return the entries of the folder."""
 
     def with_suffix(self, suffix: str) -> "PathLike":
         """Return the path with another suffix."""
@@ -36,7 +36,7 @@ AnyPath: TypeAlias = StrPath | PathLike
 
 
 def is_local(path: object) -> TypeGuard[StrPath]:
-    """Return whether a path is one of this system, which the engine reads and writes."""
+    """Return whether a path is a local one, which the engine reads and writes."""
     if isinstance(path, str):
         return True
     if not isinstance(path, os.PathLike):
@@ -45,14 +45,14 @@ def is_local(path: object) -> TypeGuard[StrPath]:
 
 
 def local(path: AnyPath) -> Path | PathLike:
-    """Return a path of this system as an absolute one, and any other as it is.
+    """Return a local path as an absolute one, and any other unchanged.
 
     Raises:
-        TypeError: It is no path.
+        TypeError: It is not a path.
     """
     if is_local(path):
         return absolute(path)
     if not hasattr(path, "open"):
-        message = f"expected a path, not {type(path).__name__}"
+        message = f"expected a path, got {type(path).__name__}"
         raise TypeError(message)
     return cast(PathLike, path)

@@ -1,47 +1,64 @@
-"""The bags of a data set that is being written."""
+"""Writing the bags of a data set."""
 
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from ingot.compat.granular.files import Writer, open_reader, open_writer, read_spec
+from ingot.compat.granular.bag import BagWriter
+from ingot.compat.granular.files import open_reader, read_spec
 from ingot.compat.granular.handles import LIMIT_BYTES
+from ingot.compat.granular.owners import take
 from ingot.compat.granular.paths import PathLike
+from ingot.compat.granular.utils import Closing
 from ingot.dataset.granular import Bag, refs
-from ingot.dataset.granular.layout import REFS, SPEC
-from ingot.errors import FormatError
+from ingot.dataset.granular.layout import HIDDEN_SPEC, REFS, SPEC, parse_spec
+from ingot.errors import ClosedError, FormatError
+from ingot.records.bag import BagWriter as Lock
 
 _ORPHAN = b"\0"
-"""A record that no row has. Old bags must not begin with an empty one."""
+"""A record that no row refers to. Old bags must not begin with an empty one."""
 
 
-class PairedRows:
-    """A pair of files for each key: version 3. Goes on with what is there.
+"""The specification of a data set of version 2 until all its bags are finished."""
 
-    Columns that are one row ahead of others have a part of the row that the last writer died
-    at, which is cut off. Those that are further ahead stay: rows are then held against them.
+_SUFFIXES = (".bag", ".bag.part", ".bag.spool")
+"""The suffixes of the files of such a bag."""
+
+
+class PairedRows(Closing):
+    """A pair of files for each key: version 3. Appends to existing files.
+
+    Columns that are one row ahead of the others hold a part of the row that the last writer was
+    writing when it died; it is cut off. Columns that are further ahead stay, and new rows must
+    match them.
+
+    Attributes:
+        bags: The bag of each key.
 
     Raises:
-        ValueError: What is there has another specification.
-        FileExistsError: What is there is of an older version.
+        ValueError: The existing data set has another specification.
+        FileExistsError: The existing data set has an older version.
     """
 
     def __init__(self, folder: Path | PathLike, spec: Mapping[str, str]) -> None:
+        super().__init__()
         _make(folder)
         if (folder / SPEC).exists():
             _check_same(folder, spec)
         else:
+            _clear(folder)
             _write_spec(folder, spec)
         self._folder = folder
-        self._bags: dict[str, Writer] = {}
+        self.bags: dict[str, BagWriter] = {}
         self._ahead: dict[str, Bag] = {}
+        take(folder, self)
         try:
             for key in spec:
-                self._bags[key] = open_writer(folder / f"{key}.bag", paired=True)
-            self._length = min(len(bag) for bag in self._bags.values())
-            for key, bag in list(self._bags.items()):
+                self.bags[key] = BagWriter(folder / f"{key}.bag")
+            self._length = min(len(bag) for bag in self.bags.values())
+            for key, bag in list(self.bags.items()):
                 if len(bag) > self._length:
                     self._settle(key)
         except BaseException:
@@ -50,10 +67,10 @@ class PairedRows:
 
     def _settle(self, key: str) -> None:
         path = self._folder / f"{key}.bag"
-        if isinstance(path, Path) and len(self._bags[key]) == self._length + 1:
-            self._bags[key].close()
+        if isinstance(path, Path) and len(self.bags[key]) == self._length + 1:
+            self.bags[key].close()
             self._cut(key, self._length)
-            self._bags[key] = open_writer(path, paired=True)
+            self.bags[key] = BagWriter(path)
         else:
             self._ahead[key] = open_reader(path, single=False, cached=False)
 
@@ -65,7 +82,7 @@ class PairedRows:
     @property
     def nbytes(self) -> int:
         """Bytes of all bags so far."""
-        return sum(bag.size for bag in self._bags.values())
+        return sum(bag.size for bag in self.bags.values())
 
     def __len__(self) -> int:
         return self._length
@@ -77,109 +94,160 @@ class PairedRows:
         return len(self._ahead[key]) if self._is_ahead(key) else self._length
 
     def append(self, row: Mapping[str, Any]) -> int:
-        """Add a row; return its number.
+        """Append a row; return its number.
 
         Raises:
-            ValueError: A column is ahead, with another value in this row.
-            FormatError: An earlier row was interrupted. Closing cuts off what there is of it.
+            ValueError: A column is ahead, and has another value in this row.
+            FormatError: An earlier row was interrupted. Closing cuts off its parts.
+            ClosedError: Another writer of this process has taken over the data set.
         """
-        if any(len(bag) != self._expected(key) for key, bag in self._bags.items()):
+        if self.closed:
+            message = f"{self._folder}: another writer of this process has taken over the data set"
+            raise ClosedError(message, str(self._folder))
+        if any(len(bag) != self._expected(key) for key, bag in self.bags.items()):
             message = f"{self._folder}: row {self._length} was interrupted; close the writer"
             raise FormatError(message, str(self._folder))
         for key in filter(self._is_ahead, row):
             if self._ahead[key][self._length] != row[key]:
                 message = (
-                    f"{self._folder}: column {key!r} is ahead of others, with another value in "
-                    f"row {self._length}: cut {key}.idx to {LIMIT_BYTES * self._length} bytes "
-                    "to do without"
+                    f"{self._folder}: column {key!r} is ahead of the others, with another value in "
+                    f"row {self._length}: to discard the surplus, cut {key}.idx to "
+                    f"{LIMIT_BYTES * self._length} bytes"
                 )
                 raise ValueError(message)
         for key, value in row.items():
             if not self._is_ahead(key):
-                self._bags[key].append(value)
+                self.bags[key].append(value, flush=False)
         self._length += 1
         return self._length - 1
 
     def flush(self) -> None:
-        """Bring all rows so far into the files."""
-        for bag in self._bags.values():
+        """Write all rows so far to the files."""
+        for bag in self.bags.values():
             bag.flush()
 
-    def close(self) -> None:
-        """Complete the bags; what there is of a row that was interrupted is cut off."""
-        expected = {key: self._expected(key) for key in self._bags}
+    def _close(self) -> None:
+        """Finish the bags; cut off the parts of a row that was interrupted."""
+        expected = {key: self._expected(key) for key in self.bags}
         self._close_bags()
-        for key, bag in self._bags.items():
+        for key, bag in self.bags.items():
             if len(bag) > expected[key]:
                 self._cut(key, expected[key])
 
     def _close_bags(self) -> None:
-        for bag in self._bags.values():
+        for bag in self.bags.values():
             bag.close()
         for old in self._ahead.values():
             old.close()
 
 
 class ReferencedRows:
-    """A bag for each key, and one of references: version 2. Begins anew.
+    """A bag for each key, and one of references: version 2. Always starts a new data set.
 
-    The specification is written last: without it a folder is no data set.
+    The specification stays hidden until all bags are finished: without it a folder is not a
+    data set. If one of them cannot be finished, all of them are removed. The next writer
+    removes what a killed writer has left.
+
+    Attributes:
+        bags: The bag of each key.
 
     Raises:
-        FileExistsError: There is something already.
+        FileExistsError: The folder is not empty.
+        StorageError: Another writer is writing to it.
     """
 
     def __init__(self, folder: Path | PathLike, spec: Mapping[str, str]) -> None:
-        if folder.exists() and list(folder.glob("*")):
-            message = f"{folder}: this folder is not empty, and version 2 cannot be gone on with"
-            raise FileExistsError(message)
+        if folder.exists():
+            _clear(folder)
+            if list(folder.glob("*")):
+                message = f"{folder}: the folder is not empty, and version 2 cannot be appended to"
+                raise FileExistsError(message)
         _make(folder)
+        if isinstance(folder, Path):
+            (folder / HIDDEN_SPEC).write_bytes(_encoded(spec))
         self._folder = folder
         self._spec = spec
-        self._refs = open_writer(folder / f"{REFS}.bag", paired=False)
-        self._bags = {key: open_writer(folder / f"{key}.bag", paired=False) for key in spec}
+        self._refs = BagWriter(folder / f"{REFS}.bag", version=2)
+        self.bags = {key: BagWriter(folder / f"{key}.bag", version=2) for key in spec}
+
+    def _all(self) -> list[BagWriter]:
+        return [*self.bags.values(), self._refs]
 
     @property
     def nbytes(self) -> int:
         """Bytes of all bags so far."""
-        return self._refs.size + sum(bag.size for bag in self._bags.values())
+        return sum(bag.size for bag in self._all())
 
     def __len__(self) -> int:
         return len(self._refs)
 
     def append(self, row: Mapping[str, bytes | list[bytes]]) -> int:
-        """Add a row; return its number."""
+        """Append a row; return its number."""
         places: list[refs.Ref] = []
         for key, value in row.items():
             values = value if isinstance(value, list) else [value]
-            first = self._append(self._bags[key], values)
+            first = self._append(self.bags[key], values)
             is_list = isinstance(value, list)
             places.append(range(first, first + len(values)) if is_list else first)
-        return self._refs.append(refs.encode(places))
+        return self._refs.append(refs.encode(places), flush=False)
 
-    def _append(self, bag: Writer, values: list[bytes]) -> int:
+    def _append(self, bag: BagWriter, values: list[bytes]) -> int:
         if len(bag) == 0 and values and not values[0]:
-            bag.append(_ORPHAN)
+            bag.append(_ORPHAN, flush=False)
         first = len(bag)
         for value in values:
-            bag.append(value)
+            bag.append(value, flush=False)
         return first
 
     def flush(self) -> None:
-        """Bring all rows so far out of memory."""
-        for bag in (*self._bags.values(), self._refs):
+        """Write all rows so far to temporary files."""
+        for bag in self._all():
             bag.flush()
 
     def close(self) -> None:
-        """Complete the bags, then let the folder be a data set."""
-        for bag in (*self._bags.values(), self._refs):
-            bag.close()
-        _write_spec(self._folder, self._spec)
+        """Finish the bags, then make the folder a data set."""
+        complete: list[str] = []
+        try:
+            for key, bag in {**self.bags, REFS: self._refs}.items():
+                bag.close()
+                complete.append(key)
+        except BaseException:
+            self._discard(complete)
+            raise
+        if isinstance(self._folder, Path):
+            (self._folder / HIDDEN_SPEC).replace(self._folder / SPEC)
+        else:
+            _write_spec(self._folder, self._spec)
+
+    def _discard(self, complete: Sequence[str]) -> None:
+        """Remove the finished bags and give up the others."""
+        for bag in self._all():
+            bag.abandon()
+        if isinstance(self._folder, Path):
+            for key in complete:
+                (self._folder / f"{key}.bag").unlink()
+            (self._folder / HIDDEN_SPEC).unlink()
+
+
+def _clear(folder: Any) -> None:
+    """Remove what an unfinished writer of version 2 has left.
+
+    Raises:
+        StorageError: It is still writing.
+    """
+    if not isinstance(folder, Path) or not (folder / HIDDEN_SPEC).is_file():
+        return
+    spec = parse_spec((folder / HIDDEN_SPEC).read_bytes(), str(folder / HIDDEN_SPEC))
+    Lock(folder / f"{REFS}.bag").abandon()
+    for key in (*spec, REFS):
+        for suffix in _SUFFIXES:
+            (folder / f"{key}{suffix}").unlink(missing_ok=True)
+    (folder / HIDDEN_SPEC).unlink()
 
 
 def _make(folder: Any) -> None:
     if (folder / "dataset.json").exists():
-        message = f"{folder}: this is a data set of Ingot; name another folder"
+        message = f"{folder}: this is an Ingot data set; choose another folder"
         raise FileExistsError(message)
     if folder.exists():
         return
@@ -192,19 +260,22 @@ def _make(folder: Any) -> None:
 def _check_same(folder: Path | PathLike, spec: Mapping[str, str]) -> None:
     found = read_spec(folder)
     if found != spec:
-        message = f"{folder}: the keys and types there are {found}, not {dict(spec)}"
+        message = f"{folder}: the existing keys and types are {found}, got {dict(spec)}"
         raise ValueError(message)
     if REFS not in spec and (folder / f"{REFS}.bag").exists():
-        message = f"{folder}: a data set of version 2 cannot be gone on with"
+        message = f"{folder}: a data set of version 2 cannot be appended to"
         raise FileExistsError(message)
 
 
 def _write_spec(folder: Path | PathLike, spec: Mapping[str, str]) -> None:
-    content = json.dumps(dict(spec)).encode()
     if not isinstance(folder, Path):
         with (folder / SPEC).open("wb") as file:
-            file.write(content)
+            file.write(_encoded(spec))
         return
     hidden = folder / f".{SPEC}.part"
-    hidden.write_bytes(content)
+    hidden.write_bytes(_encoded(spec))
     hidden.replace(folder / SPEC)
+
+
+def _encoded(spec: Mapping[str, str]) -> bytes:
+    return json.dumps(dict(spec)).encode()

@@ -1,5 +1,6 @@
-"""`granular.sharded`: data sets one behind the other, each in a folder of its own."""
+"""`granular.sharded`: concatenated data sets, each in its own folder."""
 
+import copy
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from itertools import accumulate
@@ -9,6 +10,7 @@ from typing import Any, Self, SupportsIndex
 from ingot.codecs.granular import Decoder, Encoder
 from ingot.compat.granular.dataset import DatasetReader, DatasetWriter, Row
 from ingot.compat.granular.indices import row_of, rows_of
+from ingot.compat.granular.kinds import Layout, layout_of
 from ingot.compat.granular.paths import AnyPath, local
 from ingot.compat.granular.utils import Closing
 from ingot.dataset.granular.layout import REFS, SPEC, check_spec, shard_name, shards
@@ -16,22 +18,26 @@ from ingot.errors import FormatError
 
 
 class ShardedDatasetWriter(Closing):
-    """Writes data sets of a given length, one behind the other.
+    """Writes a sequence of data sets of a given length.
 
-    Goes on behind what is there: in the last shard if it is of version 3 and not full, else
-    in the next one.
+    It appends to existing shards: to the last one, if that has the layout of 0.22 and is not
+    full, else in a new one.
 
     Args:
         directory: The folder of the shards.
         spec: The keys and their types.
-        encoders: Functions to bytes, by type; None if values are bytes already.
-        shardlen: Rows of a shard; None for one shard.
+        encoders: Encoding functions by type; None if values are already bytes.
+        shardlen: The number of rows in a shard; None for a single shard.
         shardstart: The first shard.
-        shardstep: How many shards there are to the next one.
-        version: See `DatasetWriter`.
+        shardstep: The distance from one shard to the next.
+        layout: See `DatasetWriter`.
+
+    Attributes:
+        encoders: As given.
+        writer: The writer of the last shard, if there is one.
 
     Raises:
-        ValueError: There is no `shardlen` with the other two, or there are other keys.
+        ValueError: `shardlen` is missing but the other two are given, or the keys differ.
     """
 
     def __init__(
@@ -42,26 +48,27 @@ class ShardedDatasetWriter(Closing):
         shardlen: int | None = None,
         shardstart: int = 0,
         shardstep: int = 1,
-        version: int | None = None,
+        *,
+        layout: Layout | None = None,
     ) -> None:
         super().__init__()
         if shardstart < 0 or shardstep < 1 or (shardlen is not None and shardlen < 1):
-            message = "shardstart counts from 0 on, shardlen and shardstep from 1 on"
+            message = "shardstart must be 0 or more, shardlen and shardstep 1 or more"
             raise ValueError(message)
         if (shardstart > 0 or shardstep > 1) and shardlen is None:
-            message = "shardstart and shardstep need a shardlen"
+            message = "shardstart and shardstep require shardlen"
             raise ValueError(message)
         self.directory: Any = local(directory)
         self._spec = check_spec(dict(spec))
-        self._encoders = encoders
-        self._version = version
+        self.encoders = encoders
+        self.layout = layout_of(self._spec, layout)
         self.shardlength = shardlen
         self.shardstart = shardstart
         self.shardstep = shardstep
         self.shardnum = shardstart
         self._lengths: list[int] = []
         self._sizes: list[int] = []
-        self._writer: DatasetWriter | None = None
+        self.writer: DatasetWriter | None = None
         self._lock = RLock()
         if not self.directory.exists():
             self.directory.mkdir()
@@ -75,13 +82,13 @@ class ShardedDatasetWriter(Closing):
         if REFS not in self._spec and (self._folder() / f"{REFS}.bag").exists():
             self._pass_by()
             return
-        self._writer = self._open()
+        self.writer = self._open()
         self._end_full()
 
     def _pass_by(self) -> None:
         with DatasetReader(self._folder(), None) as reader:
             if reader.spec != self._spec:
-                message = f"{self._folder()}: the keys and types there are {reader.spec}"
+                message = f"{self._folder()}: the existing keys and types are {reader.spec}"
                 raise ValueError(message)
             self._next(len(reader), reader.size)
 
@@ -97,12 +104,12 @@ class ShardedDatasetWriter(Closing):
         return bool((self.directory / shard_name(number) / SPEC).exists())
 
     def _open(self) -> DatasetWriter:
-        return DatasetWriter(self._folder(), self._spec, self._encoders, self._version)
+        return DatasetWriter(self._folder(), self._spec, self.encoders, layout=self.layout)
 
     def _end_full(self) -> None:
-        writer = self._writer
+        writer = self.writer
         if writer is not None and self.shardlength and len(writer) >= self.shardlength:
-            self._writer = None
+            self.writer = None
             writer.close()
             self._next(len(writer), writer.size)
 
@@ -113,36 +120,43 @@ class ShardedDatasetWriter(Closing):
 
     @property
     def shards(self) -> int:
-        """How many shards there are."""
-        return len(self._lengths) + (self._writer is not None)
+        """The number of shards."""
+        return len(self._lengths) + (self.writer is not None)
 
     @property
     def size(self) -> int:
         """Bytes of all bags so far."""
-        return sum(self._sizes) + (0 if self._writer is None else self._writer.size)
+        return sum(self._sizes) + (0 if self.writer is None else self.writer.size)
 
     def __len__(self) -> int:
-        return sum(self._lengths) + (0 if self._writer is None else len(self._writer))
+        return sum(self._lengths) + (0 if self.writer is None else len(self.writer))
 
     def append(self, datapoint: Mapping[str, Any], flush: bool = True) -> int:
-        """Add a row; return its number among those of this writer's shards."""
+        """Append a row; return its number among the rows of this writer's shards."""
         self._check_open()
         with self._lock:
-            if self._writer is None:
-                self._writer = self._open()
-            self._writer.append(datapoint, flush=flush)
+            if self.writer is None:
+                self.writer = self._open()
+            self.writer.append(datapoint, flush=flush)
             self._end_full()
             return len(self) - 1
 
     def flush(self) -> None:
-        """Bring all rows so far into the files."""
+        """Write all rows so far to the files."""
         self._check_open()
-        if self._writer is not None:
-            self._writer.flush()
+        if self.writer is not None:
+            self.writer.flush()
 
     def _close(self) -> None:
-        if self._writer is not None:
-            self._writer.close()
+        if self.writer is not None:
+            self.writer.close()
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in vars(self).items() if name != "_lock"}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state)
+        self._lock = RLock()
 
 
 class ShardedDatasetReader(Closing):
@@ -150,12 +164,12 @@ class ShardedDatasetReader(Closing):
 
     Args:
         directory: The folder of the shards.
-        decoders: Functions from bytes, by type; None to have bytes.
+        decoders: Decoding functions by type; None to return bytes.
         cache_index: Accepted and ignored.
         cache_keys: See `DatasetReader`.
         parallel: Accepted and ignored.
         shardstart: The first shard.
-        shardstep: How many shards there are to the next one.
+        shardstep: The distance from one shard to the next.
 
     Raises:
         FormatError: A shard is missing or damaged.
@@ -173,11 +187,10 @@ class ShardedDatasetReader(Closing):
     ) -> None:
         super().__init__()
         options = (cache_index, cache_keys, parallel)
-        self._arguments = (directory, decoders, *options, shardstart, shardstep)
         folder: Any = local(directory)
         names = shards([str(one.name) for one in folder.glob("*")], str(folder))
         if not names[shardstart::shardstep]:
-            message = f"{folder}: there are {len(names)} shards, none from {shardstart} on"
+            message = f"{folder}: there are {len(names)} shards, but none at or after {shardstart}"
             raise FormatError(message, str(folder))
         self.readers = [
             DatasetReader(folder / name, decoders, *options)
@@ -202,8 +215,13 @@ class ShardedDatasetReader(Closing):
 
     @property
     def shards(self) -> int:
-        """How many shards there are."""
+        """The number of shards."""
         return len(self.readers)
+
+    @property
+    def length(self) -> int:
+        """The number of rows."""
+        return len(self)
 
     def __len__(self) -> int:
         return self.stops[-1]
@@ -213,13 +231,13 @@ class ShardedDatasetReader(Closing):
         return shard, row - self.starts[shard]
 
     def available(self, index: SupportsIndex) -> dict[str, bool | range]:
-        """Return what a row has of each key: a mask that reads all of it."""
+        """Return which keys a row has, as a mask that reads all of them."""
         self._check_open()
         shard, row = self._place(row_of(index, len(self)))
         return self.readers[shard].available(row)
 
     def __getitem__(self, index: Any) -> Row:
-        """Return a row, or a dict of what many rows have of each key.
+        """Return a row, or a dict with the values of several rows for each key.
 
         Raises:
             IndexError: There is no such row.
@@ -242,10 +260,13 @@ class ShardedDatasetReader(Closing):
 
     def copy(self) -> Self:
         """Return another reader of the same shards."""
-        return type(self)(*self._arguments)
+        other = copy.copy(self)
+        other.readers = [reader.copy() for reader in self.readers]
+        return other
 
-    def __reduce__(self) -> tuple[Any, ...]:
-        return type(self), self._arguments
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state)
+        self.closed = False
 
     def _close(self) -> None:
         for reader in self.readers:

@@ -1,7 +1,7 @@
-"""`granular.sources`: functions of a step to a datapoint, made of one another.
+"""`granular.sources`: functions of a step to a datapoint, which can be composed.
 
-A source is anything that can be called with a step, or indexed. All of these are endless,
-keep no state, and can be pickled if what they are made of can.
+A source is anything that can be called with a step, or indexed. All sources here are
+infinite, stateless, and can be pickled if their inputs can.
 """
 
 import threading
@@ -14,7 +14,7 @@ import numpy.typing as npt
 Source: TypeAlias = Callable[[int], Any]
 
 _EPOCHS = 2
-"""Permutations that are kept: threads that read ahead stand on both sides of a border."""
+"""How many permutations to keep: read-ahead threads work on both sides of an epoch's end."""
 
 
 def convert(source: Any) -> Source:
@@ -29,25 +29,25 @@ def convert(source: Any) -> Source:
     if hasattr(source, "__getitem__"):
         indexed: Source = source.__getitem__
         return indexed
-    message = f"a source can be called or indexed, {type(source).__name__} cannot"
+    message = f"a source must be callable or indexable, got {type(source).__name__}"
     raise TypeError(message)
 
 
 def _length(source: Any, length: int | None) -> int:
     found = len(source) if length is None else length
     if found < 1:
-        message = f"a source of {found} datapoints has none to give"
+        message = f"a source must have at least one datapoint, got {found}"
         raise ValueError(message)
     return found
 
 
 class Transform:
-    """What a function makes of each datapoint.
+    """Applies a function to each datapoint.
 
     Args:
         source: The datapoints.
         fn: Called as `fn(datapoint, seed=[seed, step])`.
-        seed: What randomness begins with.
+        seed: The random seed.
     """
 
     def __init__(self, source: Any, fn: Callable[..., Any], seed: int = 0) -> None:
@@ -61,12 +61,12 @@ class Transform:
 
 
 class Sample:
-    """Datapoints at random, each drawn on its own.
+    """Random datapoints, drawn independently.
 
     Args:
         source: The datapoints.
-        length: How many there are; the length of `source`, if that is None.
-        seed: What randomness begins with.
+        length: The number of datapoints; None for the length of `source`.
+        seed: The random seed.
     """
 
     def __init__(self, source: Any, length: int | None = None, seed: int = 0) -> None:
@@ -81,15 +81,15 @@ class Sample:
 
 
 class Epochs:
-    """All datapoints, again and again, each epoch in another order.
+    """All datapoints, repeatedly, each epoch in another order.
 
-    The order is numpy's permutation for the seed and the epoch; seed 0 is Granular's.
+    The order is numpy's permutation for the seed and the epoch; seed 0 matches Granular.
 
     Args:
         source: The datapoints.
-        length: How many there are; the length of `source`, if that is None.
-        shuffle: Whether they are shuffled, or come as they are.
-        seed: What randomness begins with.
+        length: The number of datapoints; None for the length of `source`.
+        shuffle: Whether to shuffle them.
+        seed: The random seed.
     """
 
     def __init__(
@@ -127,12 +127,12 @@ class Epochs:
 
 
 class Truncate:
-    """The first datapoints, again and again.
+    """The first datapoints, repeatedly.
 
     Args:
         source: The datapoints.
-        limit: How many of them at most.
-        length: How many there are; the length of `source`, if that is None.
+        limit: The maximum number of datapoints to use.
+        length: The number of datapoints; None for the length of `source`.
     """
 
     def __init__(self, source: Any, limit: int, length: int | None = None) -> None:
@@ -145,7 +145,7 @@ class Truncate:
 
 
 class Interleave:
-    """A datapoint of each source in turn."""
+    """One datapoint of each source in turn."""
 
     def __init__(self, sources: Iterable[Any]) -> None:
         self.sources = [convert(source) for source in sources]
@@ -157,12 +157,12 @@ class Interleave:
 
 
 class Mix:
-    """Each datapoint of a source that is drawn by weight; sources are given the same step.
+    """Draws a source by weight for each datapoint; every source gets the same step.
 
     Args:
         sources: The sources.
-        weights: How often each of them is drawn, in proportion.
-        seed: What randomness begins with.
+        weights: The relative frequency of each source.
+        seed: The random seed.
     """
 
     def __init__(
@@ -173,7 +173,7 @@ class Mix:
         self.weights = shares / shares.sum()
         self.seed = seed
         if self.weights.shape != (len(self.sources),):
-            message = f"{len(self.sources)} sources have as many weights, not {weights}"
+            message = f"expected {len(self.sources)} weights, one per source, got {weights}"
             raise ValueError(message)
 
     def __call__(self, step: int) -> Any:

@@ -1,4 +1,4 @@
-"""`granular.utils`: what is closed at the end of a `with`."""
+"""`granular.utils`: objects that are closed at the end of a `with` block."""
 
 from abc import ABC, abstractmethod
 from types import TracebackType
@@ -8,14 +8,14 @@ from ingot.errors import ClosedError
 
 
 class Closing(ABC):
-    """Something to be closed; `closed` says whether it was."""
+    """Something that can be closed; `closed` says whether it is."""
 
     def __init__(self) -> None:
         self.closed = False
 
     @abstractmethod
     def _close(self) -> None:
-        """Let go of what is held. Called once."""
+        """Release resources. Called once."""
 
     def close(self) -> None:
         """Close it. A second call does nothing."""
@@ -25,7 +25,7 @@ class Closing(ABC):
 
     def _check_open(self) -> None:
         if self.closed:
-            message = f"this {type(self).__name__} was closed"
+            message = f"this {type(self).__name__} is closed"
             raise ClosedError(message)
 
     def __enter__(self) -> Self:
@@ -42,4 +42,4 @@ class Closing(ABC):
         except Exception as failure:
             if error is None:
                 raise
-            error.add_note(f"and then it could not be closed: {failure}")
+            error.add_note(f"closing also failed: {failure}")

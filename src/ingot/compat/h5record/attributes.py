@@ -1,4 +1,4 @@
-"""What the columns of a data set are."""
+"""The columns of a data set."""
 
 from collections.abc import Mapping
 from importlib import import_module
@@ -18,21 +18,20 @@ _MODES = {1: "L", 3: "RGB", 4: "RGBA"}
 
 
 def _varying(kind: Any) -> np.dtype[Any]:
-    """Return the type of values that vary in length, as h5py has it."""
+    """Return h5py's dtype of values that vary in length."""
     return np.dtype("O", metadata={"vlen": kind})
 
 
 class Attribute:
-    """A column: a name, a type, and how a value becomes what is stored.
+    """A column: a name, a dtype, and the conversion of a value to its stored form.
 
-    One of your own derives from one of the classes here, and has another `dtype` or
-    `transform`.
+    Derive your own from one of the classes here, with another `dtype` or `transform`.
 
     Attributes:
         name: The key of its values in a row.
-        dtype: The type of the elements.
-        shape: The shape of what `transform` returns, None for what is not known.
-        max_shape: The shape that the column grows to.
+        dtype: The dtype of the elements.
+        shape: The shape that `transform` returns; None for unknown dimensions.
+        max_shape: The shape that the column can grow to.
     """
 
     __module__ = "ingot.compat.h5record"
@@ -43,35 +42,35 @@ class Attribute:
     max_shape: tuple[int | None, ...] = (None,)
 
     def transform(self, data: Any) -> Any:
-        """Return a value with an axis in front, as it is stored.
+        """Return a value in its stored form, with a leading axis.
 
         Raises:
-            TypeError: It is of another type.
+            TypeError: It has the wrong type.
             ValueError: It does not fit.
         """
         raise NotImplementedError
 
     def column(self, value: Any = None) -> NewColumn:
-        """Return the column, for a first value that `transform` has returned, if there is one."""
+        """Return the column; `value` is a first value from `transform`, if there is one."""
         shape = self.max_shape if value is None else np.shape(value)
         return NewColumn(self.name, np.dtype(self.dtype), tuple(n or 0 for n in shape[1:]))
 
     def result(self, value: Any) -> Any:
-        """Return what a row has of the column, from what was read of it."""
+        """Convert what was read of the column for one row."""
         return value
 
     def results(self, values: Any) -> Any:
-        """Return what many rows have of the column."""
+        """Convert what was read of the column for several rows."""
         return values
 
     def options(self) -> dict[str, Any]:
-        """Return what makes the attribute once more."""
+        """Return the constructor arguments of the attribute."""
         return {"name": self.name}
 
     def init_attributes(
         self, fout: Any, value: Any, compression: str | None, data_length: int | None
     ) -> None:
-        """Make the column in an open `h5py.File`, with its first value."""
+        """Create the column in an open `h5py.File`, with its first value."""
         value = self.transform(value)
         column = self.column(value)
         fout.create_dataset(
@@ -84,7 +83,7 @@ class Attribute:
         self.append(fout, value)
 
     def append(self, h5: Any, data: Any) -> Any:
-        """Add what `transform` has returned to the column in an open `h5py.File`."""
+        """Append a value from `transform` to the column in an open `h5py.File`."""
         dataset = h5[self.name]
         dataset.resize(dataset.shape[0] + len(data), axis=0)
         for k, value in enumerate(data):
@@ -97,7 +96,7 @@ class Attribute:
 
 
 class Integer(Attribute):
-    """An integer of 64 bits."""
+    """A 64-bit integer."""
 
     __module__ = "ingot.compat.h5record"
 
@@ -107,16 +106,16 @@ class Integer(Attribute):
         self.name = name
 
     def transform(self, data: Any) -> npt.NDArray[Any]:
-        """Return a number in an array."""
+        """Return a number as an array."""
         found = exact(data, np.dtype(self.dtype))
         if found.size != 1:
-            message = f"one number, not an array of shape {found.shape}"
+            message = f"expected one number, got an array of shape {found.shape}"
             raise ValueError(message)
         return found.reshape(1)
 
 
 class Float(Integer):
-    """A number of 32 bits with a fraction."""
+    """A 32-bit floating-point number."""
 
     __module__ = "ingot.compat.h5record"
 
@@ -124,7 +123,7 @@ class Float(Integer):
 
 
 class Float16(Float):
-    """A number of 16 bits with a fraction."""
+    """A 16-bit floating-point number."""
 
     __module__ = "ingot.compat.h5record"
 
@@ -132,7 +131,7 @@ class Float16(Float):
 
 
 class String(Attribute):
-    """A text of any length."""
+    """Text of any length."""
 
     __module__ = "ingot.compat.h5record"
 
@@ -150,24 +149,24 @@ class String(Attribute):
         return NewColumn(self.name, self.dtype, (1,))
 
     def transform(self, data: Any) -> list[str]:
-        """Return a text in a list."""
+        """Return text in a list."""
         if not isinstance(data, str):
-            message = f"a str, not {type(data).__name__}"
+            message = f"expected a str, got {type(data).__name__}"
             raise TypeError(message)
         if "\0" in data:
-            message = "HDF5 cannot store a text with a NUL in it"
+            message = "HDF5 cannot store text that contains NUL"
             raise ValueError(message)
         data.encode(self.encoding)
         return [data]
 
 
 class Image(Attribute):
-    """A picture of colours, height and width: all of a column are of the same size.
+    """An image of shape (channels, height, width); all images of a column have the same size.
 
     Args:
         h: The height.
         w: The width.
-        c: The colours.
+        c: The number of channels.
         name: The key in a row.
     """
 
@@ -183,23 +182,23 @@ class Image(Attribute):
         self.shape = self.max_shape = (None, c, h, w)
 
     def options(self) -> dict[str, Any]:
-        """Return what makes the attribute once more."""
+        """Return the constructor arguments of the attribute."""
         return {"h": self.h, "w": self.w, "c": self.c, "name": self.name}
 
     def read_image(self, filename: StrPath, resize: bool = True) -> npt.NDArray[np.uint8]:
-        """Return the picture in a file, of so many colours, and of this size if `resize`."""
+        """Read an image file with this number of channels; with `resize`, also of this size."""
         with pillow().open(filename) as picture:
             return _pixels(picture, self.c, (self.w, self.h) if resize else None)
 
     def transform(self, data: Any) -> npt.NDArray[Any]:
-        """Return a picture with an axis in front."""
+        """Return an image with a leading axis."""
         found = exact(data, np.dtype(self.dtype))
         found = found[np.newaxis] if found.ndim == 3 else found  # noqa: PLR2004
         limits = (1, self.c, self.h, self.w)
         fits = all(a <= b for a, b in zip(found.shape, limits, strict=False))
         if found.ndim != len(limits) or found.shape[0] != 1 or not fits:
             message = (
-                f"a picture of colours, height and width, {limits[1:]}, not of shape "
+                f"expected an image of channels, height and width, {limits[1:]}, got shape "
                 f"{np.shape(data)}"
             )
             raise ValueError(message)
@@ -207,12 +206,12 @@ class Image(Attribute):
 
 
 class ImageSequence(Attribute):
-    """Pictures of the same size, any number of them: an array of (c, h, w, number).
+    """Any number of images of the same size: an array of shape (c, h, w, number).
 
     Args:
         h: The height.
         w: The width.
-        c: The colours.
+        c: The number of channels.
         name: The key in a row.
     """
 
@@ -230,11 +229,11 @@ class ImageSequence(Attribute):
         self.name = name
 
     def options(self) -> dict[str, Any]:
-        """Return what makes the attribute once more."""
+        """Return the constructor arguments of the attribute."""
         return {"h": self.h, "w": self.w, "c": self.c, "name": self.name}
 
     def read_gif(self, filename: StrPath, resize: bool = True) -> npt.NDArray[np.uint8]:
-        """Return the pictures in a file, one behind the other in an array of one axis."""
+        """Read the images in a file, concatenated in a flat array."""
         size = (self.w, self.h) if resize else None
         frames = import_module("PIL.ImageSequence")
         with pillow().open(filename) as film:
@@ -247,30 +246,30 @@ class ImageSequence(Attribute):
         return NewColumn(self.name, self.dtype, (1,), (self.c, self.h, self.w, -1))
 
     def transform(self, data: Any) -> npt.NDArray[Any]:
-        """Return the pixels of all pictures, flat, in an array of objects."""
+        """Return the pixels of all images, flat, in an array of objects."""
         array = np.asarray(data)
         found = exact(array.tolist() if array.dtype.kind == "O" else array, np.dtype("uint8"))
         pixels = self.c * self.h * self.w
         is_flat = found.ndim == 1 and pixels and found.size % pixels == 0
         if not is_flat and found.shape[:-1] != (self.c, self.h, self.w):
             message = (
-                f"pictures of ({self.c}, {self.h}, {self.w}, number), or as many numbers in a row, "
-                f"not of shape {found.shape}"
+                f"expected images of shape ({self.c}, {self.h}, {self.w}, number), or flat, "
+                f"got shape {found.shape}"
             )
             raise ValueError(message)
         return runs_of([found.reshape(-1)])
 
     def result(self, value: Any) -> npt.NDArray[Any]:
-        """Return the pictures as (c, h, w, number)."""
+        """Return the images with shape (c, h, w, number)."""
         return np.asarray(value).reshape(self.c, self.h, self.w, -1)
 
     def results(self, values: Any) -> list[npt.NDArray[Any]]:
-        """Return the pictures of each row."""
+        """Return the images of each row."""
         return [self.result(value) for value in values]
 
 
 class Sequence(Attribute):
-    """Integers of 32 bits, any number of them."""
+    """Any number of 32-bit integers."""
 
     __module__ = "ingot.compat.h5record"
 
@@ -282,7 +281,7 @@ class Sequence(Attribute):
         self, name: str = "sequence", sub_attributes: Mapping[str, Any] | None = None
     ) -> None:
         if sub_attributes is not None:
-            message = "sub_attributes: write one Sequence for each of them"
+            message = "sub_attributes is not supported: use one Sequence for each of them"
             raise NotImplementedError(message)
         self.name = name
         self.sub_attributes = sub_attributes
@@ -295,17 +294,17 @@ class Sequence(Attribute):
     def transform(self, data: Any) -> npt.NDArray[Any]:
         """Return the numbers in an array of objects."""
         if isinstance(data, str | bytes | Mapping):
-            message = f"an array of numbers, not {type(data).__name__}"
+            message = f"expected an array of numbers, got {type(data).__name__}"
             raise TypeError(message)
         element = element_of(self.dtype)
         found = exact(data if len(data) else np.empty(0, element), element)
         if found.ndim != 1:
-            message = f"numbers along one axis, not an array of shape {found.shape}"
+            message = f"expected numbers along one axis, got an array of shape {found.shape}"
             raise ValueError(message)
         return runs_of([found])
 
     def result(self, value: Any) -> Runs:
-        """Return the numbers in an array of one object, as HDF5 has them."""
+        """Return the numbers in an array of one object, as in HDF5."""
         return runs_of([value])
 
     def results(self, values: Any) -> npt.NDArray[Any]:
@@ -314,7 +313,7 @@ class Sequence(Attribute):
 
 
 class FloatSequence(Sequence):
-    """Numbers of 32 bits with fractions, any number of them."""
+    """Any number of 32-bit floating-point numbers."""
 
     __module__ = "ingot.compat.h5record"
 
@@ -322,7 +321,7 @@ class FloatSequence(Sequence):
 
 
 class Float16Sequence(Sequence):
-    """Numbers of 16 bits with fractions, any number of them."""
+    """Any number of 16-bit floating-point numbers."""
 
     __module__ = "ingot.compat.h5record"
 
@@ -330,7 +329,7 @@ class Float16Sequence(Sequence):
 
 
 def _pixels(picture: Any, colours: int, size: tuple[int, int] | None) -> npt.NDArray[np.uint8]:
-    """Return a picture of Pillow's as (colours, height, width)."""
+    """Return a Pillow image as an array of shape (channels, height, width)."""
     found = picture.convert(_MODES[colours])
     array = np.asarray(found if size is None else found.resize(size), np.uint8)
     array = array[:, :, np.newaxis] if array.ndim == 2 else array  # noqa: PLR2004

@@ -1,4 +1,4 @@
-"""What PyTorch's loader makes of rows."""
+"""Collation of rows in PyTorch's loader."""
 
 from importlib import import_module
 from typing import Any
@@ -7,9 +7,9 @@ from ingot.compat.h5record.runs import Runs
 
 
 def torch_dataset() -> type:
-    """Return PyTorch's class of data sets, whose loader is then told of sequences.
+    """Return PyTorch's `Dataset` class, and register sequences with its loader.
 
-    Without PyTorch it is `object`.
+    Without PyTorch, return `object`.
     """
     try:
         data = import_module("torch.utils.data")

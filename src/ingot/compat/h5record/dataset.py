@@ -1,4 +1,4 @@
-"""A file of rows as H5Record has it."""
+"""A file of rows, with H5Record's API."""
 
 import os
 from collections.abc import Callable, Iterable, Sequence
@@ -25,40 +25,42 @@ if TYPE_CHECKING:
 else:
     Base = collate.torch_dataset()
 
+_ROWS_MAX = 2**63
+
 
 class H5Dataset(Base):
-    """Rows of a file, which is made of `data_iter` if it does not exist.
+    """Rows of a file, which is written from `data_iter` if it does not exist.
 
-    A name that ends in `.ingot` is a file of Ingot, any other one of HDF5. It is opened when
-    it is read, in each process anew, so that it pickles and works in workers of every start
-    method. It may be used from several threads.
+    A path that ends in `.ingot` is an Ingot file, any other an HDF5 file. Each process opens the
+    file when it first reads it, so a data set can be pickled and works in workers of every start
+    method. Several threads may use it at the same time.
 
     Args:
-        schema: The columns: a list of attributes, or a dict of them by their names; some of
-            them are enough to read. None for the schema that Ingot has stored in the file.
+        schema: The columns: a list of attributes, or a dict of them by name. For reading, some
+            of the columns suffice. None for the schema that Ingot has stored in the file.
         save_filename: The file.
         data_iter: Rows, dicts with a value for each attribute. If the file exists, they are
             not used, unless `append_mode` is given.
-        data_length: How many rows there are at most.
-        chunk_size: How many rows are written together, and how many a chunk of HDF5 has
-            unless they are large.
-        compression: None, "gzip", "lzf" or "szip"; HDF5 compresses no text and no sequences.
-            In a file of Ingot these stand for zstd, lz4 and zstd, of all values.
-        transform: Called with each row; what it returns is the item.
-        append_mode: Add the rows of `data_iter` behind those that are there.
-        verbose: 1 for a line on standard error that says how far writing is.
+        data_length: The maximum number of rows.
+        chunk_size: The number of rows to write together, and the number of rows in an HDF5
+            chunk unless they are large.
+        compression: None, "gzip", "lzf" or "szip"; HDF5 compresses neither text nor sequences.
+            In an Ingot file these mean zstd, lz4 and zstd, for all values.
+        transform: Called with each row; returns the item.
+        append_mode: Append the rows of `data_iter` to the existing rows.
+        verbose: 1 for a progress line on standard error while writing.
         to_memory: Read everything now.
         multiprocess: Does nothing: workers can always share a file.
 
     Attributes:
-        schema: The columns by their names.
+        schema: The columns by name.
         save_filename, data_length, chunk_size, compression, transform, append_mode: As given.
-        num_entries: How many rows there are.
+        num_entries: The number of rows.
 
     Raises:
-        FileNotFoundError: There is no such file, and no `data_iter`.
+        FileNotFoundError: The file does not exist, and there is no `data_iter`.
         FormatError: The file lacks columns of the schema, or is damaged.
-        UnfinishedFileError: It was not written to its end.
+        UnfinishedFileError: The file was not finished by its writer.
     """
 
     __module__ = "ingot.compat.h5record"
@@ -85,14 +87,17 @@ class H5Dataset(Base):
         self.transform = transform
         self.append_mode = append_mode
         self.verbose = verbose
-        path = self._path = absolute(save_filename).resolve()
+        path = self._path = Path(os.path.realpath(absolute(save_filename)))
         check_compression(path, compression)
+        if data_length is not None and not 0 <= data_length < _ROWS_MAX:
+            message = f"data_length must be a number of rows below 2^63, got {data_length!r:.40}"
+            raise ValueError(message)
         self.schema: Schema = {} if schema is None else schema_of(schema)
         if not path.exists() or (append_mode and data_iter is not None):
             self.preprocess(data_iter)
         opened = self._open(data_iter)
         if not isinstance(opened, Dataset):
-            message = f"{path}: this is a file of records, not a data set"
+            message = f"{path}: expected a data set, got a file of records"
             raise FormatError(message, str(path))
         self.schema = self.schema or parsed(_kept_schema(opened, path), str(path))
         self._rows = _selected(opened, self.schema, path)
@@ -111,15 +116,13 @@ class H5Dataset(Base):
             if self._path.suffix != SUFFIX:
                 raise
             if data_iter is None or self.append_mode:
-                error.add_note(
-                    "append_mode=True goes on behind its rows; data_iter alone begins anew"
-                )
+                error.add_note("append_mode=True appends to its rows; data_iter alone starts over")
                 raise
         self.preprocess(data_iter)
         return open_any(self._path)
 
     def preprocess(self, data_iter: Iterable[Any] | None) -> None:
-        """Write rows to the file, and behind those that are there if `append_mode` is given."""
+        """Write rows to the file; with `append_mode`, after the existing rows."""
         path = self._path
         if data_iter is None or not self.schema:
             raise FileNotFoundError(_nothing(path))
@@ -146,7 +149,7 @@ class H5Dataset(Base):
 
     @property
     def reader(self) -> Any:
-        """What rows are read from: an `h5py.File`, an `ingot.Dataset`, or a dict in memory."""
+        """The source of rows: an `h5py.File`, an `ingot.Dataset`, or a dict in memory."""
         if self._memory is not None:
             return self._memory
         return self._rows if self._path.suffix == SUFFIX else self._handle.file
@@ -155,7 +158,7 @@ class H5Dataset(Base):
         return self.num_entries
 
     def __getitem__(self, idx: Any) -> Any:
-        """Return a row; of a slice or a list of indices, what the rows have of each column."""
+        """Return a row; for a slice or a list of indices, a dict of columns."""
         if isinstance(idx, slice | list | tuple | range) or getattr(idx, "ndim", 0) > 0:
             found = self._many(_places(idx, self.num_entries))
             row = {name: one.results(found[name]) for name, one in self.schema.items()}
@@ -168,7 +171,7 @@ class H5Dataset(Base):
         return row if self.transform is None else self.transform(row)
 
     def _many(self, places: Any) -> dict[str, Any]:
-        """Return what many rows have of each column."""
+        """Return the columns of several rows."""
         if self._memory is None:
             found = self._rows[places]
             return {name: at(found, name) for name in self.schema}
@@ -181,7 +184,7 @@ class H5Dataset(Base):
         }
 
     def __getitems__(self, indices: Sequence[int]) -> list[Any]:
-        """Return rows, read together: what PyTorch's loader calls for a batch."""
+        """Return rows, read together; PyTorch's loader calls this per batch."""
         if type(self).__getitem__ is not H5Dataset.__getitem__:
             return [self[index] for index in indices]
         found = self._many(indices)
@@ -218,7 +221,7 @@ class H5Dataset(Base):
 
 
 def _places(idx: Any, count: int) -> Any:
-    """Return the rows that a slice, a mask or a list stands for."""
+    """Return the rows that a slice, a mask or a list selects."""
     if isinstance(idx, slice):
         return np.arange(count)[idx]
     if getattr(idx, "dtype", None) is not None and np.asarray(idx).dtype == np.bool_:
@@ -227,11 +230,11 @@ def _places(idx: Any, count: int) -> Any:
 
 
 def _nothing(path: Path) -> str:
-    message = f"{path}: there is no such file, and no rows to make it of: pass schema and data_iter"
+    message = f"{path}: the file does not exist; pass schema and data_iter to create it"
     if path.suffix != SUFFIX and partial_path(path).exists():
         message += (
-            f"; {partial_path(path).name} has what a writer has left that did not finish, and "
-            "append_mode=True goes on with it"
+            f"; {partial_path(path).name} holds the rows of an unfinished writer, and "
+            "append_mode=True continues it"
         )
     return message
 
@@ -246,22 +249,22 @@ def _selected(opened: Dataset, schema: Schema, path: Path) -> Dataset:
     """Return the columns of a schema.
 
     Raises:
-        FormatError: Some are not there.
+        FormatError: Some are missing.
     """
     missing = [name for name in schema if name not in opened.spec]
     if missing:
         message = f"{path}: there is no column {missing[0]!r} in {list(opened.spec)}"
         if missing[0] in opened.others:
             message = (
-                f"{path}: column {missing[0]!r} has not as many rows as the others, or is of no "
-                f"known type: a row was written without it; ingot.open reads {list(opened.spec)}"
+                f"{path}: column {missing[0]!r} has another number of rows than the others, or an "
+                f"unknown type: a row was written without it; ingot.open reads {list(opened.spec)}"
             )
         raise FormatError(message, str(path))
     return opened.select(*schema)
 
 
 class AtomicFile:
-    """A file for reading, whose position belongs to this object alone.
+    """A file for reading, with its own position.
 
     Args:
         path: The file.
@@ -274,7 +277,7 @@ class AtomicFile:
         self.pos = 0
 
     def seek(self, pos: int, whence: int = 0) -> int:
-        """Go to a position, counted from the start, from here, or from the end."""
+        """Go to a position, relative to the start, the current position, or the end."""
         start = (0, self.pos, os.fstat(self.fd).st_size)[whence]
         self.pos = start + pos
         return self.pos
@@ -284,7 +287,7 @@ class AtomicFile:
         return self.pos
 
     def read(self, size: int) -> bytes:
-        """Return the next bytes, at most so many."""
+        """Return the next bytes, at most `size`."""
         found = os.pread(self.fd, size, self.pos)
         self.pos += len(found)
         return found

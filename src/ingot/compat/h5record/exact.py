@@ -1,4 +1,4 @@
-"""Numbers as another type, as long as they stay the same."""
+"""Conversion of numbers to another dtype that preserves their values."""
 
 from typing import Any
 
@@ -7,12 +7,12 @@ import numpy.typing as npt
 
 
 def exact(value: Any, dtype: np.dtype[Any]) -> npt.NDArray[Any]:
-    """Return numbers as elements of a type.
+    """Convert numbers to a dtype.
 
-    A fraction may be rounded; an integer may not, and nothing may become infinite.
+    Floating-point numbers may be rounded. Integers may not, and nothing may become infinite.
 
     Raises:
-        TypeError: They are no numbers.
+        TypeError: They are not numbers.
         ValueError: They do not fit.
     """
     if hasattr(value, "detach"):  # A tensor, which may be on another device or part of a graph.
@@ -21,7 +21,7 @@ def exact(value: Any, dtype: np.dtype[Any]) -> npt.NDArray[Any]:
     if array.dtype == dtype:
         return array
     if array.dtype.kind not in "biuf":
-        message = f"numbers, not {type(value).__name__}"
+        message = f"expected numbers, got {type(value).__name__}"
         raise TypeError(message)
     with np.errstate(all="ignore"):
         found = array.astype(dtype)
@@ -46,5 +46,5 @@ def _first(array: npt.NDArray[Any], wrong: npt.NDArray[np.bool_]) -> object:
 
 def _advice(array: npt.NDArray[Any], dtype: np.dtype[Any]) -> str:
     if dtype == np.uint8 and array.dtype.kind == "f" and array.max(initial=0) <= 1:
-        return ": pixels from 0 to 1 are (image * 255).round().astype('uint8') here"
+        return ": convert pixels from 0 to 1 with (image * 255).round().astype('uint8')"
     return ""

@@ -1,4 +1,4 @@
-"""Numbers that vary in count: an array of one object, which is an array, as HDF5 has it."""
+"""Sequences of varying length: an array of one object, which is an array, as in HDF5."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -10,12 +10,12 @@ import numpy.typing as npt
 class Runs(np.ndarray[tuple[int, ...], np.dtype[np.object_]]):
     """An array whose elements are arrays.
 
-    PyTorch's `default_collate` makes a list of tensors of it, one for each row.
+    PyTorch's `default_collate` converts it to a list of tensors, one per row.
     """
 
 
 def runs_of(values: Sequence[npt.NDArray[Any]]) -> Runs:
-    """Return an array of one axis whose elements are the values."""
+    """Return a one-dimensional array whose elements are the values."""
     found = np.empty(len(values), object).view(Runs)
     for k, value in enumerate(values):
         found[k] = value

@@ -1,4 +1,4 @@
-"""Where rows go: a file of HDF5, or one of Ingot."""
+"""The file that rows are written to: HDF5, or Ingot."""
 
 import os
 from collections.abc import Mapping, Sequence
@@ -19,7 +19,7 @@ Batch: TypeAlias = Mapping[str, Sequence[Any]]
 Columns: TypeAlias = dict[str, NewColumn]
 
 SUFFIX = ".ingot"
-"""Files of this name are those of Ingot."""
+"""The suffix of Ingot files."""
 
 HDF5_COMPRESSION = ("gzip", "lzf", "szip")
 _INGOT_COMPRESSION: dict[str | None, Any] = {
@@ -37,21 +37,21 @@ class Target(Protocol):
     """A file that takes rows in batches.
 
     Attributes:
-        rows: How many rows it has.
-        columns: What values it takes.
+        rows: The number of rows in the file.
+        columns: The columns of the file.
     """
 
     rows: int
     columns: Columns
 
     def write(self, batch: Batch) -> None:
-        """Add as many values of each column."""
+        """Append the same number of values to each column."""
 
     def finish(self) -> None:
-        """Make the file whole."""
+        """Finish the file."""
 
     def keep(self) -> str:
-        """Keep what can be kept, in a file that is not whole; return what that is."""
+        """Keep what can be kept in an unfinished file; return a description."""
 
 
 def create(
@@ -63,7 +63,7 @@ def create(
     chunk_size: int,
     compression: str | None,
 ) -> Target:
-    """Begin a file."""
+    """Start a file."""
     if path.suffix == SUFFIX:
         return IngotTarget.create(path, columns, schema, compression)
     writer = Hdf5Writer.create(
@@ -78,7 +78,7 @@ def create(
 
 
 def resume(path: Path) -> Target | None:
-    """Go on with a file, or with what was kept of one; None if there is nothing."""
+    """Continue a file, or what was kept of it; return None if there is nothing."""
     if path.suffix == SUFFIX:
         return IngotTarget.resume(path) if path.exists() else None
     if path.exists() or partial_path(path).exists():
@@ -87,19 +87,19 @@ def resume(path: Path) -> Target | None:
 
 
 def check_compression(path: Path, compression: object) -> None:
-    """Refuse a compression that a file cannot have.
+    """Refuse a compression that the file format does not support.
 
     Raises:
-        ValueError: It cannot.
+        ValueError: It does not.
     """
     known = _INGOT_COMPRESSION if path.suffix == SUFFIX else (None, *HDF5_COMPRESSION)
     if compression not in known:
-        message = f"compression is one of {', '.join(map(repr, known))}, not {compression!r}"
+        message = f"compression must be one of {', '.join(map(repr, known))}, got {compression!r}"
         raise ValueError(message)
 
 
 class Hdf5Target:
-    """A file of HDF5."""
+    """An HDF5 file."""
 
     def __init__(self, writer: Hdf5Writer) -> None:
         self._writer = writer
@@ -107,12 +107,12 @@ class Hdf5Target:
         self.columns: Columns = {one.name: one for one in writer.columns}
 
     def write(self, batch: Batch) -> None:
-        """Add rows."""
+        """Append rows."""
         self._writer.write(batch)
         self.rows = self._writer.rows
 
     def finish(self) -> None:
-        """Make the file whole."""
+        """Finish the file."""
         self._writer.finish()
 
     def keep(self) -> str:
@@ -120,19 +120,24 @@ class Hdf5Target:
         path, begun = self._writer.path, self._writer.begun
         kept = self._writer.keep()
         if self._writer.is_finished:
-            return f"{path} is whole"
-        if path.exists():
+            return f"{path} is finished"
+        if not self._writer.is_new:
             return f"{path} has its {begun} rows as before, and none of the new ones"
         if not kept:
             return f"{path} was not made"
+        if path.exists():
+            return (
+                f"meanwhile somebody else has made {path}; {kept} rows are kept in "
+                f"{partial_path(path).name}"
+            )
         return (
-            f"{path} was not made; {kept} rows are kept in {partial_path(path).name}: go on with "
-            f"the rows from {kept} on and append_mode=True, or begin anew without it"
+            f"{path} was not made; {kept} rows are kept in {partial_path(path).name}: continue "
+            f"with the rows from {kept} on and append_mode=True, or start over without it"
         )
 
 
 class IngotTarget:
-    """A file of Ingot."""
+    """An Ingot file."""
 
     def __init__(
         self,
@@ -141,25 +146,26 @@ class IngotTarget:
         columns: Columns,
         *,
         replaces: bool = False,
-        whole: int | None = None,
+        old: "_Whole | None" = None,
     ) -> None:
         self._path = path
         self._replaces = replaces
         self._writer = writer
         self.rows = self._begun = len(writer)
         self.columns = columns
-        self._whole = whole
+        self._old = old
+        self._process = os.getpid()
         self._is_done = False
 
     @classmethod
     def create(
         cls, path: Path, columns: Sequence[NewColumn], schema: str, compression: str | None
     ) -> Self:
-        """Begin a file."""
+        """Start a file."""
         spec = {one.name: _type(one) for one in columns}
         packing = _INGOT_COMPRESSION[compression]
         metadata = {KEY: schema}
-        # What a writer has left that did not finish is replaced, when this one does.
+        # The file of an unfinished writer is replaced when this one finishes.
         replaces = path.exists()
         writer = DatasetWriter(
             path, spec, compression=packing, metadata=metadata, overwrite=replaces
@@ -168,33 +174,33 @@ class IngotTarget:
 
     @classmethod
     def resume(cls, path: Path) -> Self:
-        """Go on with a file, also with one that is not whole."""
+        """Continue a file, even an unfinished one."""
         found = open_any(path, partial=True)
         if not isinstance(found, Dataset):
-            message = f"{path}: this is a file of records, not a data set"
+            message = f"{path}: expected a data set, got a file of records"
             raise TypeError(message)
         try:
             schema = parsed(found.metadata.get(KEY), str(path))
-        except FormatError:  # It has none, or classes of the user's own.
+        except FormatError:  # There is no schema, or it has the user's own classes.
             schema = {}
         columns = {
             name: _column(field, schema[name].column().values if name in schema else None)
             for name, field in found.spec.fields.items()
         }
-        whole = path.stat().st_size if _is_whole(path) else None
+        old = _Whole(path) if _is_whole(path) else None
         writer = None
         try:
             writer = DatasetWriter(path, found.spec, append=True)
-            return cls(path, writer, columns, whole=whole)
+            return cls(path, writer, columns, old=old)
         except BaseException:
             if writer is not None:
                 writer.abandon()
-            if whole is not None:
-                os.truncate(path, whole)
+            if old is not None:
+                old.restore()
             raise
 
     def write(self, batch: Batch) -> None:
-        """Add rows."""
+        """Append rows."""
         names = list(batch)
         shapes = {name: shape for name in names if (shape := self.columns[name].values)}
         for values in zip(*batch.values(), strict=True):
@@ -203,7 +209,7 @@ class IngotTarget:
         self.rows = len(self._writer)
 
     def finish(self) -> None:
-        """Make the file whole."""
+        """Finish the file."""
         self._writer.close()
         self._is_done = True
 
@@ -212,14 +218,21 @@ class IngotTarget:
             self.keep()
 
     def keep(self) -> str:
-        """Commit the rows so far without making the file whole."""
+        """Commit the rows so far without finishing the file."""
         self._is_done = True
+        if os.getpid() != self._process:
+            return f"{self._path} is being written by the parent of this process"
         if self._writer.closed:
-            return f"{self._path} is whole"
-        if self._whole is not None:
-            self._writer.abandon()
-            os.truncate(self._path, self._whole)  # What was added is behind the old end.
+            return f"{self._path} is finished"
+        return self._keep_new() if self._old is None else self._keep_old(self._old)
+
+    def _keep_old(self, old: "_Whole") -> str:
+        self._writer.abandon()
+        if old.restore():
             return f"{self._path} has its {self._begun} rows as before, and none of the new ones"
+        return f"{self._path} was replaced meanwhile, and stays as it is"
+
+    def _keep_new(self) -> str:
         self.rows = len(self._writer)
         try:
             if self.rows and not self._replaces:
@@ -233,9 +246,30 @@ class IngotTarget:
         if self._replaces:
             return f"{self._path} is as it was, and still not finished"
         return (
-            f"{self._path} is left unfinished with {self.rows} rows: go on with the rows from "
-            f"{self.rows} on and append_mode=True, or begin anew without it"
+            f"{self._path} is left unfinished with {self.rows} rows: continue with the rows from "
+            f"{self.rows} on and append_mode=True, or start over without it"
         )
+
+
+class _Whole:
+    """A finished Ingot file, which can be restored after rows were appended."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._handle = os.open(path, os.O_RDWR | os.O_CLOEXEC)
+        self._nbytes = os.fstat(self._handle).st_size
+
+    def restore(self) -> bool:
+        """Cut off what was appended after the old end; return whether the file still exists."""
+        try:
+            os.ftruncate(self._handle, self._nbytes)
+            return os.path.samestat(os.fstat(self._handle), self._path.stat())
+        except FileNotFoundError:
+            return False
+
+    def __del__(self) -> None:
+        if hasattr(self, "_handle"):
+            os.close(self._handle)
 
 
 def _is_whole(path: Path) -> bool:
@@ -247,7 +281,7 @@ def _is_whole(path: Path) -> bool:
 
 
 def _column(field: Field, values: tuple[int, ...] | None) -> NewColumn:
-    """Return a field of Ingot as a column."""
+    """Return the column of an Ingot field."""
     dtype = field.codec.dtype
     if dtype is not None and not field.is_sequence:
         return NewColumn(field.name, dtype, tuple(field.codec.shape))
@@ -256,7 +290,7 @@ def _column(field: Field, values: tuple[int, ...] | None) -> NewColumn:
 
 
 def _type(column: NewColumn) -> str:
-    """Return the type of a column in Ingot."""
+    """Return the Ingot type of a column."""
     if not column.varies:
         return FixedArray(column.dtype, *column.shape).name
     if column.element is str:

@@ -1,5 +1,6 @@
-"""Rows on their way to a file, in batches."""
+"""Writing rows to a file, in batches."""
 
+import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,7 @@ _BATCH_BYTES = 8 << 20
 
 
 def _unlike(schema: Schema, columns: Mapping[str, NewColumn]) -> str | None:
-    """Return why rows of a schema cannot go behind those of a file; None if they can."""
+    """Return why rows of a schema cannot be appended to a file; None if they can."""
     if columns.keys() != schema.keys():
         return f"the file has the columns {list(columns)}, the schema {list(schema)}"
     for name, attribute in schema.items():
@@ -24,23 +25,23 @@ def _unlike(schema: Schema, columns: Mapping[str, NewColumn]) -> str | None:
             not new.varies or (new.element is str) == (old.element is str)
         )
         if not is_alike or (new.values or old.values) != (old.values or new.values):
-            return f"column {name!r} of the file is of another kind than {attribute!r}"
+            return f"column {name!r} of the file has another type than {attribute!r}"
     return None
 
 
 class RowWriter:
-    """Takes rows one by one.
+    """Writes rows one by one.
 
     Args:
         path: The file.
-        schema: What a row has.
-        append: Whether to go on with the file, or what was kept of it, if there is one.
-        data_length: How many rows there are at most.
-        chunk_size: How many rows are written together.
+        schema: The columns.
+        append: Whether to continue the file, or what was kept of it, if there is one.
+        data_length: The maximum number of rows.
+        chunk_size: The number of rows to write together.
         compression: As for `H5Dataset`.
 
     Attributes:
-        nbytes: How many bytes the values of the new ones have.
+        nbytes: The size of the new values in bytes.
     """
 
     def __init__(
@@ -54,6 +55,7 @@ class RowWriter:
         compression: str | None,
     ) -> None:
         self._path = path
+        self._process = os.getpid()
         self._schema = schema
         self._data_length = data_length
         self._chunk_size = chunk_size
@@ -72,7 +74,7 @@ class RowWriter:
             why = self._target and _unlike(self._schema, self._target.columns)
             if why:
                 message = f"{self._path}: {why}"
-                raise ValueError(message)  # noqa: TRY301 -- the file is left as it was below
+                raise ValueError(message)  # noqa: TRY301 -- the file is restored below
         except BaseException:
             if self._target is not None:
                 self._target.keep()
@@ -80,21 +82,21 @@ class RowWriter:
 
     @property
     def rows(self) -> int:
-        """How many rows the file has, with those that are not written yet."""
+        """The number of rows in the file, including those not written yet."""
         return (0 if self._target is None else self._target.rows) + len(self._pending)
 
     def append(self, row: object) -> None:
-        """Add a row.
+        """Append a row.
 
         Raises:
-            TypeError: A value is of another type than its attribute.
+            TypeError: A value does not have the type of its attribute.
             ValueError: A value does not fit, or a key is missing or unknown.
         """
         if self._data_length is not None and self.rows >= self._data_length:
-            message = f"row {self.rows}: data_length says that there are {self._data_length} rows"
+            message = f"row {self.rows}: more rows than data_length={self._data_length}"
             raise ValueError(message)
         if not isinstance(row, Mapping):
-            message = f"row {self.rows}: a row is a dict, not {type(row).__name__}"
+            message = f"row {self.rows}: a row must be a dict, got {type(row).__name__}"
             raise TypeError(message)
         if row.keys() != self._schema.keys():
             self._refuse_keys(row)
@@ -115,7 +117,7 @@ class RowWriter:
     def _refuse_keys(self, row: Mapping[Any, Any]) -> None:
         missing = [name for name in self._schema if name not in row]
         unknown = [name for name in row if name not in self._schema]
-        what = f"{missing[0]!r} is missing" if missing else f"there is no {unknown[0]!r}"
+        what = f"{missing[0]!r} is missing" if missing else f"{unknown[0]!r} is unknown"
         message = f"row {self.rows}: {what}; the schema has {list(self._schema)}"
         raise ValueError(message)
 
@@ -127,12 +129,12 @@ class RowWriter:
             raise (TypeError if isinstance(error, TypeError) else ValueError)(message) from error
 
     def _fitting(self, stored: Any, column: NewColumn) -> Any:
-        """Return a copy of a value, as the file has it: its owner may change it afterwards."""
+        """Return a copy of a value in its stored form: its owner may change it afterwards."""
         place = f"row {self.rows}: {column.name!r}"
         if len(stored) != 1 or (not column.varies and np.shape(stored)[1:] != column.shape):
             message = (
-                f"{place}: one value of shape {column.shape} as in the first row, "
-                f"not {np.shape(stored)}"
+                f"{place}: expected shape {column.shape} as in the first row, "
+                f"got {np.shape(stored)}"
             )
             raise ValueError(message)
         if isinstance(stored[0], str):
@@ -155,7 +157,7 @@ class RowWriter:
         )
 
     def _flush(self, target: Target) -> None:
-        """Write the rows that have gathered, once: what an error leaves is not written again."""
+        """Write the buffered rows once: rows that an error leaves are not written again."""
         pending, self._pending = self._pending, []
         self._is_flushing = True
         columns = zip(*pending, strict=True) if pending else ([] for _ in self._schema)
@@ -165,19 +167,21 @@ class RowWriter:
         self._pending_bytes = 0
 
     def finish(self) -> None:
-        """Write what is left, and make the file whole."""
+        """Write the remaining rows, and finish the file."""
         if self._target is None:
             self._target = self._create(None)
         self._flush(self._target)
         self._target.finish()
 
     def keep(self) -> str:
-        """Keep what can be kept of a file that will not be whole; return what that is."""
+        """Keep what can be kept of an unfinished file; return a description."""
         if self._target is None:
             return f"{self._path} was not made"
+        if os.getpid() != self._process:
+            return f"{self._path} is being written by the parent of this process"
         try:
             if not self._is_flushing:
                 self._flush(self._target)
         except OSError:
-            pass  # What was written before is kept, if it can be.
+            pass  # Rows that were written before are kept, if possible.
         return self._target.keep()

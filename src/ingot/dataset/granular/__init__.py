@@ -1,4 +1,4 @@
-"""Data sets of Granular: a folder with a bag for each key."""
+"""Granular's data sets: a folder with one bag per key."""
 
 from ingot.dataset.granular.column import Column
 from ingot.dataset.granular.columns import Bag, Columns

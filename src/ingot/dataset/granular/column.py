@@ -1,4 +1,4 @@
-"""A bag of Granular, of any version."""
+"""Granular's bags, of any version."""
 
 from pathlib import Path
 from typing import Self
@@ -11,15 +11,15 @@ class Column(BagReader):
 
     @classmethod
     def paired(cls, path: Path, limits: Path) -> Self:
-        """Open a bag whose limits are in a file of their own, as since Granular 0.22."""
+        """Open a bag whose limits are in their own file, as of Granular 0.22."""
         return cls([BagFile(str(path), str(limits), "none")])
 
     @classmethod
     def single(cls, path: Path) -> Self:
-        """Open a bag whose limits are behind its records, as up to Granular 0.21.
+        """Open a bag whose limits follow its records, as up to Granular 0.21.
 
-        Those of Granular up to 0.19 have a zero in front. No other begins with one: it would
-        be that of an empty record, which Granular does not write there.
+        Up to Granular 0.19, the limits begin with a zero. No other bag has that: it would be the
+        limit of an empty record, which Granular does not write there.
         """
         bag = cls([BagFile(str(path), None, "none")])
         if len(bag) == 0 or bag.lengths([0])[0] > 0:

@@ -1,4 +1,4 @@
-"""The stored values of a data set of Granular, by rows and keys."""
+"""The stored values of a Granular data set, by row and key."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Protocol, TypeAlias, overload
@@ -8,15 +8,15 @@ from ingot.dataset.granular.layout import REFS, is_sequence
 from ingot.errors import CorruptFileError, FormatError
 
 Stored: TypeAlias = bytes | list[bytes]
-"""What a row has of a key; of a sequence a list."""
+"""The stored value of a key in a row; a list for a sequence."""
 
 
 class Bag(Protocol):
-    """A file of records: one, or many at once."""
+    """A file of records, which reads one or several at a time."""
 
     @property
     def path(self) -> str:
-        """What errors call it."""
+        """Its name in errors."""
 
     @property
     def nbytes(self) -> int:
@@ -32,18 +32,18 @@ class Bag(Protocol):
 
 
 class Columns:
-    """A bag for each key, and what a row has of them.
+    """A bag for each key, and which of their records belong to a row.
 
-    Safe to use from several threads at once if the bags are.
+    Several threads may use it at the same time if the bags allow that.
 
     Args:
-        path: What errors call it.
+        path: Its name in errors.
         spec: The keys and their types, in the order of the keys.
         has_refs: Whether there is a `refs.bag`, as up to Granular 0.21.
         open_bag: Opens the bag of a key, or of `refs`.
 
     Raises:
-        FormatError: The columns do not make rows.
+        FormatError: The columns do not form rows.
     """
 
     def __init__(
@@ -58,10 +58,10 @@ class Columns:
         self.spec = dict(spec)
         self._sequences = [is_sequence(kind) for kind in spec.values()]
         if has_refs and REFS in spec:
-            message = f"{path}: the key {REFS!r} is taken by the file of references"
+            message = f"{path}: the key {REFS!r} is reserved for the file of references"
             raise FormatError(message, path)
         if not has_refs and any(self._sequences):
-            message = f"{path}: there are sequences, but no {REFS}.bag"
+            message = f"{path}: there are sequences, but {REFS}.bag is missing"
             raise FormatError(message, path)
         self._refs = open_bag(REFS) if has_refs else None
         self._bags = {key: open_bag(key) for key in spec}
@@ -71,15 +71,15 @@ class Columns:
         lengths = {key: len(bag) for key, bag in self._bags.items()}
         if len(set(lengths.values())) > 1:
             message = (
-                f"{self.path}: inconsistent column lengths {lengths}: a writer died or is at it; "
-                "one that goes on there cuts them to the same length"
+                f"{self.path}: inconsistent column lengths {lengths}: still being written, or its "
+                "writer died; a writer that appends cuts the columns to the same length"
             )
             raise FormatError(message, self.path)
         return next(iter(lengths.values()))
 
     @property
     def version(self) -> int:
-        """2 with references, or 3; 1 and 2 differ in their bags alone."""
+        """2 with references, else 3; versions 1 and 2 differ only in their bags."""
         return 3 if self._refs is None else 2
 
     @property
@@ -98,13 +98,13 @@ class Columns:
         return self._bags[key]
 
     def find(self, row: int) -> dict[str, refs.Ref]:
-        """Return the records of a row, which must exist, in the bag of each key."""
+        """Return the records of an existing row in the bag of each key."""
         if self._refs is None:
             return dict.fromkeys(self.spec, row)
         return self._parsed(row, self._refs[row])
 
     def find_many(self, rows: Sequence[int]) -> list[dict[str, refs.Ref]]:
-        """As `find`, of many rows in one read."""
+        """Return the records of several rows, as `find` does, in one read."""
         if self._refs is None:
             return [self.find(row) for row in rows]
         stored = self._refs[rows]
@@ -116,20 +116,20 @@ class Columns:
             for key, ref in found.items():
                 last = ref if isinstance(ref, int) else ref.stop - 1
                 if last >= len(self._bags[key]):
-                    message = f"key {key!r} has no record {last}, but {len(self._bags[key])}"
-                    raise ValueError(message)  # noqa: TRY301 -- all that is wrong is told below
+                    message = f"key {key!r} has no record {last}, only {len(self._bags[key])}"
+                    raise ValueError(message)  # noqa: TRY301 -- reported below
         except ValueError as error:
             path = self.path if self._refs is None else self._refs.path
-            message = f"{path}: record {row}: these are not the references of a row: {error}"
+            message = f"{path}: record {row}: invalid references of a row: {error}"
             raise CorruptFileError(message, path, row) from error
         return found
 
     def read(self, row: int, wanted: Mapping[str, slice]) -> dict[str, Stored]:
-        """Return what a row has of some keys, of each in one read.
+        """Read some keys of a row, in one read per key.
 
         Args:
-            row: Its number, which must exist.
-            wanted: The keys, and of a sequence the part that is wanted.
+            row: The number of an existing row.
+            wanted: The keys, and the wanted slice of each sequence.
         """
         found = self.find(row)
         stored: dict[str, Stored] = {}
@@ -142,7 +142,7 @@ class Columns:
         return stored
 
     def read_many(self, rows: Sequence[int], keys: Iterable[str]) -> dict[str, list[Stored]]:
-        """Return what many rows, which must exist, have of some keys, of each in one read."""
+        """Read some keys of several existing rows, in one read per key."""
         if self._refs is None:
             return {key: list(self._bags[key][rows]) if len(rows) else [] for key in keys}
         found = self.find_many(rows) if len(rows) else []

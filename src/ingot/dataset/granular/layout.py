@@ -1,10 +1,10 @@
-"""What is in a folder of Granular, by the names of its files.
+"""The layout of a Granular folder.
 
 ```
 spec.json             the keys and their types
-KEY.bag, KEY.idx      the values of a key, one for each row: since 0.22
+KEY.bag, KEY.idx      the values of a key, one for each row: as of 0.22
 KEY.bag, refs.bag     the values of a key, and which of them a row has: up to 0.21
-000000/, 000001/, ... such folders one behind the other
+000000/, 000001/, ... such folders, in order
 ```
 """
 
@@ -17,6 +17,7 @@ from typing import Any
 from ingot.errors import FormatError
 
 SPEC = "spec.json"
+HIDDEN_SPEC = f".{SPEC}.unfinished"
 REFS = "refs"
 
 _SPEC_BYTES = 1 << 20
@@ -30,18 +31,18 @@ def check_spec(spec: object) -> dict[str, str]:
     """Return the keys of a data set and their types, in the order of the keys.
 
     Raises:
-        TypeError: It is no dict of texts.
-        ValueError: A key cannot name a file, or a type cannot be one.
+        TypeError: It is not a dict of strings.
+        ValueError: A key is not a valid file name, or a type is invalid.
     """
     if not isinstance(spec, dict) or not spec:
-        message = "a specification is a dict of one or more keys and their types"
+        message = "a specification must be a dict of one or more keys and their types"
         raise TypeError(message)
     for key, kind in spec.items():
         if not isinstance(key, str) or not _is_key(key):
-            message = f"{key!r} cannot be a key: text that begins with a-z or _ and names a file"
+            message = f"invalid key {key!r}: it must begin with a-z or _ and be a valid file name"
             raise ValueError(message)
         if not isinstance(kind, str) or _TYPE.fullmatch(kind) is None:
-            message = f"key {key!r}: {kind!r} cannot be a type: text that begins with a-z or _"
+            message = f"key {key!r}: invalid type {kind!r}: it must begin with a-z or _"
             raise ValueError(message)
     return dict(sorted(spec.items()))
 
@@ -51,7 +52,7 @@ def _is_key(key: str) -> bool:
 
 
 def is_sequence(kind: str) -> bool:
-    """Return whether rows have any number of values of this type."""
+    """Return whether a row has any number of values of this type."""
     return kind.endswith("[]")
 
 
@@ -64,22 +65,22 @@ def parse_spec(content: bytes, path: str) -> dict[str, str]:
     """Return the specification in a `spec.json`.
 
     Raises:
-        FormatError: It is none.
+        FormatError: It is invalid.
     """
     try:
         if len(content) > _SPEC_BYTES:
             message = f"it has more than {_SPEC_BYTES} bytes"
-            raise ValueError(message)  # noqa: TRY301 -- all that is wrong is told below
+            raise ValueError(message)  # noqa: TRY301 -- reported below
         return check_spec(json.loads(content, object_pairs_hook=_once))
     except (ValueError, TypeError, RecursionError) as error:
-        message = f"{path}: this is not the specification of a data set of Granular: {error}"
+        message = f"{path}: this is not the specification of a Granular data set: {error}"
         raise FormatError(message, path) from error
 
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
     if len(found) < len(pairs):
-        message = "a key is there twice"
+        message = "a key appears twice"
         raise ValueError(message)
     return found
 
@@ -101,6 +102,11 @@ def is_dataset(folder: Path) -> bool:
     return (folder / SPEC).is_file()
 
 
+def is_unfinished(folder: Path) -> bool:
+    """Return whether a writer of the layout of Granular 0.21 has left a folder unfinished."""
+    return (folder / HIDDEN_SPEC).is_file()
+
+
 def is_sharded(folder: Path) -> bool:
     """Return whether a folder has shards."""
     return is_dataset(folder / shard_name(0))
@@ -112,7 +118,7 @@ def shard_name(number: int) -> str:
 
 
 def shards(names: Iterable[str], path: str) -> list[str]:
-    """Return the names of the shards among `names`, in order. Other names do not count.
+    """Return the names of the shards among `names`, in order; ignore other names.
 
     Raises:
         FormatError: One is missing.
@@ -121,6 +127,6 @@ def shards(names: Iterable[str], path: str) -> list[str]:
     expected = [shard_name(number) for number in range(len(found))]
     if found != expected:
         missing = next(name for name, other in zip(expected, found, strict=True) if name != other)
-        message = f"{path}: shard {missing} is missing: there are {', '.join(found[:10])}"
+        message = f"{path}: shard {missing} is missing; found {', '.join(found[:10])}"
         raise FormatError(message, path)
     return found

@@ -1,7 +1,7 @@
-"""Where the values of a row are in its columns, as Granular's `refs.bag` says it.
+"""References from a row to the values in its columns, as in Granular's `refs.bag`.
 
-A record has an element for each key, in MessagePack: the number of a record, or for a
-sequence the number of its first record and how many there are, or nothing if there are none.
+A record has an element for each key, in MessagePack: the number of a record; for a sequence
+the number of its first record and the number of records, or nothing if it is empty.
 """
 
 import struct
@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import TypeAlias
 
 Ref: TypeAlias = int | range
-"""The number of a record, or those of a sequence."""
+"""The number of a record, or a range of numbers for a sequence."""
 
 _SINGLE = 0x7F
 _INTS = {0xCC: ">B", 0xCD: ">H", 0xCE: ">I", 0xCF: ">Q"}
@@ -18,7 +18,7 @@ _LISTS = {0xDC: ">H", 0xDD: ">I"}
 
 
 def encode(refs: Sequence[Ref]) -> bytes:
-    """Return the record of a row."""
+    """Encode the references of a row as a record."""
     parts = [_list(len(refs))]
     for ref in refs:
         if isinstance(ref, int):
@@ -46,29 +46,29 @@ def _list(length: int) -> bytes:
 
 
 def decode(record: bytes, sequences: Sequence[bool]) -> list[Ref]:
-    """Return where the values of a row are.
+    """Decode the references of a row.
 
     Args:
         record: The record of the row.
         sequences: Whether each key has a sequence.
 
     Raises:
-        ValueError: The record is not that of such a row.
+        ValueError: The record does not hold references of such a row.
     """
     try:
         length, at = _read_list(record, 0)
         if length != len(sequences):
-            message = f"it tells of {length} keys, not of {len(sequences)}"
+            message = f"expected references of {len(sequences)} keys, got {length}"
             raise ValueError(message)
         refs: list[Ref] = []
         for is_sequence in sequences:
             ref, at = (_read_range if is_sequence else _read_int)(record, at)
             refs.append(ref)
     except (IndexError, struct.error):
-        message = "it is cut short"
+        message = "the record is truncated"
         raise ValueError(message) from None
     if at != len(record):
-        message = f"there are {len(record) - at} bytes behind it"
+        message = f"{len(record) - at} bytes follow its end"
         raise ValueError(message)
     return refs
 
@@ -90,7 +90,7 @@ def _read_list(record: bytes, at: int) -> tuple[int, int]:
 def _read_number(record: bytes, at: int, layouts: dict[int, str]) -> tuple[int, int]:
     layout = layouts.get(record[at])
     if layout is None:
-        message = f"the byte {record[at]:#04x} at {at} is none of numbers of records"
+        message = f"the byte {record[at]:#04x} at {at} does not begin a record number"
         raise ValueError(message)
     number: int = struct.unpack_from(layout, record, at + 1)[0]
     return number, at + 1 + struct.calcsize(layout)
@@ -101,7 +101,7 @@ def _read_range(record: bytes, at: int) -> tuple[range, int]:
     if length == 0:
         return range(0), at
     if length != 2:  # noqa: PLR2004 -- the first and how many
-        message = f"a sequence is told by {length} numbers"
+        message = f"expected 0 or 2 numbers for a sequence, got {length}"
         raise ValueError(message)
     first, at = _read_int(record, at)
     count, at = _read_int(record, at)

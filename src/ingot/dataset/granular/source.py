@@ -1,4 +1,4 @@
-"""Rows that are in a folder of Granular."""
+"""Rows in a Granular folder."""
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
@@ -33,7 +33,7 @@ class GranularRows:
 
     Args:
         columns: The stored values.
-        codecs: How values of each type become bytes and back.
+        codecs: The codecs of the types.
     """
 
     others: Sequence[str] = ()
@@ -53,7 +53,7 @@ class GranularRows:
         """Open a folder of any version.
 
         Raises:
-            FormatError: It is damaged, or has types that are none of Granular's.
+            FormatError: It is damaged, or has types that Granular does not define.
         """
         spec = layout.read_spec(folder)
         codecs = {element(kind): _codec(element(kind), folder) for kind in spec.values()}
@@ -69,7 +69,7 @@ class GranularRows:
 
     @property
     def metadata(self) -> dict[str, Any]:
-        """Nothing: Granular has no place for it."""
+        """Always empty: Granular does not store metadata."""
         return {}
 
     @property
@@ -81,13 +81,13 @@ class GranularRows:
         return len(self.columns)
 
     def read_row(self, number: int, wanted: Mapping[str, Elements]) -> Row:
-        """Return what is wanted of one row, of each field in one native read."""
+        """Read the wanted fields of one row, in one native read per field."""
         parts = {name: slice(*elements) for name, elements in wanted.items()}
         stored = self.columns.read(number, parts)
         return {name: self._value(name, one, number) for name, one in stored.items()}
 
     def read_values(self, numbers: Sequence[int], names: Sequence[str]) -> dict[str, list[Any]]:
-        """Return the values that rows have of each field, of each in one native read."""
+        """Read fields of several rows, in one native read per field."""
         stored = self.columns.read_many(numbers, names)
         return {
             name: [self._value(name, *one) for one in zip(values, numbers, strict=True)]
@@ -102,7 +102,7 @@ class GranularRows:
             raise undecodable(self.fields[name], self.paths[0], number, error) from error
 
     def read_rows(self, numbers: npt.NDArray[np.int64], wanted: Mapping[str, Picks]) -> Row:
-        """Return what is wanted of rows, of each field stacked to an array where that can be."""
+        """Read the wanted fields of rows, as stacked arrays where possible."""
         whole = [name for name, picks in wanted.items() if picks is None]
         values = self.read_values(numbers.tolist(), whole)
         for name, picks in wanted.items():
@@ -121,7 +121,7 @@ class GranularRows:
             return values
 
     def available(self, number: int, names: Sequence[str]) -> dict[str, bool | range]:
-        """Return what a row has of each field."""
+        """Return which fields a row has."""
         found = self.columns.find(number)
         return {
             name: True if isinstance(ref, int) else range(len(ref))
@@ -129,21 +129,21 @@ class GranularRows:
         }
 
     def column(self, name: str, numbers: Rows) -> npt.NDArray[Any]:
-        """Return the numbers that rows have of a field."""
+        """Return the numbers of rows in a field."""
         if self.spec[name] not in _NUMBERS:
             kind = self.spec[name]
-            message = f"{self.paths[0]}: field {name!r} is {kind}, and not a number in each row"
+            message = f"{self.paths[0]}: field {name!r} is {kind}, expected one number per row"
             raise TypeError(message)
         values = self.read_rows(np.asarray(numbers, np.int64), {name: None})[name]
         return np.asarray(values)
 
     def present(self, name: str, numbers: Rows) -> npt.NDArray[np.bool_]:
-        """Return that rows have a value: there are none that may go without."""
+        """Return True for every row: Granular has no optional fields."""
         del name
         return np.ones(len(numbers), np.bool_)
 
     def lengths(self, name: str, numbers: Rows) -> npt.NDArray[np.int64]:
-        """Return how many elements rows have of a sequence."""
+        """Return the lengths of a sequence in rows."""
         found = self.columns.find_many([int(number) for number in numbers])
         refs = (one[name] for one in found)
         return np.array([0 if isinstance(ref, int) else len(ref) for ref in refs], np.int64)
@@ -179,10 +179,10 @@ class GranularRows:
 
 
 def open_columns(folder: Path, spec: Mapping[str, str]) -> Columns:
-    """Open the bags of a folder, of whatever version.
+    """Open the bags of a folder, of any version.
 
     Raises:
-        FormatError: They are not those of a data set.
+        FormatError: They are not the bags of a data set.
     """
     has_refs = (folder / f"{REFS}.bag").is_file() and REFS not in spec
 
@@ -193,6 +193,9 @@ def open_columns(folder: Path, spec: Mapping[str, str]) -> Columns:
             if not file.is_file():
                 message = f"{folder}: {file.name} is missing"
                 raise FormatError(message, str(folder))
+            if file.is_symlink() and file.resolve().suffix != file.suffix:
+                message = f"{file}: links to {file.resolve()}, expected a {file.suffix} file"
+                raise FormatError(message, str(file))
         return Column.single(path) if has_refs else Column.paired(path, limits)
 
     return Columns(str(folder), spec, has_refs=has_refs, open_bag=open_bag)
@@ -201,8 +204,8 @@ def open_columns(folder: Path, spec: Mapping[str, str]) -> Columns:
 def _codec(kind: str, folder: Path) -> Codec:
     if kind not in DECODERS:
         message = (
-            f"{folder}: {kind!r} is none of Granular's types; "
-            "ingot.compat.granular.DatasetReader takes decoders of your own"
+            f"{folder}: {kind!r} is not one of Granular's types; "
+            "ingot.compat.granular.DatasetReader takes your own decoders"
         )
         raise FormatError(message, str(folder))
     return GranularCodec(kind)

@@ -1,5 +1,6 @@
 """Attributes of an HDF5 file as JSON-able values."""
 
+import math
 from collections.abc import Iterable
 from typing import Any
 
@@ -38,11 +39,24 @@ def _ends(path: str) -> list[int]:
 def _plain(one: Any) -> dict[str, Any]:
     found = {}
     for name in one.attrs:
-        if not name.startswith(_OWN):
-            value, is_plain = _value(one.attrs[name])
+        if isinstance(name, str) and not name.startswith(_OWN):
+            value, is_plain = _value(_read(one, name))
             if is_plain:
-                found[name] = value
+                found[_text(name)] = value
     return found
+
+
+def _read(one: Any, name: str) -> Any:
+    """Return an attribute; an object if it is of a type that numpy lacks."""
+    try:
+        return one.attrs[name]
+    except (TypeError, ValueError):
+        return object()
+
+
+def _text(value: str) -> str:
+    """Return text with what is no Unicode in it spelled out."""
+    return value.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
 
 
 def _value(value: Any) -> tuple[Any, bool]:
@@ -56,4 +70,8 @@ def _value(value: Any) -> tuple[Any, bool]:
         return [one for one, _ in each], all(is_plain for _, is_plain in each)
     if isinstance(value, bytes):
         return value.decode("utf-8", "backslashreplace"), True
-    return value, isinstance(value, str | int | float | bool)
+    if isinstance(value, str):
+        return _text(value), True
+    if isinstance(value, float) and not math.isfinite(value):
+        return str(value), True  # JSON has no such numbers.
+    return value, isinstance(value, int | float | bool)

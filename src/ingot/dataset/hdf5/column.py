@@ -54,7 +54,7 @@ class Column(ABC):
         library = h5py()
         try:
             dtype = dataset.dtype
-        except TypeError:  # It is one that numpy lacks.
+        except (TypeError, UnicodeDecodeError):  # It is one that numpy lacks.
             return None
         if dataset.shape is None or dataset.id.get_create_plist().get_external_count():
             return None

@@ -3,8 +3,11 @@
 from pathlib import Path
 from typing import NamedTuple, Self
 
+from ingot.records.paths import SUFFIXES as RECORD_SUFFIXES
+
 SUFFIXES = (".h5", ".hdf5")
 
+_OTHERS = set(RECORD_SUFFIXES) - set(SUFFIXES)
 _SIGNATURE = b"\x89HDF\r\n\x1a\n"
 _STARTS = (0, *(512 << k for k in range(12)))
 """Where HDF5 is looked for: in front of it may be a block of the user's."""
@@ -43,9 +46,11 @@ class Location(NamedTuple):
 
 def _is_hdf5(file: Path) -> bool:
     """Return whether a file has the name of an HDF5 file, or begins like one."""
+    if not file.is_file():
+        return False
     if file.suffix.lower() in SUFFIXES:
         return True
-    if not file.is_file():
+    if file.suffix.lower() in _OTHERS:
         return False
     with file.open("rb") as opened:
         for start in _STARTS:

@@ -2,18 +2,20 @@
 
 import errno
 import os
+import stat
 from pathlib import Path
 from typing import Self
 
-from ingot.dataset.folder import try_lock
-from ingot.errors import StorageError
+from ingot.dataset.folder import close_own, own, try_lock
+from ingot.errors import FormatError, StorageError
 
 
 class Sink:
     """A file, locked for one writer, which remembers the first write that failed.
 
     HDF5 drops errors that it meets when it closes a data set, and may crash after those of a
-    full disk. So it is told that all is well, and its caller asks `check`.
+    full disk. So it is told that all is well, and its caller asks `check`. In the child of a
+    fork it leads nowhere.
     """
 
     def __init__(self, path: Path) -> None:
@@ -32,12 +34,16 @@ class Sink:
             handle = os.open(
                 self.path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o666
             )
+            if not stat.S_ISREG(os.fstat(handle).st_mode):
+                os.close(handle)
+                message = f"{self.path}: this is no regular file; move it away"
+                raise FormatError(message, str(self.path))
             if not try_lock(handle):
                 os.close(handle)
                 message = f"{self.path}: another process is writing this file"
                 raise StorageError(message, str(self.path), errno=errno.EAGAIN)
             if self._is_own(handle):
-                return handle
+                return own(handle)
             os.close(handle)
 
     def _is_own(self, handle: int) -> bool:
@@ -48,6 +54,13 @@ class Sink:
             return False
         try:
             return os.path.samestat(found, self.path.stat())
+        except FileNotFoundError:
+            return False
+
+    def is_at(self, path: Path) -> bool:
+        """Whether the file has this name, perhaps besides its own."""
+        try:
+            return os.path.samestat(os.fstat(self._handle), path.stat())
         except FileNotFoundError:
             return False
 
@@ -125,7 +138,7 @@ class Sink:
         """Let others have the file. A second call does nothing."""
         handle, self._handle = self._handle, -1
         if handle >= 0:
-            os.close(handle)
+            close_own(handle)
 
     def __enter__(self) -> Self:
         return self

@@ -85,8 +85,8 @@ def _datasets(root: Any) -> Iterator[tuple[str, Any]]:
         return
     found: list[tuple[str, Any]] = []
 
-    def visit(name: str, one: Any) -> None:
-        if isinstance(one, library.Dataset):
+    def visit(name: str | bytes, one: Any) -> None:
+        if isinstance(name, str) and isinstance(one, library.Dataset):
             found.append((name.replace("/", DOT), one))
 
     root.visititems(visit)

@@ -26,6 +26,9 @@ _CHUNK_BYTES_FILTERED = 32 << 10
 _PIXELS = 8
 """Elements that the filter szip takes together; it can do nothing with fewer."""
 
+_NEW, _COPY = 1, 2
+"""How a file is marked that is not whole: a new one, or a copy of one that rows go behind."""
+
 _NO_LINKS = (errno.EPERM, errno.ENOTSUP, errno.ENOSYS, errno.EMLINK)
 
 
@@ -77,14 +80,17 @@ class Hdf5Writer:
         is_finished: Whether it is whole and has its name.
     """
 
-    def __init__(self, path: Path, sink: Sink, file: Any, *, replaces: bool) -> None:
+    def __init__(
+        self, path: Path, sink: Sink, file: Any, *, replaces: os.stat_result | None
+    ) -> None:
         self.path = path
         self._sink = sink
         self._file = file
         self._replaces = replaces
+        self._process = os.getpid()
         lengths = {name: dataset.shape[0] for name, dataset in _columns(file).items()}
         if len(set(lengths.values())) != 1:
-            message = f"{path}: the columns have not as many rows: {lengths}"
+            message = f"{path}: rows cannot be added to columns of different lengths: {lengths}"
             raise FormatError(message, str(path))
         self.rows: int = next(iter(lengths.values()))
         self.begun = self.rows
@@ -118,9 +124,10 @@ class Hdf5Writer:
         with writing(path):
             sink = Sink(partial_path(path))
             sink.truncate(0)
+            sink.check()
         with translated(str(path)):
             file = h5py().File(sink, "w", libver=_VERSIONS)
-            file.attrs[UNFINISHED] = 1
+            file.attrs[UNFINISHED] = _NEW
             for name, text in (attributes or {}).items():
                 file.attrs[name] = text
             for column in columns:
@@ -129,7 +136,7 @@ class Hdf5Writer:
                 if column.values is not None:
                     dataset.attrs[SHAPE] = column.values
         sink.check()
-        return cls(path, sink, file, replaces=False)
+        return cls(path, sink, file, replaces=None)
 
     @classmethod
     def append(cls, path: Path) -> Self:
@@ -137,18 +144,23 @@ class Hdf5Writer:
 
         Raises:
             StorageError: Another process is writing it, or the system refuses.
-            FormatError: It is no HDF5 file, or damaged.
+            FormatError: It is no HDF5 file, or damaged; or there is a file, and beside it
+                rows that an earlier writer has kept for a new one.
         """
         with writing(path):
             sink = Sink(partial_path(path))
-        replaces = path.exists()
+        replaces = path.stat() if path.exists() else None
+        is_copy = False
         try:
-            if replaces:
+            if replaces is not None:
+                _check_not_kept(path, sink)
+                is_copy = True
                 with translated(str(path)), h5py().File(path, "r"):  # Nobody is writing to it.
                     _copy(path, sink)
-            return cls(path, sink, _resumed(sink), replaces=replaces)
+            file = _resumed(sink, _NEW if replaces is None else _COPY)
+            return cls(path, sink, file, replaces=replaces)
         except BaseException:
-            if replaces:
+            if is_copy:
                 sink.path.unlink(missing_ok=True)
             sink.close()
             raise
@@ -194,7 +206,8 @@ class Hdf5Writer:
             self._file.close()
         self._sink.sync()
         with writing(self.path):
-            if self._replaces:
+            if self._replaces is not None:
+                self._check_unchanged(self._replaces)
                 shutil.copymode(self.path, self._sink.path)
                 self._sink.path.replace(self.path)
             else:
@@ -203,14 +216,36 @@ class Hdf5Writer:
             sync_folder(self.path.parent)
         self._sink.close()
 
+    def _check_unchanged(self, before: os.stat_result) -> None:
+        """Refuse to replace a file that is not the one that was copied."""
+        now = self.path.stat()
+        same = os.path.samestat(before, now) and before.st_size == now.st_size
+        if not same or before.st_mtime_ns != now.st_mtime_ns:
+            message = (
+                f"{self.path}: the file was changed by others while rows were added to a copy "
+                "of it; it is left alone: add the rows again"
+            )
+            raise StorageError(message, str(self.path))
+
+    def _has_name(self) -> bool:
+        """Whether the file got its name, also if that was interrupted."""
+        return self.is_finished or self._sink.is_at(self.path)
+
+    @property
+    def is_new(self) -> bool:
+        """Whether this writes a new file, and not behind the rows of one."""
+        return self._replaces is None
+
     def keep(self) -> int:
         """Leave the rows so far in a file of their own; return how many there are.
 
         Those that were to go behind the rows of a file are not kept: it stays as it is. So are
         those of a file that could not be written.
         """
+        if os.getpid() != self._process:
+            return 0
         if self._file:
-            with contextlib.suppress(OSError, RuntimeError, ValueError, KeyError):
+            with contextlib.suppress(OSError, RuntimeError, ValueError, KeyError, TypeError):
                 for dataset in _columns(self._file).values():
                     dataset.resize(self.rows, axis=0)  # A batch may be there in part.
                 self._file.close()
@@ -218,18 +253,41 @@ class Hdf5Writer:
             self._sink.check()
         except StorageError:
             self.rows = 0
-        if self._replaces or self.rows == 0:
+        if self.is_new and self.rows and not self._file and not self._has_name():
+            with contextlib.suppress(FormatError, StorageError):
+                _resumed(self._sink, _NEW).close()  # It was whole, but did not get its name.
+        if not self.is_new or self.rows == 0:
             self._sink.path.unlink(missing_ok=True)
         self._sink.close()
-        return 0 if self._replaces else self.rows
+        return self.rows if self.is_new else 0
 
 
-def _resumed(sink: Sink) -> Any:
-    """Open a file that an earlier writer has kept, or a copy of one."""
+def _check_not_kept(path: Path, sink: Sink) -> None:
+    """Refuse to put a copy in the place of rows that an earlier writer has kept.
+
+    Raises:
+        FormatError: There are some.
+    """
+    try:
+        with h5py().File(sink, "r") as file:
+            is_kept = file.attrs.get(UNFINISHED) == _NEW
+    except (OSError, RuntimeError, ValueError, KeyError):
+        is_kept = False  # It is empty, or its writer was killed.
+    sink.seek(0)
+    if is_kept:
+        message = (
+            f"{path}: there is this file, and {sink.path.name} with rows that were to be a new "
+            "one: move one of them away"
+        )
+        raise FormatError(message, str(path))
+
+
+def _resumed(sink: Sink, mark: int) -> Any:
+    """Open a file that an earlier writer has kept, or a copy of one, and mark it as such."""
     try:
         with translated(str(sink.path)):
             file = h5py().File(sink, "r+", libver=_VERSIONS)
-            file.attrs[UNFINISHED] = 1
+            file.attrs[UNFINISHED] = mark
             return file
     except FormatError as error:
         message = (
@@ -251,7 +309,9 @@ def _copy(path: Path, sink: Sink) -> None:
 
 def _columns(file: Any) -> dict[str, Any]:
     library = h5py()
-    return {name: one for name, one in file.items() if isinstance(one, library.Dataset)}
+    return {
+        name: one for name, one in file.items() if isinstance(one, library.Dataset) and one.shape
+    }
 
 
 def _values_of(dataset: Any) -> tuple[int, ...] | None:

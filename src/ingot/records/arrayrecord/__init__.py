@@ -1,4 +1,4 @@
-"""ArrayRecord files: what ArrayRecord's own users ask of them. Others use `ingot.open`."""
+"""ArrayRecord files, with what users of ArrayRecord need. Others use `ingot.open`."""
 
 from ingot.records.arrayrecord.options import parse_reader_options, parse_writer_options
 from ingot.records.arrayrecord.reader import ArrayRecordReader

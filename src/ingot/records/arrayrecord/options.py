@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, TypeAlias
 
 Parser: TypeAlias = Callable[[str], Any]
-"""Turns the text of a value into the value; raises `InvalidValueError` with what would be valid."""
+"""Parses the text of a value; raises `InvalidValueError` with the valid values."""
 
 _INT_MAX = 2**31 - 1
 _SUFFIXES = {"": 0, "B": 0, "k": 1, "K": 1, "M": 2, "G": 3, "T": 4, "P": 5, "E": 6}
@@ -14,7 +14,7 @@ _SIZE = re.compile(r"((?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)\s*([BkKMGTPE]?)(?:i?
 
 
 class InvalidValueError(Exception):
-    """The text of a value cannot be; the argument says which would."""
+    """The text of a value is invalid; the argument describes the valid values."""
 
 
 def _integer(least: int, most: int, *words: str) -> Parser:
@@ -135,13 +135,13 @@ def _parse(text: str, known: Mapping[str, Parser]) -> dict[str, Any]:
 
 
 def parse_writer_options(text: str) -> dict[str, Any]:
-    """Return the keyword arguments of `ArrayRecordWriter` that options as text stand for.
+    """Return the keyword arguments of `ArrayRecordWriter` for options given as text.
 
-    Options are separated by commas, as in "group_size:1,zstd:3". Those that say how many
-    threads work or wait are checked and then left alone: all cores compress.
+    Options are separated by commas, as in "group_size:1,zstd:3". Options about threads are
+    checked and then ignored: all cores compress.
 
     Raises:
-        ValueError: An option is unknown, present twice, or has a value that cannot be.
+        ValueError: An option is unknown, present twice, or has an invalid value.
     """
     found = _parse(text, _WRITER)
     codec = next((codec for codec in found if codec in _CODECS), "zstd")
@@ -166,7 +166,7 @@ def parse_reader_options(text: str) -> dict[str, Any]:
     """Return the options of a reader by name; those that are "auto" are None.
 
     Raises:
-        ValueError: An option is unknown, present twice, or has a value that cannot be.
+        ValueError: An option is unknown, present twice, or has an invalid value.
     """
     found = _parse(text, _READER)
     offloaded = found.get("index_storage_option") == "offloaded"

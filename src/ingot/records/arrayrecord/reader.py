@@ -8,7 +8,7 @@ from ingot.records.reader import Reader
 
 
 class ArrayRecordReader(Reader):
-    """ArrayRecord files, open for reading, with a look at how they were written."""
+    """ArrayRecord files, open for reading, with access to the options of their writer."""
 
     @classmethod
     def joined(cls, parts: Sequence[Reader]) -> Self:
@@ -20,9 +20,9 @@ class ArrayRecordReader(Reader):
         return reader
 
     def writer_options(self, file: int) -> str | None:
-        """Return the options that a file was written with; None if it does not say."""
+        """Return the options that a file was written with; None if it does not record them."""
         return self._arrayrecord_options(file)[0]
 
     def group_size(self, file: int) -> int | None:
-        """Return how many records each chunk of a file has; None if they differ."""
+        """Return the number of records in each chunk of a file; None if they differ."""
         return self._arrayrecord_options(file)[1]

@@ -13,20 +13,20 @@ _LEVELS = {"zstd": 3, "brotli": 6, "snappy": 1, "none": 0}
 class ArrayRecordWriter(NativeWriter, Closing):
     """Writes an ArrayRecord file that ArrayRecord itself can read.
 
-    The file appears under its name when it is closed, in place of what was there; an
-    exception inside `with` leaves things as they were. Records are compressed on all cores.
+    The file appears under its name when it is closed, and replaces an existing file. An
+    exception inside `with` leaves everything as it was. All cores compress records.
 
     Args:
         path: The file to write.
         group_size: How many records are compressed together. More than one makes files
             smaller and random reads slower.
-        compression: "zstd", "brotli", "snappy", or None for none.
-        level: Its level: -131072 to 22 for zstd, 0 to 11 for brotli.
-        window_log: Logarithm of its window: 10 to 31 for zstd, 10 to 30 for brotli.
+        compression: "zstd", "brotli", "snappy", or None.
+        level: The compression level: -131072 to 22 for zstd, 0 to 11 for brotli.
+        window_log: Logarithm of the window size: 10 to 31 for zstd, 10 to 30 for brotli.
         transpose: Split records that are protocol buffers by their fields.
         transpose_bucket_size: How many bytes of fields are compressed together.
         pad_to_block_boundary: Begin each group at a multiple of 64 KiB.
-        sync: Wait at `close` until the file is on the device.
+        sync: Whether `close` waits until the file is on the storage device.
 
     Raises:
         ValueError: An argument is out of range.
@@ -48,10 +48,10 @@ class ArrayRecordWriter(NativeWriter, Closing):
         """Open the file; see the class."""
         codec = "none" if compression is None else compression
         if codec not in _LEVELS:
-            message = f'compression is "zstd", "brotli", "snappy" or None, not {compression!r}'
+            message = f'compression must be "zstd", "brotli", "snappy" or None, got {compression!r}'
             raise ValueError(message)
         if window_log is not None and codec in ("none", "snappy"):
-            message = f"window_log has no meaning with compression={compression!r}"
+            message = f"compression={compression!r} does not take window_log"
             raise ValueError(message)
         return super().__new__(
             cls,

@@ -14,12 +14,13 @@ use crate::error::{Error, Result};
 use crate::format::arrayrecord::{FILE_LEN_MIN, Index, SIGNATURE_LEN, postscript, signature};
 use crate::format::riegeli::{Chunk, Kind, block, simple, transposed};
 use crate::format::{Group, Violation};
-use crate::storage::{ReadAt, available_memory};
+use crate::limit::Growth;
+use crate::storage::ReadAt;
 
 /// Bytes that the record of a footer takes at most, the first one and those of chunks.
 const FOOTER_BYTES_MAX: (u64, u64) = (1 << 20, 256);
 
-/// Chunks that decode to more than this are decoded only if the memory has room for twice that.
+/// Chunks that decode to more than this are decoded only if the memory has room for that.
 const LARGE: u64 = 64 << 20;
 
 /// An ArrayRecord file, open for reading. Where each of its chunks is, is in memory.
@@ -143,13 +144,23 @@ impl ArrayRecord {
         decode().map_err(corrupt)
     }
 
-    /// Refuses what could not be in memory once it is decoded, before it is tried.
+    /// Refuses what grows too much, or has no room in memory, once it is decoded.
     #[inline]
     fn check_memory(&self, row: u64, stored: u64, bytes: u64) -> Result<()> {
-        if bytes <= LARGE.max(stored) || bytes <= available_memory() / 2 {
+        Growth::default().add(stored, bytes).map_err(|why| Error::Format {
+            path: self.name.clone(),
+            reason: format!("record {row}: {why}"),
+        })?;
+        if bytes <= LARGE {
             return Ok(());
         }
-        Err(Error::Memory { path: self.name.clone(), record: Some(row), bytes })
+        let room =
+            usize::try_from(bytes).is_ok_and(|len| Vec::<u8>::new().try_reserve(len).is_ok());
+        if room {
+            Ok(())
+        } else {
+            Err(Error::Memory { path: self.name.clone(), record: Some(row), bytes })
+        }
     }
 }
 

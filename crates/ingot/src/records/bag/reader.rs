@@ -11,7 +11,7 @@ use super::super::groups::Groups;
 use super::super::reader::Stats;
 use super::super::verify::{Damage, Verification, verify_cells};
 use super::limits::Limits;
-use crate::compression::{Dictionary, frame};
+use crate::compression::{Dictionary, Failure, frame};
 use crate::error::{Error, Result};
 use crate::format::bag::{self, LIMIT_LEN, Table};
 use crate::format::{Group, Violation};
@@ -138,12 +138,15 @@ impl Bag {
             return Ok(Group { bytes: stored.to_vec(), ends: vec![stored.len()] });
         };
         let bytes = frame::decompress(dictionary.as_deref(), stored)
-            .map_err(|why| self.undecodable(range.start, why))?;
+            .map_err(|failure| self.undecodable(range.start, failure))?;
         Ok(Group { ends: vec![bytes.len()], bytes })
     }
 
     /// Returns the error for a record that cannot be decompressed.
-    fn undecodable(&self, offset: u64, why: String) -> Error {
+    fn undecodable(&self, offset: u64, failure: Failure) -> Error {
+        let Failure::Damaged(why) = failure else {
+            return Source::of(self).undecoded(offset, failure);
+        };
         let advice = match self.options.packing {
             Packing::Zstd(None) => {
                 "; it is damaged, or was written with a dictionary: open the bag as Bagz's \

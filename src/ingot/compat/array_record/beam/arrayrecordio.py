@@ -15,12 +15,12 @@ class _ArrayRecordSink(RecordSink):
     """Writes ArrayRecord files with one record in each group.
 
     Args:
-        file_path_prefix: How the paths of the files begin.
-        file_name_suffix: How they end.
-        num_shards: How many there are; 0 leaves it to the runner.
-        shard_name_template: What is between, `-SSSSS-of-NNNNN` unless given.
-        coder: Turns an element into a record.
-        compression_type: Checked and left alone: the records are compressed, not the file.
+        file_path_prefix: The prefix of the paths of the files.
+        file_name_suffix: Their suffix.
+        num_shards: The number of files; 0 leaves it to the runner.
+        shard_name_template: The part between prefix and suffix, `-SSSSS-of-NNNNN` by default.
+        coder: Encodes an element as a record.
+        compression_type: Checked and ignored: the records are compressed, not the file.
     """
 
     def __init__(
@@ -48,12 +48,12 @@ class WriteToArrayRecord(Write):
     """Writes a collection to ArrayRecord files and returns their paths.
 
     Args:
-        file_path_prefix: How the paths of the files begin.
-        file_name_suffix: How they end.
-        num_shards: How many there are; 0 leaves it to the runner.
-        shard_name_template: What is between, `-SSSSS-of-NNNNN` unless given.
-        coder: Turns an element into a record; by default anything but bytes becomes text.
-        compression_type: Checked and left alone: the records are compressed, not the file.
+        file_path_prefix: The prefix of the paths of the files.
+        file_name_suffix: Their suffix.
+        num_shards: The number of files; 0 leaves it to the runner.
+        shard_name_template: The part between prefix and suffix, `-SSSSS-of-NNNNN` by default.
+        coder: Encodes an element as a record; by default, values other than bytes become text.
+        compression_type: Checked and ignored: the records are compressed, not the file.
     """
 
     def __init__(

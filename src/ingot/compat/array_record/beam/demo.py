@@ -12,7 +12,7 @@ from ingot.compat.array_record.beam.options import Arguments, resolve
 
 
 def main(args: Arguments = None, pipeline_options: PipelineOptions | None = None) -> beam.Pipeline:
-    """Return the pipeline, which was not run yet."""
+    """Return the pipeline; call `run()` to run it."""
     arguments, options = resolve(args, pipeline_options)
     pipeline = beam.Pipeline(options=options)
     _ = (

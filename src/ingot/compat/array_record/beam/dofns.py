@@ -16,9 +16,9 @@ from ingot.records.arrayrecord import ArrayRecordWriter
 
 
 class ConvertToArrayRecordGCS(beam.DoFn):
-    """Writes a pair of a file name and its records to an ArrayRecord file elsewhere.
+    """Writes a pair of a file name and its records to an ArrayRecord file in a folder.
 
-    The file appears under its name when it is whole, in place of what was there.
+    The file appears under its name when it is finished, and replaces an existing file.
     """
 
     _WRITE_DIR = tempfile.gettempdir()
@@ -36,9 +36,9 @@ class ConvertToArrayRecordGCS(beam.DoFn):
         Args:
             element: The name and the records.
             path: The folder to write to, in a bucket or on a disk.
-            write_dir: Where the file is made before it is uploaded to a bucket.
-            file_path_suffix: What is put behind the name.
-            overwrite_extension: Put it in place of what is behind the last dot.
+            write_dir: The folder of the temporary file that is uploaded to a bucket.
+            file_path_suffix: The suffix of the new name.
+            overwrite_extension: Replace everything after the last dot, instead of appending.
         """
         filename, records = element
         name = PurePosixPath(filename).name
@@ -58,7 +58,7 @@ class ConvertToArrayRecordGCS(beam.DoFn):
 
 
 class ConvertFile(beam.DoFn):
-    """Writes the records of a TFRecord file, in order, to an ArrayRecord file elsewhere."""
+    """Writes the records of a TFRecord file, in order, to an ArrayRecord file in a folder."""
 
     def process(
         self,

@@ -1,4 +1,4 @@
-"""`array_record.beam.example`: rows in the form of `tf.train.Example`, and files of them."""
+"""`array_record.beam.example`: rows as `tf.train.Example`, and files of them."""
 
 import struct
 import urllib.request
@@ -23,7 +23,7 @@ class Message(Protocol):
     """A protocol buffer: an `Example` of this module or of TensorFlow."""
 
     def SerializeToString(self) -> bytes:  # noqa: N802
-        """Return its bytes."""
+        """Serialize the message."""
         ...
 
 
@@ -41,7 +41,7 @@ class Example:
         self.features = dict(features)
 
     def SerializeToString(self) -> bytes:  # noqa: N802
-        """Return the protocol buffer, with the names in order."""
+        """Serialize the protocol buffer, with the names sorted."""
         entries = (
             _field(1, _field(1, name.encode()) + _field(2, _encode(self.features[name])))
             for name in sorted(self.features)
@@ -63,7 +63,7 @@ def _field(number: int, content: bytes) -> bytes:
 
 
 def _encode(values: Feature) -> bytes:
-    """Return a `Feature`: field 1 is a list of bytes, 2 of floats, 3 of integers."""
+    """Encode a `Feature`: field 1 is a list of bytes, 2 of floats, 3 of integers."""
     strings = [value for value in values if isinstance(value, bytes)]
     if strings:
         return _field(1, b"".join(_field(1, value) for value in strings))
@@ -91,7 +91,7 @@ def generate_movie_examples() -> list[Example]:
 
 
 def generate_serialized_movie_examples() -> list[bytes]:
-    """Return the rows of `testdata` as the bytes of examples."""
+    """Return the rows of `testdata` as serialized examples."""
     return [one.SerializeToString() for one in generate_movie_examples()]
 
 
@@ -107,7 +107,7 @@ def write_example_to_arrayrecord(example: Message, file_path: str) -> None:
 
 
 def kitty_tfrecord(prefix: str = "") -> None:
-    """Write `kittymeow.tfrecord`, with a picture from the network, to the folder `prefix`."""
+    """Write `kittymeow.tfrecord`, with an image from the network, to the folder `prefix`."""
     with urllib.request.urlopen(KITTY) as response:
         image = response.read()
     height, width, depth = _jpeg_shape(image)
@@ -124,10 +124,10 @@ def kitty_tfrecord(prefix: str = "") -> None:
 
 
 def _jpeg_shape(image: bytes) -> tuple[int, int, int]:
-    """Return height, width and channels, which the first frame header of a JPEG says.
+    """Return height, width and channels, from the first frame header of a JPEG.
 
     Raises:
-        ValueError: The bytes are no JPEG.
+        ValueError: The bytes are not a JPEG.
     """
     offset = 2
     while image[offset : offset + 1] == b"\xff" and len(image) >= offset + 10:
@@ -136,5 +136,5 @@ def _jpeg_shape(image: bytes) -> tuple[int, int, int]:
             height, width, depth = struct.unpack_from(">HHB", image, offset + 5)
             return height, width, depth
         offset += 2 + length
-    message = f"no frame header of a JPEG at offset {offset}"
+    message = f"expected a frame header of a JPEG at offset {offset}"
     raise ValueError(message)

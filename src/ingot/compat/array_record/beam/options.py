@@ -1,4 +1,4 @@
-"""`array_record.beam.options`: what a command line says about a pipeline."""
+"""`array_record.beam.options`: options of a pipeline from the command line."""
 
 import argparse
 from collections.abc import Mapping, Sequence
@@ -7,18 +7,18 @@ from typing import TypeAlias
 from apache_beam.options.pipeline_options import PipelineOptions
 
 Arguments: TypeAlias = Mapping[str, str] | Sequence[str] | None
-"""What `get_arguments` returns first, a command line as a list, or that of the process."""
+"""The first result of `get_arguments`, a command line as a list, or None."""
 
 
 def get_arguments(argv: Sequence[str] | None = None) -> tuple[dict[str, str], PipelineOptions]:
     """Return the arguments `input` and `output`, and all others as options of Beam.
 
     Args:
-        argv: The command line; that of the process unless given.
+        argv: The command line; by default that of the process.
     """
     parser = argparse.ArgumentParser()
     parser.add_argument("--input", help="pattern of the TFRecord files to read")
-    parser.add_argument("--output", help="how the paths of the files to write begin")
+    parser.add_argument("--output", help="prefix of the paths of the files to write")
     known, others = parser.parse_known_args(argv)
     return vars(known), PipelineOptions(others)
 
@@ -26,7 +26,7 @@ def get_arguments(argv: Sequence[str] | None = None) -> tuple[dict[str, str], Pi
 def resolve(
     args: Arguments, pipeline_options: PipelineOptions | None
 ) -> tuple[Mapping[str, str], PipelineOptions]:
-    """Return the arguments and the options of a pipeline, from the command line if need be."""
+    """Return the arguments and the options of a pipeline, if needed from the command line."""
     if isinstance(args, Mapping):
         return args, PipelineOptions([]) if pipeline_options is None else pipeline_options
     arguments, others = get_arguments(args)

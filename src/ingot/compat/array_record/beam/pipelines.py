@@ -1,7 +1,7 @@
-"""`array_record.beam.pipelines`: pipelines that make and convert files, to be run by you.
+"""`array_record.beam.pipelines`: pipelines that make and convert files; you run them.
 
-`args` is a dict with `input` and `output`, or a command line as a list. Without it the
-command line of the process is read, when the function is called.
+`args` is a dict with `input` and `output`, or a command line as a list. Without it, the
+function parses the command line of the process.
 """
 
 import apache_beam as beam
@@ -60,14 +60,14 @@ def convert_tf_to_arrayrecord_disk(
     args: Arguments = None,
     pipeline_options: PipelineOptions | None = None,
 ) -> beam.Pipeline:
-    """Return a pipeline that converts TFRecord files to so many ArrayRecord files."""
+    """Return a pipeline that converts TFRecord files to the given number of ArrayRecord files."""
     return _convert(num_shards, args, pipeline_options)
 
 
 def convert_tf_to_arrayrecord_disk_match_shards(
     args: Arguments = None, pipeline_options: PipelineOptions | None = None
 ) -> beam.Pipeline:
-    """Return a pipeline that makes one ArrayRecord file of each TFRecord file."""
+    """Return a pipeline that converts each TFRecord file to one ArrayRecord file."""
     return _convert(None, args, pipeline_options)
 
 
@@ -92,11 +92,11 @@ def convert_tf_to_arrayrecord_gcs(
     args: Arguments = None,
     pipeline_options: PipelineOptions | None = None,
 ) -> beam.Pipeline:
-    """Return a pipeline that makes an ArrayRecord file of the same name of each TFRecord file.
+    """Return a pipeline that converts each TFRecord file to an ArrayRecord file of that name.
 
     Args:
-        overwrite_extension: Put the suffix in place of what is behind the last dot.
-        file_path_suffix: What is put behind the name.
+        overwrite_extension: Replace everything after the last dot, instead of appending.
+        file_path_suffix: The suffix of the new name.
         args: `output` is the folder to write to.
         pipeline_options: Options of Beam.
     """

@@ -1,4 +1,4 @@
-"""The modules of `array_record.python`, where its users look for them."""
+"""The modules of `array_record.python`, under their original names."""
 
 import sys
 
@@ -6,6 +6,6 @@ from ingot.compat.array_record import array_record_data_source, array_record_mod
 
 __all__ = ["array_record_data_source", "array_record_module"]
 
-# So that `from ....python.array_record_module import ArrayRecordWriter` finds them, too.
+# For `from ....python.array_record_module import ArrayRecordWriter`.
 for _module in (array_record_data_source, array_record_module):
     sys.modules[f"{__name__}.{_module.__name__.rpartition('.')[2]}"] = _module

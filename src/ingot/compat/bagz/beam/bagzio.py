@@ -25,16 +25,16 @@ _SINGLE = re.compile(r"(.+)(\.bagz?)@0", re.DOTALL)
 class WriteToBagz(Write):
     """Writes a bounded collection to bags and returns their paths.
 
-    The bags are published as `ingot.beam.RecordSink` says.
+    Bags are published as by `ingot.beam.RecordSink`.
 
     Args:
-        file_path: `x@8.bagz` for eight bags, `x@*.bagz` for as many as the runner likes,
+        file_path: `x@8.bagz` for eight bags, `x@*.bagz` to leave the number to the runner,
             `x@0.bagz` or `x.bagz@0` for one; a `.bag` is not compressed.
-        coder: Turns an element into a record.
-        compression_type: Checked and left alone: the records are compressed, not the file.
+        coder: Encodes an element as a record.
+        compression_type: Checked and ignored: the records are compressed, not the file.
 
     Raises:
-        ValueError: The path is of another form.
+        ValueError: The path has another form.
     """
 
     def __init__(
@@ -52,7 +52,7 @@ class WriteToBagz(Write):
         else:
             message = (
                 f'File path "{path}" must be in the form: x@8.bagz, x@*.bagz or x.bagz@0, where '
-                "the number says how many files there are, and the suffix is .bag or .bagz"
+                "the number is the number of files, and the suffix is .bag or .bagz"
             )
             raise ValueError(message)
         is_one = count != "*" and int(count) == 0
@@ -74,9 +74,9 @@ class ReadFromBagz(beam.PTransform):
     """Reads the records of bags.
 
     Args:
-        file_pattern: What `bagz.Reader` is given.
-        coder: Turns a record into an element.
-        compression_type: Left alone: the records are compressed, not the file.
+        file_pattern: As for `bagz.Reader`.
+        coder: Decodes a record to an element.
+        compression_type: Ignored: the records are compressed, not the file.
 
     Raises:
         FileNotFoundError: There is no such file.

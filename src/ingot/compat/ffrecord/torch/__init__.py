@@ -5,7 +5,7 @@ try:
 except ModuleNotFoundError as error:
     if error.name != "torch":
         raise
-    message = "ingot.compat.ffrecord.torch needs PyTorch, which is not installed: pip install torch"
+    message = "ingot.compat.ffrecord.torch requires PyTorch: pip install torch"
     raise ModuleNotFoundError(message, name="torch") from error
 
 from ingot.compat.ffrecord.torch.dataloader import DataLoader

@@ -1,4 +1,4 @@
-"""A data loader that can begin in the middle of an epoch."""
+"""A data loader that can start in the middle of an epoch."""
 
 import operator
 from collections.abc import Callable, Iterable, Iterator, Sized
@@ -10,30 +10,30 @@ import torch
 import torch.utils.data
 from torch.utils.data import IterableDataset, Sampler, default_convert
 
-from ingot.compat.ffrecord.torch.dataset import Dataset
+from ingot.compat.ffrecord.torch.dataset import Batch, Dataset
 from ingot.compat.ffrecord.torch.errors import MisuseError
 
 
 class DataLoader(torch.utils.data.DataLoader[Any]):
-    """PyTorch's data loader, with `set_step` for resuming inside an epoch.
+    """PyTorch's data loader, with `set_step` to resume within an epoch.
 
-    Each batch of a `Dataset` is one call of `dataset[indices]`, in the worker, and
-    `collate_fn` gets the list it returns; `batch_size=None` makes lists of one. Other
-    data sets are loaded as PyTorch loads them.
+    For each batch of a `Dataset`, the worker calls `dataset[indices]` once and passes the result
+    to `collate_fn`; with `batch_size=None`, lists of one index. Other data sets are loaded as
+    PyTorch loads them.
 
-    Arguments not listed are PyTorch's.
+    Arguments not listed are those of PyTorch.
 
     Args:
-        dataset: A `Dataset`, or any data set of PyTorch.
-        skippable: Whether `set_step` may be called. PyTorch Lightning, which makes loaders
-            anew from their attributes, needs False.
-        multiprocessing_context: How workers are started; "fork" unless given.
+        dataset: A `Dataset`, or any PyTorch data set.
+        skippable: Whether `set_step` may be called. PyTorch Lightning, which copies loaders
+            from their attributes, requires False.
+        multiprocessing_context: How to start workers; "fork" by default.
 
     Attributes:
         skippable: As given.
 
     Raises:
-        AssertionError: Without batches there is nothing to skip: `batch_size=None` needs
+        AssertionError: Without batches there is nothing to skip: `batch_size=None` requires
             `skippable=False`.
     """
 
@@ -62,7 +62,7 @@ class DataLoader(torch.utils.data.DataLoader[Any]):
         iterable = isinstance(dataset, IterableDataset)
         if batch_size is None and batch_sampler is None and not iterable:
             if skippable:
-                message = "batch_size=None makes no batches to skip; pass skippable=False with it"
+                message = "batch_size=None has no batches to skip; pass skippable=False with it"
                 raise MisuseError(message)
             if isinstance(dataset, Dataset):
                 batch_size, collate_fn = 1, collate_fn or default_convert
@@ -89,19 +89,25 @@ class DataLoader(torch.utils.data.DataLoader[Any]):
         )
         self.skippable = skippable
         if skippable and not iterable:
-            # PyTorch refuses the assignment from here on, as workers might be running.
+            # PyTorch refuses the assignment after this, as workers might be running.
             skipping = SkippingBatchSampler(cast("Iterable[list[Any]]", self.batch_sampler))
             object.__setattr__(self, "batch_sampler", skipping)
 
+    @property
+    def _index_sampler(self) -> Any:  # noqa: ANN401
+        """The sampler that PyTorch's iterators use: whole batches for a `Dataset`."""
+        sampler = super()._index_sampler
+        return WholeBatches(sampler) if isinstance(self.dataset, Dataset) else sampler
+
     def set_step(self, step: SupportsIndex) -> None:
-        """Leave out the first `step` batches of every epoch that begins from now on.
+        """Skip the first `step` batches of every epoch that starts from now on.
 
-        They are drawn from the sampler but not loaded, so that the others are those of a
-        whole epoch: given the same state of the generator, or the same `set_epoch`, an
-        epoch goes on exactly where it was left. Call `set_step(0)` before the next one.
-        `len` counts the batches that are left.
+        The sampler draws them but they are not loaded, so the remaining batches are those of a
+        full epoch: with the same state of the generator, or the same `set_epoch`, an epoch
+        resumes exactly where it stopped. Call `set_step(0)` before the next one. `len` counts
+        the remaining batches.
 
-        Random numbers that workers draw by themselves are not those of a whole epoch.
+        Random numbers that workers draw themselves differ from those of a full epoch.
 
         Raises:
             AssertionError: `step` is negative or more than an epoch has, or the loader is
@@ -109,18 +115,31 @@ class DataLoader(torch.utils.data.DataLoader[Any]):
         """
         if not isinstance(self.batch_sampler, SkippingBatchSampler):
             message = (
-                "This dataloader is not skippable: make it with skippable=True and a "
+                "This dataloader is not skippable: create it with skippable=True and a "
                 "map-style data set"
             )
             raise MisuseError(message)
         self.batch_sampler.set_step(step)
 
 
+class WholeBatches(Sampler[Batch]):
+    """Batches of another sampler, each to be requested as a whole."""
+
+    def __init__(self, batches: Iterable[list[Any]]) -> None:
+        self.batches = batches
+
+    def __iter__(self) -> Iterator[Batch]:
+        return map(Batch, self.batches)
+
+    def __len__(self) -> int:
+        return len(cast("Sized", self.batches))
+
+
 class SkippingBatchSampler(Sampler[list[Any]]):
-    """Batches of another sampler without the first ones.
+    """Batches of another sampler, without the first ones.
 
     Attributes:
-        step: How many are left out.
+        step: The number of batches to skip.
     """
 
     def __init__(self, batch_sampler: Iterable[list[Any]]) -> None:
@@ -133,10 +152,10 @@ class SkippingBatchSampler(Sampler[list[Any]]):
         return cast("Any", self.batch_sampler).sampler
 
     def set_step(self, step: SupportsIndex) -> None:
-        """Leave out the first `step` batches."""
+        """Skip the first `step` batches."""
         wanted, total = operator.index(step), self._total()
         if not 0 <= wanted <= total:
-            message = f"step must be from 0 to {total}, the number of batches, not {wanted}"
+            message = f"step must be from 0 to {total}, the number of batches, got {wanted}"
             raise MisuseError(message)
         self.step = wanted
 

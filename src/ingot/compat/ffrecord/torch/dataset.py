@@ -1,4 +1,4 @@
-"""Data sets whose index is a list and whose answer is a list."""
+"""Data sets that take a list of indices and return a list of items."""
 
 import operator
 from bisect import bisect_right
@@ -14,16 +14,16 @@ from ingot.compat.ffrecord.torch.registry import ReaderRegistry
 
 
 class Dataset(torch.utils.data.Dataset[Any], ReaderRegistry):
-    """A data set that is asked for a whole batch: `dataset[[5, 1, 9]]` is a list of three.
+    """A data set that returns a whole batch: `dataset[[5, 1, 9]]` is a list of three items.
 
-    A subclass either calls this constructor and overrides `process`, or calls nothing
-    and overrides `__len__` and `__getitem__`, which takes a list of indices and returns
-    a list of items. Both work in `ingot.compat.ffrecord.torch.DataLoader` and in
-    PyTorch's own.
+    A subclass either calls this constructor and overrides `process`, or does not call it and
+    overrides `__len__` and `__getitem__`, which takes a list of indices and returns a list of
+    items. Both work in `ingot.compat.ffrecord.torch.DataLoader` and in PyTorch's own loader,
+    which also accepts a `__getitem__` of one index.
 
     Args:
-        fnames: A file, a directory (its `.ffr` files, by name), or a list of files.
-        check_data: Verify the checksums of indices and samples.
+        fnames: A file, a directory (its `.ffr` files, sorted by name), or a list of files.
+        check_data: Whether to verify the checksums of indices and samples.
 
     Attributes:
         fnames: As given.
@@ -41,33 +41,43 @@ class Dataset(torch.utils.data.Dataset[Any], ReaderRegistry):
 
     def __getitem__(self, indices: Sequence[int]) -> Any:  # noqa: ANN401
         indices = _checked(indices)
-        items = self.process(indices, self.reader.read(indices))
-        return _one_for_each(items, indices, f"{type(self).__name__}.process")
+        return self.process(indices, self.reader.read(indices))
 
     def __getitems__(self, indices: Sequence[int]) -> Any:  # noqa: ANN401
-        """Return `self[indices]`: what PyTorch's loader calls for a batch."""
-        name = f"{type(self).__name__}.__getitem__"
+        """Return the items of a batch for a loader.
+
+        For FFRecord's loader, this is `self[indices]`. For PyTorch's own loader, it calls the
+        `__getitem__` of a subclass with each index, or with all indices if it takes no single one.
+        """
+        if isinstance(indices, Batch) or type(self).__getitem__ in _OF_LISTS:
+            return self._whole([*indices])
         try:
-            items = self[indices]
+            return [self[index] for index in indices]  # type: ignore[index]
+        except (TypeError, AttributeError, AssertionError):
+            return self._whole(indices)
+
+    def _whole(self, indices: Sequence[int]) -> Any:  # noqa: ANN401
+        try:
+            return self[indices]
         except TypeError as error:
             if "list" in str(error):
-                error.add_note(f"{name} is given a list of indices, and returns a list of items")
+                name = f"{type(self).__name__}.__getitem__"
+                error.add_note(f"{name} takes a list of indices and must return a list of items")
             raise
-        return _one_for_each(items, indices, name)
 
     def process(self, indices: Sequence[int], data: list[Sample]) -> Any:  # noqa: ANN401
-        """Turn the samples at `indices` into a list of items; for subclasses to write.
+        """Turn the samples at `indices` into a list of items; override it in a subclass.
 
-        A list has one item for each index. Anything else, such as a batch that is made
-        already, goes to `collate_fn` as it is.
+        The result goes to `collate_fn` unchanged. Usually it is one item per index, but it may
+        be more or fewer, or a complete batch.
 
         Args:
-            indices: As `__getitem__` was given them.
+            indices: The argument of `__getitem__`.
             data: The bytes of each sample, as an array.
         """
         message = (
             f"{type(self).__name__} overrides neither process(indices, data) nor "
-            "__getitem__(indices); write one of them"
+            "__getitem__(indices); implement one of them"
         )
         raise NotImplementedError(message)
 
@@ -79,7 +89,7 @@ class Subset(Dataset):
     """The items of a data set at some indices.
 
     Args:
-        dataset: Takes a list of indices.
+        dataset: A data set that takes a list of indices.
         indices: Item `k` of the subset is item `indices[k]` of the data set.
     """
 
@@ -97,10 +107,10 @@ class Subset(Dataset):
 
 
 class ConcatDataset(Dataset):
-    """Data sets one behind the other. A batch asks each of them once.
+    """Concatenated data sets. A batch calls each of them once.
 
     Args:
-        datasets: At least one, all of this module's `Dataset`.
+        datasets: At least one, all instances of this module's `Dataset`.
 
     Attributes:
         datasets: As given.
@@ -126,7 +136,7 @@ class ConcatDataset(Dataset):
 
     @staticmethod
     def cumsum(sequence: Iterable[Sized]) -> list[int]:
-        """Return where each of `sequence` ends when they stand one behind the other."""
+        """Return where each of `sequence` ends in the concatenation."""
         return list(accumulate(map(len, sequence)))
 
     def __len__(self) -> int:
@@ -159,10 +169,11 @@ class ConcatDataset(Dataset):
         return member, place - (self.cumulative_sizes[member - 1] if member else 0)
 
 
-def _one_for_each(items: Any, indices: Sequence[int], giver: str) -> Any:  # noqa: ANN401
-    if isinstance(items, list):
-        _require(items, indices, giver)
-    return items
+class Batch(list[int]):
+    """Indices that FFRecord's loader requests at once."""
+
+
+_OF_LISTS = {one.__getitem__ for one in (Dataset, Subset, ConcatDataset)}
 
 
 def _require(items: Sized, indices: Sized, giver: str) -> None:

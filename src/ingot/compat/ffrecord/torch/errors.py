@@ -1,5 +1,5 @@
-"""What FFRecord's PyTorch classes raise where FFRecord asserts."""
+"""The exception of FFRecord's PyTorch classes where FFRecord uses an assertion."""
 
 
 class MisuseError(AssertionError, ValueError):
-    """An argument that makes no sense, or a call that this object cannot answer."""
+    """An invalid argument, or a call that this object does not support."""

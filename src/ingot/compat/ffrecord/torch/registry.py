@@ -1,12 +1,12 @@
-"""Which readers an object holds."""
+"""The readers that an object holds."""
 
 from ingot.compat.ffrecord.reader import FileReader
 
 
 class ReaderRegistry:
-    """An object that knows the readers among its attributes.
+    """An object that finds the readers among its attributes.
 
-    It needs no constructor: attributes are looked at when `ffreaders` is called.
+    It needs no constructor: `ffreaders` looks at the attributes when it is called.
     """
 
     __module__ = "ingot.compat.ffrecord.torch"

@@ -1,0 +1,117 @@
+//! Memory for the engine that does not end Python when there is none.
+//!
+//! Rust ends the process when a small piece of memory cannot be had. Large work asks first
+//! ([`ingot::limit::has_memory`]), and what it still needs while it fails comes from a reserve
+//! that is set aside when the module is loaded.
+#![allow(unsafe_code)]
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::ptr::null_mut;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// Bytes of the reserve. They are pages of zeros, which cost nothing until they are used.
+const RESERVE: usize = 32 << 20;
+
+/// Pieces that are larger come from the system or not at all.
+const PIECE: usize = 1 << 20;
+
+#[repr(align(64))]
+struct Reserve(#[allow(dead_code)] [u8; RESERVE]);
+
+static mut MEMORY: Reserve = Reserve([0; RESERVE]);
+static USED: AtomicUsize = AtomicUsize::new(0);
+static PIECES: AtomicUsize = AtomicUsize::new(0);
+
+pub struct Reserving;
+
+fn start() -> *mut u8 {
+    (&raw mut MEMORY).cast()
+}
+
+fn is_reserved(place: *mut u8) -> bool {
+    (start() as usize..start() as usize + RESERVE).contains(&(place as usize))
+}
+
+/// Takes a piece from the reserve.
+#[cold]
+fn take(layout: Layout) -> *mut u8 {
+    if layout.size() > PIECE || layout.align() > 64 {
+        return null_mut();
+    }
+    PIECES.fetch_add(1, Ordering::AcqRel);
+    let size = layout.size().next_multiple_of(64);
+    let at = USED.fetch_add(size, Ordering::AcqRel);
+    if at.saturating_add(size) > RESERVE {
+        put_back();
+        return null_mut();
+    }
+    // SAFETY: the piece lies inside of the reserve, and nobody else has got it.
+    unsafe { start().add(at) }
+}
+
+/// Gives a piece back; with the last one the reserve is whole again.
+#[cold]
+fn put_back() {
+    let used = USED.load(Ordering::Acquire);
+    if PIECES.fetch_sub(1, Ordering::AcqRel) == 1 {
+        // Whoever takes a piece meanwhile has changed this, and the reserve is not reset.
+        let _ = USED.compare_exchange(used, 0, Ordering::AcqRel, Ordering::Relaxed);
+    }
+}
+
+// SAFETY: every call is passed on to the system's allocator as it came, or answered from the
+// reserve, whose pieces do not overlap and are aligned to 64 bytes.
+unsafe impl GlobalAlloc for Reserving {
+    #[inline]
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        // SAFETY: as promised to this call.
+        let place = unsafe { System.alloc(layout) };
+        if place.is_null() { take(layout) } else { place }
+    }
+
+    #[inline]
+    unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
+        // SAFETY: as promised to this call.
+        let place = unsafe { System.alloc_zeroed(layout) };
+        if !place.is_null() {
+            return place;
+        }
+        let place = take(layout);
+        if !place.is_null() {
+            // SAFETY: the piece has this size.
+            unsafe { place.write_bytes(0, layout.size()) };
+        }
+        place
+    }
+
+    #[inline]
+    unsafe fn dealloc(&self, place: *mut u8, layout: Layout) {
+        if is_reserved(place) {
+            return put_back();
+        }
+        // SAFETY: as promised to this call.
+        unsafe { System.dealloc(place, layout) }
+    }
+
+    #[inline]
+    unsafe fn realloc(&self, place: *mut u8, layout: Layout, size: usize) -> *mut u8 {
+        if !is_reserved(place) {
+            // SAFETY: as promised to this call.
+            let moved = unsafe { System.realloc(place, layout, size) };
+            if !moved.is_null() {
+                return moved;
+            }
+        }
+        // SAFETY: the caller promises that this is a layout.
+        let new = unsafe { Layout::from_size_align_unchecked(size, layout.align()) };
+        // SAFETY: as promised to this call.
+        let moved = unsafe { self.alloc(new) };
+        if !moved.is_null() {
+            // SAFETY: both places have so many bytes, and do not overlap.
+            unsafe { moved.copy_from_nonoverlapping(place, layout.size().min(size)) };
+            // SAFETY: as promised to this call.
+            unsafe { self.dealloc(place, layout) };
+        }
+        moved
+    }
+}

@@ -1,0 +1,74 @@
+"""Do something with little memory left; it works, or fails as Python does.
+
+Run as `little_memory.py WORK PATH MEGABYTES`.
+"""
+
+import resource
+import sys
+from pathlib import Path
+
+import numpy as np
+
+import ingot
+
+work, path, megabytes = sys.argv[1], sys.argv[2], float(sys.argv[3])
+SPEC = {"a": "int", "text": "utf8", "image": "array(uint8,64,64,3)"}
+
+
+def limit():
+    pages = int(Path("/proc/self/statm").read_text().split()[0])
+    nbytes = pages * resource.getpagesize() + int(megabytes * (1 << 20))
+    resource.setrlimit(resource.RLIMIT_AS, (nbytes, nbytes))
+
+
+def rows(count):
+    image = np.zeros((64, 64, 3), np.uint8)
+    return ({"a": k, "text": "text " * (k % 50), "image": image} for k in range(count))
+
+
+def prepare():
+    if work.startswith("write"):
+        return None
+    if work.endswith("rows"):
+        with ingot.DatasetWriter(path, SPEC, sync=False) as writer:
+            writer.extend(rows(4000))
+    else:
+        with ingot.Writer(path, sync=False, compression="zstd") as writer:
+            writer.extend(b"record %d " % k * (k % 400) for k in range(40_000))
+    return ingot.open(path)
+
+
+def run(opened):
+    numbers = range(4000)
+    match work:
+        case "write-records":
+            with ingot.Writer(path, sync=False) as writer:
+                writer.extend(bytes(1 << 20) for _ in range(200))
+        case "write-rows":
+            with ingot.DatasetWriter(path, SPEC, sync=False) as writer:
+                writer.extend(rows(4000))
+        case "lengths-records":
+            opened.lengths()
+        case "verify-records" | "verify-rows":
+            assert opened.verify().ok
+        case "batch-records":
+            opened[list(range(40_000))]
+        case "buffer-records":
+            opened.read(list(range(40_000)))
+        case "iterate-records" | "iterate-rows":
+            for _ in opened:
+                pass
+        case "batch-rows":
+            opened[numbers]
+        case "column-rows":
+            opened.column("text")
+
+
+opened = prepare()
+limit()
+try:
+    run(opened)
+except (MemoryError, ingot.StorageError) as error:
+    sys.stdout.write(f"{type(error).__name__}")
+else:
+    sys.stdout.write("done")
