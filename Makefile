@@ -6,6 +6,13 @@ ARGS ?=
 OUT ?= .bench
 FUZZ_SECONDS ?= 60
 
+# Tests run on all cores.
+PYTEST := -n auto --dist worksteal
+QUICK := tests/test_api.py tests/test_reader.py tests/test_writer.py tests/test_corruption.py \
+  tests/test_format.py tests/test_dataset.py tests/test_dataset_views.py \
+  tests/test_dataset_writer.py tests/test_dataset_first_touch.py tests/test_dataset_save.py \
+  tests/test_paths.py tests/test_layers.py
+
 VENV := .venv
 BIN := $(VENV)/bin
 BENCH_VENV := .bench/venv
@@ -23,23 +30,33 @@ export PYO3_PYTHON := $(CURDIR)/$(BIN)/python
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help build demo test check bench docs fuzz clean
+.PHONY: help build demo quick test soak check bench docs fuzz clean
 .DELETE_ON_ERROR:
 
 help:  ## show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-build: $(VENV)/built  ## set up .venv and build the extension into it
+build: $(VENV)/built  ## set up .venv with numpy and Pillow and build the extension into it
+
+.PHONY: tools
+tools: build $(VENV)/tools
 
 demo: build  ## write, read, verify and damage a record file, then build a data set of pictures
 	$(BIN)/python examples/demo.py
 	$(BIN)/python examples/pictures.py
 
-test: build  ## run every test
-	cargo test --workspace --exclude ingot-python
-	$(BIN)/python -m pytest
+quick: tools  ## run the tests of the core in under 90 seconds
+	$(BIN)/python -m pytest $(PYTEST) $(QUICK)
 
-check: build  ## formats, lints, types and layers
+test: tools  ## run every test but the long campaigns
+	cargo test --workspace --exclude ingot-python
+	$(BIN)/python -m pytest $(PYTEST)
+
+soak: tools  ## run the long campaigns: kills, faults and interrupts at every step, fuzzing
+	$(BIN)/python -m pytest $(PYTEST) -m soak
+	$(MAKE) fuzz
+
+check: tools  ## formats, lints, types and layers
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets -- -D warnings
 	$(BIN)/ruff check .
@@ -82,6 +99,12 @@ endef
 
 $(VENV)/installed: pyproject.toml
 	$(call new_venv,$(VENV))
+	$(BIN)/python -m pip install --quiet --group build
+	touch $@
+
+$(VENV)/tools: $(VENV)/installed
+	@echo "installing what the tests need into $(VENV): PyTorch with CUDA, Beam, JAX's Grain and" \
+	  "the packages that Ingot is compared with, a download of about 3 GB"
 	$(BIN)/python -m pip install --quiet --group test --group check
 	$(BIN)/python -m pip install --quiet --no-deps --target $(VENV)/granular-0.21 granular==0.21.2
 	touch $@

@@ -22,7 +22,9 @@ def start(script, *arguments, **options):
     return subprocess.Popen([sys.executable, str(FAULTS / script), *map(str, arguments)], **options)
 
 
-@pytest.mark.parametrize("how", ["kill", "interrupt", "error"])
+@pytest.mark.parametrize(
+    "how", ["kill", *(pytest.param(one, marks=pytest.mark.soak) for one in ("interrupt", "error"))]
+)
 @pytest.mark.parametrize(
     "scenario",
     [

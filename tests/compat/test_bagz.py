@@ -308,13 +308,13 @@ def test_shards_that_cannot_take_turns_are_refused(tmp_path):
     assert bagz.Reader(f"{tmp_path}/b.bag,{tmp_path}/c.bag", options).read() == [b"b"]
 
 
-def test_a_bag_appears_when_it_is_closed(tmp_path):
+def test_a_bag_is_there_from_the_start_and_whole_when_it_is_closed(tmp_path):
     path = tmp_path / "x.bag"
     writer = bagz.Writer(path)
     writer.write("text")
     writer.write(bytearray(b"\x00\x01"))
     writer.flush()
-    assert not path.exists()
+    assert path.stat().st_size == 6
     writer.close()
     writer.close()
     assert bagz.Reader(path).read() == [b"text", b"\x00\x01"]

@@ -674,7 +674,7 @@ class TestSteps:
     def test_a_step_beyond_an_epoch_is_refused(self, dataset, step):
         loader = fftorch.DataLoader(dataset, 16)
         loader.set_step(3)
-        with pytest.raises(AssertionError, match=rf"step must be from 0 to 7, .* not {step}"):
+        with pytest.raises(AssertionError, match=rf"step must be from 0 to 7, .* got {step}"):
             loader.set_step(step)
         assert len(loader) == 4
 

@@ -131,18 +131,18 @@ def test_the_layout_is_that_of_the_types_or_as_asked_for(tmp_path):
         "foo.bag",
         "refs.bag",
     }
-    with pytest.raises(ValueError, match=r"layout of 0\.22 has no sequences"):
+    with pytest.raises(ValueError, match=r"layout of 0\.22 does not support sequences"):
         granular.DatasetWriter(tmp_path / "x", {"foo": "int[]"}, granular.encoders, layout="0.22")
     with pytest.raises(ValueError, match="the layout must be"):
         granular.DatasetWriter(tmp_path / "x", INTS, granular.encoders, layout="0.24")
-    with pytest.raises(ValueError, match="'refs' is taken"):
+    with pytest.raises(ValueError, match="'refs' is reserved"):
         granular.DatasetWriter(tmp_path / "x", {"refs": "int[]"}, granular.encoders)
     assert not (tmp_path / "x").exists()
 
 
 def test_empty_records_are_refused_only_where_they_mislead(tmp_path):
     with granular.BagWriter(tmp_path / "x.bag", version=2) as writer:
-        with pytest.raises(ValueError, match="cannot be empty"):
+        with pytest.raises(ValueError, match="must not be empty"):
             writer.append(b"")
         writer.append(b"a")
         writer.append(b"")

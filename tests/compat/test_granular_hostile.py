@@ -313,5 +313,5 @@ def test_a_value_that_cannot_be_decoded_names_its_place(tmp_path):
         lambda: granular.DatasetReader(tmp_path / "x", granular.decoders)[0],
         lambda: ingot.open(tmp_path / "x")[0],
     ):
-        with pytest.raises(ingot.FormatError, match="x: row 0: field 'a' is no utf8"):
+        with pytest.raises(ingot.FormatError, match="x: row 0: field 'a' is not valid utf8"):
             read()

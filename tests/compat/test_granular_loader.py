@@ -135,7 +135,7 @@ def test_what_the_loader_does_not_do_is_said():
         granular.Loader(square, 2, shuffle=True)
     with pytest.raises(TypeError, match=r"sources\.Transform"):
         granular.Loader(square, 2, fns=[double])
-    with pytest.raises(TypeError, match="called or indexed"):
+    with pytest.raises(TypeError, match="callable or indexable"):
         granular.Loader(3, 2)
     for options in ({"batch": 0}, {"batch": 1, "workers": -1}, {"batch": 1, "shard_id": 1}):
         with pytest.raises(ValueError, match="batch must be 1 or more"):

@@ -199,7 +199,7 @@ class TestWriting:
 
     def test_without_file_and_rows_there_is_nothing_to_open(self, path):
         for options in ({}, {"append_mode": True}, {"to_memory": True}):
-            with pytest.raises(FileNotFoundError, match=r"no such file.*pass schema and data_iter"):
+            with pytest.raises(FileNotFoundError, match=r"pass schema and data_iter"):
                 H5Dataset(PAIR, path, **options)
         with pytest.raises(FileNotFoundError):
             H5Dataset(None, path)
@@ -277,7 +277,7 @@ class TestWriting:
 
     @pytest.mark.parametrize("compression", ["zip", 4, "", "GZIP"])
     def test_an_unknown_compression_is_refused(self, path, compression):
-        with pytest.raises(ValueError, match="compression is one of None, 'gzip'"):
+        with pytest.raises(ValueError, match="compression must be one of None, 'gzip'"):
             H5Dataset(PAIR, path, pairs(3), compression=compression)
         assert left(path) == []
 

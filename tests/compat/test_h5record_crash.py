@@ -59,7 +59,7 @@ FAILURES = [
     ({"t": None}, TypeError, "row {place}: 't': expected a str, got NoneType"),
     ({"image": [[[300] * 2] * 2]}, ValueError, "row {place}: 'image': 300 cannot be stored"),
     ({"image": [[[3]]]}, ValueError, "row {place}: 'image': expected shape"),
-    ({"x": 1}, ValueError, "row {place}: there is no 'x'"),
+    ({"x": 1}, ValueError, "row {place}: 'x' is unknown"),
     (ZeroDivisionError, ZeroDivisionError, "mine"),
     (KeyboardInterrupt, KeyboardInterrupt, "mine"),
     (MemoryError, MemoryError, "mine"),
@@ -76,7 +76,7 @@ def test_rows_in_front_of_a_failure_are_kept_and_gone_on_with(path, how, error, 
     assert f"with the rows from {place} on and append_mode=True, or start over" in note
     if path.suffix == ".h5":
         assert left(path) == ["x.h5.partial"]
-        with pytest.raises(FileNotFoundError, match=r"x\.h5\.partial has what .*append_mode=True"):
+        with pytest.raises(FileNotFoundError, match=r"x\.h5\.partial holds .*append_mode=True"):
             H5Dataset(COLUMNS, path)
         with pytest.raises(ingot.UnfinishedFileError):
             ingot.open(f"{path}.partial")
@@ -159,8 +159,17 @@ def test_the_real_package_cannot_take_what_is_kept_for_a_file(tmp_path):
     assert not path.exists()
 
 
-@pytest.mark.parametrize("how", ["kill", "fail", "meet"])
-@pytest.mark.parametrize("scenario", ["create", "append"])
+SOAK = pytest.mark.soak
+
+
+@pytest.mark.parametrize(
+    ("scenario", "how"),
+    [
+        ("append", "kill"),
+        *(pytest.param("append", how, marks=SOAK) for how in ("fail", "meet")),
+        *(pytest.param("create", how, marks=SOAK) for how in ("kill", "fail", "meet")),
+    ],
+)
 def test_a_fault_at_any_call_leaves_the_old_file_or_the_new(path, run_fault, strace, scenario, how):
     suffix = path.suffix[1:]
     arguments = [strace, path.parent, scenario, suffix, how]
@@ -169,7 +178,9 @@ def test_a_fault_at_any_call_leaves_the_old_file_or_the_new(path, run_fault, str
     assert int(outcome.stdout) >= {"h5": 20, "ingot": 8}[suffix]
 
 
-@pytest.mark.parametrize("scenario", ["create", "append", "resume"])
+@pytest.mark.parametrize(
+    "scenario", ["create", *(pytest.param(one, marks=SOAK) for one in ("append", "resume"))]
+)
 def test_an_interrupt_at_any_line_is_gone_on_after(path, run_fault, scenario):
     arguments = [path.parent, scenario, path.suffix[1:]]
     outcome = run_fault("h5record_interrupt_each_line.py", *arguments, timeout=200)

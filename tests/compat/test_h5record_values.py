@@ -125,7 +125,7 @@ def test_such_a_value_in_the_first_row_makes_no_file(path, column, bad):
     ("bad", "said"),
     [
         ({"a": 1}, "row 1: 'b' is missing"),
-        ({"a": 1, "b": 2, "c": 3}, "row 1: there is no 'c'"),
+        ({"a": 1, "b": 2, "c": 3}, "row 1: 'c' is unknown"),
         ({}, "row 1: 'a' is missing"),
         ([1, 2], "row 1: a row must be a dict, got list"),
         (None, "row 1: a row must be a dict, got NoneType"),

@@ -88,7 +88,7 @@ calls = {
 for name in wanted:
     try:
         found = calls[name]()
-    except (MemoryError, ingot.CorruptFileError) as error:
+    except (MemoryError, ingot.FormatError) as error:
         sys.stdout.write(f"{name}: {type(error).__name__}\n")
     else:
         assert not found.ok

@@ -26,7 +26,7 @@ for path in sys.argv[1:]:
     for name, call in calls.items():
         try:
             found = call(path)
-        except (MemoryError, ingot.CorruptFileError):
+        except (MemoryError, ingot.FormatError):
             continue
         if not isinstance(found, ingot.Verification) or found.ok:
             sys.stdout.write(f"{path}: {name}\n")

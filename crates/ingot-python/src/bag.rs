@@ -96,10 +96,12 @@ impl PyBagWriter {
         let existing = match mode {
             "create" => path::Existing::Refuse,
             "replace" => path::Existing::Replace,
+            "replace-in-place" => path::Existing::ReplaceInPlace,
             "append" => path::Existing::Continue,
             other => {
-                let message =
-                    format!("mode is \"create\", \"replace\" or \"append\", not {other:?}");
+                let message = format!(
+                    "mode is \"create\", \"replace\", \"replace-in-place\" or \"append\", not {other:?}"
+                );
                 return Err(PyValueError::new_err(message));
             }
         };

@@ -99,8 +99,11 @@ class BagWriter(NativeWriter, Closing):
     Args:
         path: The file to write.
         limits_path: The file for the limits; None appends them to the bag.
-        mode: "replace" replaces an existing bag. "create" refuses it. "append" appends to it
-            and cuts off what a killed writer left; it requires `limits_path`.
+        mode: "replace" replaces an existing bag when this one is closed. "replace-in-place"
+            does so, too, but a bag that is new, or replaces an empty file, exists from the
+            start, with its limits in `limits.NAME` until it is closed. "create" refuses an
+            existing bag. "append" appends to it and cuts off what a killed writer left; it
+            requires `limits_path`.
         level: Compress each record on its own with zstd at this level, where 0 means the
             default level; None stores records uncompressed.
         dictionary: The dictionary to compress with.
@@ -117,7 +120,7 @@ class BagWriter(NativeWriter, Closing):
         path: StrPath,
         limits_path: StrPath | None = None,
         *,
-        mode: Literal["replace", "create", "append"] = "replace",
+        mode: Literal["replace", "replace-in-place", "create", "append"] = "replace",
         level: int | None = None,
         dictionary: bytes = b"",
         sync: bool = False,

@@ -23,6 +23,9 @@ use crate::storage::{self, Append as _, AppendFile, LocalFile, ReadAt};
 
 pub use bag::{Existing, open_bag, open_named_bag, packing_of, write_bag};
 
+/// Links that are followed, one to the next.
+const LINKS_MAX: usize = 40;
+
 /// Opens the file at `path` for reading.
 pub fn open(path: &Path, mode: Mode) -> Result<Reader> {
     Reader::open(reading(path)?, &name(path), mode, &mut || Ok(()))
@@ -232,7 +235,16 @@ fn remove(path: &Path) -> Result<()> {
     fs::remove_file(path).map_err(|source| failed(path, "remove", source))
 }
 
+/// Gives a finished file its name. It keeps the mode of the file that it replaces. An empty
+/// file is filled instead, since somebody may have it open: a temporary file, say.
 fn publish(hidden: &Path, target: &Path, sync: bool) -> Result<()> {
+    if let Ok(found) = fs::metadata(target) {
+        if found.is_file() && found.len() == 0 {
+            return fill(hidden, target, sync);
+        }
+        fs::set_permissions(hidden, found.permissions())
+            .map_err(|source| failed(hidden, "set permissions", source))?;
+    }
     fs::rename(hidden, target).map_err(|source| failed(target, "rename", source))?;
     if !sync {
         return Ok(());
@@ -240,6 +252,19 @@ fn publish(hidden: &Path, target: &Path, sync: bool) -> Result<()> {
     fs::File::open(folder_of(target))
         .and_then(|directory| directory.sync_all())
         .map_err(|source| failed(target, "sync of the directory", source))
+}
+
+fn fill(hidden: &Path, target: &Path, sync: bool) -> Result<()> {
+    let filled = || {
+        let mut file = fs::File::options().write(true).open(target)?;
+        io::copy(&mut fs::File::open(hidden)?, &mut file)?;
+        if sync { file.sync_all() } else { Ok(()) }
+    };
+    if let Err(source) = filled() {
+        let _ = fs::File::options().write(true).truncate(true).open(target);
+        return Err(failed(target, "write", source));
+    }
+    remove(hidden)
 }
 
 /// Starts an FFRecord file that appears at `path`, in place of what is there, when it is
@@ -274,9 +299,22 @@ fn target_of(path: &Path) -> Result<PathBuf> {
     if path.is_dir() {
         return Err(failed(path, "create", io::ErrorKind::IsADirectory.into()));
     }
-    let target = fs::canonicalize(path).unwrap_or_else(|_| path.to_path_buf());
+    let target = match fs::canonicalize(path) {
+        Ok(target) => target,
+        Err(_) => behind_links(path).map_err(|source| failed(path, "create", source))?,
+    };
     fs::metadata(folder_of(&target).join(".")).map_err(|source| failed(path, "create", source))?;
     Ok(target)
+}
+
+/// Follows links to where there is no file yet.
+fn behind_links(path: &Path) -> io::Result<PathBuf> {
+    let mut target = path.to_path_buf();
+    for _ in 0..LINKS_MAX {
+        let Ok(next) = fs::read_link(&target) else { return Ok(target) };
+        target = folder_of(&target).join(next);
+    }
+    Err(io::Error::other("too many links, one to the next"))
 }
 
 fn folder_of(path: &Path) -> &Path {

@@ -20,9 +20,9 @@ if TYPE_CHECKING:
 class Writer:
     """Writes a bag that Bagz itself can read.
 
-    If the limits are at its end, the bag appears under its name when it is closed, and replaces
-    an existing file. If the limits are separate, both files exist from the start, and hold what
-    was flushed.
+    If the limits are at its end, the bag exists from the start, with the limits in
+    `limits.NAME` until it is closed; it replaces an existing bag only when it is closed. If the
+    limits are separate, both files exist from the start, and hold what was flushed.
 
     Records that were written are kept: an exception inside `with` closes the bag. A writer that
     is never closed leaves its records in the bag and their limits in a separate file, with a
@@ -48,6 +48,7 @@ class Writer:
             self._writer = BagWriter(
                 self._path,
                 limits_path(self._path, options.limits_placement),
+                mode="replace" if self._is_separate else "replace-in-place",
                 level=level_of(self._path, options.compression),
                 dictionary=dictionary_of(options.compression),
             )
@@ -115,8 +116,9 @@ class Writer:
         self._writer.flush()
         records = Path(self._path).resolve()
         limits = str(limits_path(self._path, LimitsPlacement.SEPARATE))
-        Path(f"{records}.part").replace(records)
-        Path(f"{records}.spool").replace(limits)
+        if Path(f"{records}.part").exists():  # It was to replace another bag.
+            Path(f"{records}.part").replace(records)
+            Path(f"{records}.spool").replace(limits)
         with suppress(FileNotFoundError):  # The writer has nothing left to remove.
             self._writer.abandon()
         return f"{done}, and their limits in {limits}"

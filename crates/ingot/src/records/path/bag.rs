@@ -18,6 +18,10 @@ use crate::storage::{Append as _, AppendFile};
 pub enum Existing {
     /// The new one takes its place.
     Replace,
+    /// As [`Existing::Replace`]. Where there is none, or an empty file, the new one is written
+    /// in place, with its limits in `limits.NAME` beside it until it is closed: whoever looks
+    /// meanwhile, or after a crash, finds a bag with separate limits.
+    ReplaceInPlace,
     /// It stays, and there is no new one.
     Refuse,
     /// The new one goes on at its end; only with separate limits.
@@ -49,10 +53,8 @@ pub fn packing_of(path: &Path) -> Packing {
 /// Returns the file with the limits of a bag, if it has one: `x.idx` beside `x.bag` as
 /// Granular writes it, or `limits.x.bag` as Bagz does.
 fn limits_of(path: &Path) -> Option<PathBuf> {
-    let mut bagz = OsString::from("limits.");
-    bagz.push(path.file_name()?);
     let granular = matches!(packing_of(path), Packing::Plain).then(|| path.with_extension("idx"));
-    let mut known = granular.into_iter().chain([path.with_file_name(bagz)]);
+    let mut known = granular.into_iter().chain([bagz_limits(path)]);
     known.find(|limits| limits.is_file())
 }
 
@@ -91,6 +93,15 @@ fn write_tail(
         _ => Ok(()),
     };
     check(&target)?;
+    let limits = bagz_limits(&target);
+    if existing == Existing::ReplaceInPlace && is_vacant(&target) && is_vacant(&limits) {
+        let file = Box::new(open_or_create(&target)?);
+        let append = Box::new(open_or_create(&limits)?);
+        let placement = Placement::Tail(Spool { append, read: reading(&limits)? });
+        let finish =
+            in_this_process(move |whole: bool| if whole { remove(&limits) } else { Ok(()) });
+        return Ok(BagWriter::new(file, placement, &name(path), packer, sync, finish));
+    }
     let (hidden, spool) = (beside(&target, ".part"), beside(&target, ".spool"));
     let file = Box::new(start_over(&hidden)?);
     let append = Box::new(start_over(&spool)?);
@@ -101,9 +112,26 @@ fn write_tail(
             remove(&hidden)?;
             return Err(error);
         }
-        if whole { publish(&hidden, &target, sync) } else { remove(&hidden) }
+        if !whole {
+            return remove(&hidden);
+        }
+        if existing == Existing::ReplaceInPlace && limits.exists() {
+            remove(&limits)?; // They are those of the bag that is replaced.
+        }
+        publish(&hidden, &target, sync)
     });
     Ok(BagWriter::new(file, placement, &name(path), packer, sync, finish))
+}
+
+/// Whether there is no file, or one without bytes.
+fn is_vacant(path: &Path) -> bool {
+    path.metadata().map_or(true, |found| found.len() == 0)
+}
+
+fn bagz_limits(path: &Path) -> PathBuf {
+    let mut limits = OsString::from("limits.");
+    limits.push(path.file_name().unwrap_or_default());
+    path.with_file_name(limits)
 }
 
 fn write_pair(
