@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 OURS = "ingot"
-REFERENCES = frozenset({"mmap", "fio"})
+REFERENCES = frozenset({"mmap", "fio", "import torch"})
 
 
 @dataclass(frozen=True)

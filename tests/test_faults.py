@@ -145,12 +145,25 @@ def test_an_interrupt_stops_the_search_for_the_last_commit(path, run_fault, work
     assert outcome.stdout == "ok"
 
 
+@pytest.mark.parametrize("size", [300 << 30, 7 << 40])
+def test_a_hole_is_not_searched_for_the_last_commit(path, size):
+    writer = ingot.Writer(path, sync=False)
+    writer.append(b"x")
+    writer.flush()
+    writer.abandon()
+    os.truncate(path, size)
+    assert list(ingot.open(path, partial=True)) == [b"x"]
+    assert ingot.recover(path).rows == 1
+    assert path.stat().st_size < 10_000
+
+
 @pytest.mark.parametrize("kind", ["huge", "bomb"])
 def test_a_hostile_length_is_an_error_and_no_abort(path, run_fault, kind):
     calls = ["one", "batch", "read", "iterate"]
     outcome = run_fault("hostile.py", path, kind, *calls)
     assert outcome.returncode == 0, outcome.stderr
-    assert outcome.stdout.split("\n")[:-1] == [f"{call}: MemoryError" for call in calls]
+    error = {"huge": "MemoryError", "bomb": "FormatError"}[kind]
+    assert outcome.stdout.split("\n")[:-1] == [f"{call}: {error}" for call in calls]
 
 
 @pytest.mark.parametrize("kind", ["huge", "bomb"])

@@ -1,4 +1,4 @@
-"""Be interrupted while the last commit is searched for in a file that is mostly a hole."""
+"""Be interrupted while the last commit is searched for in a file of very many holes."""
 
 import os
 import signal
@@ -14,6 +14,9 @@ writer.abandon()
 committed = os.path.getsize(path)  # noqa: PTH202
 size = 64 << 30
 os.truncate(path, size)
+with open(path, "r+b") as file:  # noqa: PTH123
+    for place in range(4 << 20, size, size >> 15):  # More than are looked at one by one.
+        os.pwrite(file.fileno(), b"x", place)
 
 calls = {
     "open": lambda: ingot.open(path),

@@ -278,7 +278,7 @@ impl<'r> Part<'r> {
 
 /// Parts of a file between its holes, at most: a file with more is taken as one part.
 #[cfg(target_os = "linux")]
-const PARTS: usize = 1 << 16;
+const PARTS: usize = 1 << 14;
 
 #[cfg(target_os = "linux")]
 #[allow(unsafe_code)]
