@@ -48,11 +48,12 @@ def check_prefix(path, committed):
     return rows
 
 
+@pytest.mark.parametrize("kills", [20, pytest.param(KILLS, marks=pytest.mark.soak)])
 @pytest.mark.parametrize("sync", ["sync", "none"])
-def test_nothing_committed_is_lost_when_a_writer_is_killed(tmp_path, sync):
+def test_nothing_committed_is_lost_when_a_writer_is_killed(tmp_path, sync, kills):
     rng = random.Random(9)
     path, rows = tmp_path / "0.ingot", 0
-    for kill in range(KILLS // 2):
+    for kill in range(kills // 2):
         if rng.random() < 0.3 or rows > 10_000:
             path, rows = tmp_path / f"{kill}.ingot", 0
         committed = kill_at_a_random_moment(path, rng, sync=sync)

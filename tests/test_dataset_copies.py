@@ -147,3 +147,21 @@ def test_a_single_file_that_was_cut_is_to_be_copied_again(tmp_path):
     path.write_bytes(path.read_bytes()[:5000])
     with pytest.raises(ingot.UnfinishedFileError, match="a copy that was cut short, copy it again"):
         ingot.open(path)
+
+
+def test_a_damaged_row_has_the_same_number_everywhere(tmp_path):
+    path = tmp_path / "x"
+    with ingot.DatasetWriter(path, {"t": "utf8"}, shard_rows=100, compression=None) as writer:
+        writer.extend({"t": f"value {k:04}"} for k in range(300))
+    shard = json.loads((path / "dataset.json").read_text())["shards"][1]["name"]
+    data = bytearray((path / shard).read_bytes())
+    data[data.index(b"value 0150")] ^= 1
+    (path / shard).write_bytes(data)
+    with ingot.open(path) as ds:
+        for read in (lambda: ds[150], lambda: ds[[3, 150]], lambda: ds[100:][50], lambda: list(ds)):
+            with pytest.raises(ingot.CorruptFileError, match=f"{shard}: record 150: ") as caught:
+                read()
+            assert caught.value.record == 150
+        (damage,) = ds.verify().damaged
+        assert damage.record == 150
+        assert f"{shard}: record 150: " in damage.reason

@@ -10,10 +10,10 @@ use std::ptr::null_mut;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Bytes of the reserve. They are pages of zeros, which cost nothing until they are used.
-const RESERVE: usize = 32 << 20;
+const RESERVE: usize = 64 << 20;
 
 /// Pieces that are larger come from the system or not at all.
-const PIECE: usize = 1 << 20;
+const PIECE: usize = 8 << 20;
 
 #[repr(align(64))]
 struct Reserve(#[allow(dead_code)] [u8; RESERVE]);

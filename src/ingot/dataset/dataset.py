@@ -320,7 +320,8 @@ class Dataset(Sequence[Row]):
                 True prints a progress line to standard error.
 
         Returns:
-            The damaged rows, by their numbers in the files. Damage is returned, not raised.
+            The damaged rows, by their numbers in the data set that was opened, as errors have
+            them. Damage is returned, not raised.
         """
         return self._part.source.verify(reporter(progress, "verified", "rows"))
 

@@ -171,7 +171,11 @@ impl Sequence {
             let first = self.first_row(k);
             let mut one = file.verify(&mut |done| progress(first + done))?;
             for damage in &mut one.damaged {
-                damage.record = damage.record.map(|record| first + record);
+                if let Some(record) = damage.record {
+                    let (here, there) = (format!("record {record}: "), first + record);
+                    damage.reason = damage.reason.replacen(&here, &format!("record {there}: "), 1);
+                    damage.record = Some(there);
+                }
             }
             found.rows += one.rows;
             found.damaged.extend(one.damaged);
