@@ -244,3 +244,16 @@ def test_pictures_as_any_bytes(tmp_path):
     with ingot.DatasetWriter(tmp_path / "x", {"image": "jpg"}) as writer:
         writer.extend({"image": kind(data)} for kind in (bytes, bytearray, memoryview))
     assert ingot.open(tmp_path / "x")[[0, 1, 2]]["image"].shape == (3, 6, 8, 3)
+
+
+def test_a_misspelt_name_is_answered_by_the_one_that_was_meant(path, tmp_path):
+    ds = ingot.open(path)
+    for read in (lambda: ds.column("lable"), lambda: ds[0, ["lable"]], lambda: ds.select("lable")):
+        with pytest.raises(KeyError, match=r"no field .lable. among .*did you mean .label."):
+            read()
+    many = {f"field{k}": "int" for k in range(500)}
+    with ingot.DatasetWriter(tmp_path / "many", many) as writer:
+        writer.append(dict.fromkeys(many, 0))
+    with pytest.raises(KeyError, match="and 490 more") as caught:
+        ingot.open(tmp_path / "many").column("x")
+    assert len(str(caught.value)) < 500

@@ -286,7 +286,7 @@ def test_a_single_value_is_a_row_when_it_is_asked_for(path, dtype, value):
     assert found == value
 
 
-@pytest.mark.parametrize("name", ["none", "group/none", "x/none", "soft"])
+@pytest.mark.parametrize("name", ["none", "x/none", "soft"])
 def test_a_missing_name_is_told_with_those_there_are(path, name):
     write(path, {"x": [1], "group/y": [2]})
     with h5py.File(path, "a") as file:

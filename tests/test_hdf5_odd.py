@@ -69,3 +69,13 @@ def test_a_pipe_is_refused(path):
     os.mkfifo(path)
     with pytest.raises(ingot.FormatError, match="not a regular file"):
         ingot.open(path)
+
+
+def test_a_misspelt_place_is_answered_by_what_is_there(path):
+    with h5py.File(path, "w") as file:
+        file["train/image"] = np.arange(3)
+        file["train/label"] = np.arange(3)
+    with pytest.raises(ingot.FormatError, match=r"x\.h5/train: there is no .imag., .*'image'"):
+        ingot.open(f"{path}/train/imag")
+    with pytest.raises(ingot.FormatError, match=r"did you mean 'train'\?"):
+        ingot.open(f"{path}/trian")

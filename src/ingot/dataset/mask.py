@@ -1,12 +1,15 @@
 """Masks, which select fields of a row and elements of its sequences."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from difflib import get_close_matches
+from itertools import islice
 from typing import TypeAlias
 
 from ingot.dataset.source import ALL, Elements, Picks
 from ingot.dataset.spec import Field, Spec
 
 _END = 1 << 62
+_NAMES_MAX = 10
 
 Range: TypeAlias = range | slice
 Mask: TypeAlias = Mapping[str, bool | Range | Sequence[Range]] | Sequence[str]
@@ -58,8 +61,7 @@ def fields_under(spec: Spec, name: str, path: str) -> list[str]:
     """
     found = spec.under(name) if isinstance(name, str) else []
     if not found:
-        message = f"{path}: there is no field {name!r} in {spec!r}"
-        raise KeyError(message)
+        raise KeyError(_missing(spec, name, path))
     return found
 
 
@@ -70,9 +72,16 @@ def field_of(spec: Spec, name: str, path: str) -> Field:
         KeyError: There is none.
     """
     if not isinstance(name, str) or name not in spec.fields:
-        message = f"{path}: there is no field {name!r} in {spec!r}"
-        raise KeyError(message)
+        raise KeyError(_missing(spec, name, path))
     return spec.fields[name]
+
+
+def _missing(spec: Spec, name: object, path: str) -> str:
+    near = get_close_matches(str(name), spec, 1)
+    meant = f"; did you mean {near[0]!r}?" if near else ""
+    names = ", ".join(map(repr, islice(spec, _NAMES_MAX)))
+    more = f" and {len(spec) - _NAMES_MAX} more" if len(spec) > _NAMES_MAX else ""
+    return f"{path}: there is no field {name!r} among {names}{more}{meant}"
 
 
 def _each(field: Field, part: object, count: int) -> Picks:

@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from difflib import get_close_matches
 from typing import Any
 
 from ingot.dataset.hdf5.attributes import UNFINISHED
@@ -68,12 +69,24 @@ def _root(file: Any, location: Location) -> Any:
     try:
         found = file[location.inside]
     except (KeyError, ValueError):
-        message = f"{location.file}: there is no {location.inside!r}, but {_listed(file)}"
-        raise FormatError(message, location.file) from None
+        raise FormatError(_missing(file, location), location.file) from None
     if found.file.filename != file.filename:
         message = f"{location}: this is a link to {found.file.filename}: open that file"
         raise FormatError(message, location.file)
     return found
+
+
+def _missing(file: Any, location: Location) -> str:
+    """Return what to say of a name that a file does not have: what is beside it."""
+    *above, last = location.inside.split("/")
+    group = "/".join(above)
+    if not group or not isinstance(file.get(group), h5py().Group):
+        group, last = "", location.inside
+    names = list(file[group] if group else file)
+    near = [one for one in get_close_matches(last, names, 2) if one != last]
+    meant = f"; did you mean {near[0]!r}?" if near else ""
+    where = f"{location.file}/{group}" if group else location.file
+    return f"{where}: there is no {last!r}, but {_listed(names)}{meant}"
 
 
 def _datasets(root: Any) -> Iterator[tuple[str, Any]]:
