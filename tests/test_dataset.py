@@ -432,7 +432,9 @@ def test_two_writers_of_a_directory_lose_nothing(tmp_path):
     writers[1].flush()
     for writer in writers:
         writer.append({"a": 5})
-        writer.close()
+    writers[1].close()
+    with pytest.warns(UserWarning, match="another writer has made a data set here"):
+        writers[0].close()
     assert sorted(ingot.open(path).column("a")) == [0, 1, 5, 5]
     other = ingot.DatasetWriter(tmp_path / "y", {"b": "int"})
     with ingot.DatasetWriter(tmp_path / "y", {"a": "int"}) as writer:

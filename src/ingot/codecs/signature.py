@@ -23,6 +23,9 @@ def given(name: str, value: object) -> bytes | None:
         path = os.fspath(value)
         message = f"expected the content of a {name} file: Path({path!r:.200}).read_bytes()"
         raise TypeError(message)
+    if hasattr(value, "read") and not hasattr(value, "__array_interface__"):
+        message = f"expected the content of a {name} file, got an open file: pass file.read()"
+        raise TypeError(message)
     if isinstance(value, bytes | bytearray | memoryview):
         return checked(name, bytes(value))
     return None

@@ -59,6 +59,9 @@ def compact(
         >>> ingot.compact("cats")  # doctest: +SKIP
     """
     folder = absolute(path)
+    if folder.is_file():
+        message = f"{folder}: a single file needs no compacting"
+        raise NotADirectoryError(message)
     options = Options(compression, level, sync, *limits(shard_bytes, shard_rows))
     check_not_built(folder)
     manifest = Manifest.read(folder)

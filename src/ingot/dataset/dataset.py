@@ -227,6 +227,9 @@ class Dataset(Sequence[Row]):
             message = "names of fields require a callable condition"
             raise TypeError(message)
         chosen = np.asarray(condition)
+        if chosen.dtype.kind in "iu" and chosen.ndim == 1:
+            message = "expected one boolean per row, got indices: ds.take(indices) has their rows"
+            raise ValueError(message)
         if chosen.dtype != np.bool_ or chosen.shape != (len(self),):
             message = (
                 f"expected a condition with one boolean for each of {len(self)} rows, "

@@ -13,6 +13,7 @@ from ingot.dataset.row import Stored
 from ingot.dataset.shards import Options
 from ingot.dataset.spec import Spec
 from ingot.errors import FormatError
+from ingot.records.writer import is_whole
 
 
 class FileTarget:
@@ -32,6 +33,7 @@ class FileTarget:
         append: bool,
         overwrite: bool,
     ) -> None:
+        self._path = path
         self._mode = "append" if append and path.exists() else "create"
         self._mode = "replace" if overwrite else self._mode
         if self._mode == "append":
@@ -84,6 +86,8 @@ class FileTarget:
             return "the new file was not finished; the old one stays"
         if self._mode == "create" and committed == 0:
             return "nothing was committed; the file was removed"
+        if self._mode == "append" and committed == self.rows and is_whole(self._path):
+            return f"the file is as it was, with {committed} rows"
         return (
             f"left unfinished with {committed} committed rows; ingot.open(path, partial=True) "
             "reads them, DatasetWriter(path, spec, append=True) appends to them, "

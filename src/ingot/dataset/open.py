@@ -15,6 +15,7 @@ from ingot.dataset.hdf5 import Hdf5Rows, Location
 from ingot.dataset.manifest import NAME, Manifest
 from ingot.dataset.source import Part, Source
 from ingot.dataset.stored import Stored
+from ingot.dataset.vacancy import is_shard
 from ingot.errors import FormatError
 from ingot.records.paths import StrPath, absolute, expand
 from ingot.records.reader import Reader
@@ -71,10 +72,24 @@ def open(  # noqa: A001
             return _open_hdf5(paths, folder_path, partial=partial)
         if paths and has_fields(paths[0]):
             if isinstance(source, str | os.PathLike) and absolute(source).is_dir():
-                message = f"{source}: no rows are committed in this data set: it has no {NAME}"
-                raise FormatError(message, str(source))
+                _check_no_writer(absolute(source), paths)
             return Dataset(Stored.open(paths, partial=partial, allow_pickle=allow_pickle))
     return Reader(source, partial=partial)
+
+
+def _check_no_writer(folder: Path, paths: Sequence[str]) -> None:
+    """Refuse a directory whose files a writer has made and not committed.
+
+    Raises:
+        FormatError: It is one.
+    """
+    if any(is_shard(Path(path).name) for path in paths):
+        message = (
+            f"{folder}: no rows are committed in this data set: it has no {NAME}. Its writer is "
+            f"still open, or was killed; if this is a copy, copy {NAME} too; "
+            f"ingot.open({str(folder / '*.ingot')!r}) reads the files as they are"
+        )
+        raise FormatError(message, str(folder))
 
 
 def open_dataset(

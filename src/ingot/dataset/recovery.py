@@ -25,6 +25,12 @@ def recover(path: str | os.PathLike[str], *, force: bool = False, sync: bool = T
         FormatError: It is not an Ingot file, is too damaged, or is listed by a manifest.
     """
     file = absolute(path)
+    if file.is_dir():
+        message = (
+            f"{file}: a directory needs no recovery: ingot.open reads what is committed, "
+            "DatasetWriter(path, append=True) appends to it; pass one of its files"
+        )
+        raise IsADirectoryError(message)
     found = None if force else Manifest.find(file.parent)
     listed = {shard.name: shard for shard in found.shards} if found else {}
     if file.name in listed and file.exists() and file.stat().st_size != listed[file.name].nbytes:

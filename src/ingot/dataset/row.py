@@ -34,7 +34,8 @@ def encode(spec: Spec, number: int, row: object) -> list[Stored]:
         value = given.get(field.name)
         if value is None and not (field.name in given and field.takes_none):
             if not field.is_optional:
-                message = f"row {number}: field {field.name!r} is missing"
+                optional = f'; declare it "{field.type}?" if it may be'
+                message = f"row {number}: field {field.name!r} is missing{optional}"
                 raise ValueError(message)
             values.append(_absent(field))
             present.append(b"\0")

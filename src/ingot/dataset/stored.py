@@ -1,6 +1,7 @@
 """Rows in Ingot files."""
 
 import functools
+import hashlib
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -103,7 +104,22 @@ class Stored:
             metadata=self.metadata,
             partial=self._partial,
         )
-        return (_raw if self._is_raw else _same), (again, self.paths)
+        return (_raw if self._is_raw else _same), (again, self.paths, self._identity())
+
+    def _identity(self) -> str:
+        """Return what tells these files from others, and from their successors."""
+        rows = [str(len(self))] if self._partial else map(str, self.row_counts)
+        return hashlib.sha256(" ".join([*self.ids, *rows]).encode()).hexdigest()[:32]
+
+    def check_identity(self, identity: str) -> None:
+        """Refuse files that are not those that were pickled.
+
+        Raises:
+            FormatError: They were replaced.
+        """
+        if not self._partial and self._identity() != identity:
+            message = f"{self.path}: the files were replaced since the data set was pickled"
+            raise FormatError(message, self.path)
 
     @property
     def metadata(self) -> dict[str, Any]:
@@ -244,9 +260,17 @@ class Stored:
         self._native.close()
 
 
-def _same(again: Callable[[Sequence[str]], Stored], paths: Sequence[str]) -> Stored:
-    return again(paths)
+def _same(again: Callable[[Sequence[str]], Stored], paths: Sequence[str], identity: str) -> Stored:
+    try:
+        opened = again(paths)
+    except FileNotFoundError as error:
+        error.add_note(
+            "the data set was compacted, replaced or moved since it was pickled: open it again"
+        )
+        raise
+    opened.check_identity(identity)
+    return opened
 
 
-def _raw(again: Callable[[Sequence[str]], Stored], paths: Sequence[str]) -> Stored:
-    return again(paths).raw()
+def _raw(again: Callable[[Sequence[str]], Stored], paths: Sequence[str], identity: str) -> Stored:
+    return _same(again, paths, identity).raw()

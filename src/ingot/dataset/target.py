@@ -11,7 +11,7 @@ from ingot.dataset import folder as folders
 from ingot.dataset import part
 from ingot.dataset.copying import PackedRows
 from ingot.dataset.journal import check_not_built
-from ingot.dataset.manifest import Manifest
+from ingot.dataset.manifest import Manifest, Shard
 from ingot.dataset.metadata import check_metadata, json_of
 from ingot.dataset.owner import Owner
 from ingot.dataset.part import Part, Place
@@ -19,7 +19,7 @@ from ingot.dataset.row import Stored
 from ingot.dataset.shards import Options, ShardWriter, names_of
 from ingot.dataset.spec import Spec
 from ingot.dataset.vacancy import check_vacant
-from ingot.errors import FormatError, StorageError
+from ingot.errors import CorruptFileError, FormatError, StorageError
 from ingot.records.paths import absolute
 
 _PAUSE_S = 1.0
@@ -69,6 +69,7 @@ class DirectoryTarget:
         self._overwrite = overwrite
         self._place = None if shard is None else _place(path, found, shard, run)
         self._is_new = found is None or overwrite
+        self._is_alone = found is None and not append and not overwrite and shard is None
         self._failure: StorageError | None = None
         self._is_atomic = atomic or overwrite or shard is not None
         self._next_commit = 0.0
@@ -125,6 +126,9 @@ class DirectoryTarget:
     def _commit(self) -> None:
         try:
             with folders.locked(self._path):
+                others = self._is_alone and Manifest.find(self._path) is not None
+                for one in self._shards.finished:
+                    _check_there(one, self._path)
                 old = Manifest.names(self._path) if self._overwrite else set()
                 superseded = self._owner.take_over(old)
                 new = Manifest(dict(self._spec), tuple(self._shards.finished), self._metadata)
@@ -133,7 +137,14 @@ class DirectoryTarget:
             self._failure = error
             raise
         self._shards.finished, self._overwrite, self._is_new = [], False, False
+        self._is_alone = False
         self._owner.remove(superseded)
+        if others:
+            warnings.warn(
+                f"{self._path}: another writer has made a data set here meanwhile; these rows "
+                "come after its rows. Pass append=True if that is what you want",
+                stacklevel=4,
+            )
 
     def close(self) -> None:
         """Commit the rows, or leave them for the last writer to commit."""
@@ -201,6 +212,20 @@ class DirectoryTarget:
             f"{rows} rows are committed{why}; DatasetWriter(path, spec, append=True) appends to "
             "them"
         )
+
+
+def _check_there(shard: Shard, folder: Path) -> None:
+    """Refuse to commit a file that somebody has removed or changed.
+
+    Raises:
+        StorageError: Somebody has.
+    """
+    try:
+        shard.check(folder)
+    except (FileNotFoundError, CorruptFileError) as error:
+        path = str(folder / shard.name)
+        message = f"{path}: the file was removed or changed before its rows were committed"
+        raise StorageError(message, path) from error
 
 
 def _own(part: Part, place: Place, manifest: Manifest | None) -> list[str]:

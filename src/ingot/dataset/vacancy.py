@@ -11,6 +11,11 @@ from ingot.records.paths import SUFFIXES
 _SHARD = re.compile(r"(?:[0-9]{5,}-)?[0-9]{6,}-[^.]+\.ingot")
 
 
+def is_shard(name: str) -> bool:
+    """Return whether a file has a name that writers of a directory give."""
+    return _SHARD.fullmatch(name) is not None
+
+
 def check_vacant(folder: Path) -> None:
     """Refuse a directory that holds other records, which a data set would hide.
 
@@ -24,7 +29,7 @@ def check_vacant(folder: Path) -> None:
         raise FileExistsError(message)
     with os.scandir(folder) as entries:
         for entry in entries:
-            if entry.name.endswith(SUFFIXES) and _SHARD.fullmatch(entry.name) is None:
+            if entry.name.endswith(SUFFIXES) and not is_shard(entry.name):
                 message = (
                     f"{folder}: {entry.name} in this directory is not part of a data set, "
                     "which would hide it; choose another directory"

@@ -94,7 +94,11 @@ def absolute(path: object) -> Path:
     Raises:
         TypeError: It is not a path, or a path of bytes.
     """
-    return Path(os.path.expanduser(text_of(path))).absolute()  # noqa: PTH111 -- no user is no error
+    text = text_of(path)
+    if _URL.match(text):
+        message = f"{text}: Ingot reads and writes local files; copy it from or to a disk"
+        raise FormatError(message, text)
+    return Path(os.path.expanduser(text)).absolute()  # noqa: PTH111 -- no user is no error
 
 
 def _listed(source: object) -> Iterable[object]:

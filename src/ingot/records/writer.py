@@ -3,10 +3,13 @@
 import json
 import os
 import warnings
+from pathlib import Path
 from types import TracebackType
 from typing import Any, Literal, Self
 
+from ingot._core import Reader as NativeReader
 from ingot._core import Writer as NativeWriter
+from ingot.errors import FormatError, UnfinishedFileError
 from ingot.records.paths import absolute, check_target
 from ingot.records.unclosed import watch
 
@@ -44,6 +47,7 @@ class Writer(NativeWriter):
     __module__ = "ingot"
     _path: str
     _mode: str
+    _begun: int
     _process: int
 
     def __new__(
@@ -83,6 +87,7 @@ class Writer(NativeWriter):
             raise
         writer._path = str(whole)
         writer._mode = mode
+        writer._begun = len(writer)
         writer._process = os.getpid()
         watch(writer)
         return writer
@@ -112,6 +117,8 @@ class Writer(NativeWriter):
             return "the new file was not finished; the old one stays"
         if self._mode == "create" and committed == 0:
             return "nothing was committed; the file was removed"
+        if self._mode == "append" and committed == self._begun and is_whole(Path(self._path)):
+            return f"the file is as it was, with {committed} records"
         return (
             f"left unfinished with {committed} committed records; "
             "ingot.open(path, partial=True) reads them, Writer(path, append=True) appends to "
@@ -145,3 +152,14 @@ class Writer(NativeWriter):
     def __repr__(self) -> str:
         state = "closed" if self.closed else f"{len(self)} records"
         return f"<ingot.Writer {self._path!r}, {state}>"
+
+
+def is_whole(path: Path) -> bool:
+    """Return whether a file of Ingot ends as its writer finished it."""
+    try:
+        NativeReader([str(path)], partial=False, check=True).close()
+    except UnfinishedFileError:
+        return False
+    except FormatError:  # Its rows have fields.
+        return True
+    return True
