@@ -13,6 +13,7 @@ import pytest
 
 import ingot
 from ingot.records.arrayrecord import ArrayRecordReader, ArrayRecordWriter, parse_writer_options
+from ingot.records.bag import BagWriter
 from ingot.records.ffrecord import FFRecordWriter
 
 DATA = Path(__file__).parent / "data"
@@ -205,3 +206,11 @@ def test_a_bag_that_tells_of_more_than_it_can_hold_costs_no_memory(tmp_path):
         with pytest.raises(ingot.errors.CorruptFileError, match="cannot hold"):
             read()
     assert not reader.verify().ok
+
+
+def test_a_verification_names_bags_as_unchecked(tmp_path):
+    with BagWriter(tmp_path / "x.bag") as writer:
+        writer.extend([b"one", b"two"])
+    found = ingot.open(tmp_path / "x.bag").verify()
+    assert found.ok
+    assert found.unchecked == (str(tmp_path / "x.bag"),)

@@ -1,12 +1,16 @@
 """Small files of a data set that are put together."""
 
 import json
+import resource
 import threading
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 import ingot
+from ingot.codecs import Codec
 
 SPEC = {"a": "int", "text": "utf8?", "frames": "bytes[]", "runs": "array(int16)[]"}
 
@@ -130,3 +134,47 @@ def test_what_is_no_directory_of_a_data_set_is_refused(tmp_path):
     write(tmp_path / "y")
     with pytest.raises(ValueError, match="shard_rows"):
         ingot.compact(tmp_path / "y", shard_rows=0)
+
+
+def test_very_many_files_are_compacted_with_few_open(tmp_path):
+    path = tmp_path / "x"
+    with ingot.DatasetWriter(path, {"a": "int"}, shard_rows=1, sync=False, atomic=True) as writer:
+        writer.extend({"a": k} for k in range(300))
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    used = len(list(Path("/proc/self/fd").iterdir()))
+    resource.setrlimit(resource.RLIMIT_NOFILE, (used + 100, hard))
+    try:
+        assert ingot.compact(path, sync=False) == 1
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    assert ingot.open(path).column("a").tolist() == list(range(300))
+
+
+def test_two_that_compact_at_once_do_not_get_in_each_others_way(tmp_path):
+    path = tmp_path / "x"
+    write(path, 60, 1)
+    with ThreadPoolExecutor(4) as threads:
+        list(threads.map(lambda rows: ingot.compact(path, shard_rows=rows), [4, 6, 10, 60] * 3))
+    check(path, 60)
+    assert {one.name for one in path.iterdir()} == {
+        *(one["name"] for one in shards(path)),
+        "dataset.json",
+    }
+
+
+def test_codecs_that_are_not_registered_can_be_given(tmp_path):
+    class Celsius(Codec):
+        name = "celsius"
+
+        def encode(self, value):
+            return f"{value:.1f}".encode()
+
+        def decode(self, data):
+            return float(data)
+
+    path = tmp_path / "x"
+    with ingot.DatasetWriter(path, {"t": "celsius"}, codecs=[Celsius()], shard_rows=1) as writer:
+        writer.extend({"t": k / 2} for k in range(4))
+    assert ingot.compact(path, codecs=[Celsius()]) == 1
+    (shard,) = shards(path)
+    assert shard["rows"] == 4

@@ -5,7 +5,7 @@ import pytest
 WORKS = [
     *("write-records", "write-rows", "lengths-records", "verify-records", "verify-rows"),
     *("batch-records", "buffer-records", "iterate-records", "iterate-rows"),
-    *("batch-rows", "column-rows"),
+    *("batch-rows", "column-rows", "texts-rows", "numbers-many", "present-many"),
 ]
 
 

@@ -8,6 +8,7 @@ import pytest
 import ingot
 from ingot.compat import bagz, ffrecord
 from ingot.compat.array_record import array_record_module
+from ingot.records.bag import BagWriter
 
 RECORDS = [b"one", b"", b"three"]
 
@@ -103,3 +104,29 @@ def test_what_a_killed_writer_of_a_bag_left_is_replaced(tmp_path):
     write_bagz(path)
     assert list(ingot.open(path)) == RECORDS
     assert not limits.exists()
+
+
+def test_limits_of_a_bag_that_was_replaced_are_not_taken_for_its_own(tmp_path):
+    one, two = tmp_path / "x.bag", tmp_path / "y.bag"
+    new = [b"c%d" % k for k in range(5)]
+    with BagWriter(one, tmp_path / "x.idx") as writer:
+        writer.extend([b"aaa", b"bbb"])
+    with bagz.Writer(one) as writer:
+        for record in new:
+            writer.write(record)
+    assert list(ingot.open(one)) == new
+    options = bagz.Writer.Options(limits_placement=bagz.LimitsPlacement.SEPARATE)
+    with bagz.Writer(two, options) as writer:
+        writer.write(b"aaa")
+    with BagWriter(two) as writer:
+        writer.extend(new)
+    assert list(ingot.open(two)) == new
+
+
+def test_limits_behind_a_link_are_not_written(tmp_path):
+    other = tmp_path / "other"
+    other.touch()
+    (tmp_path / "limits.x.bag").symlink_to(other)
+    with pytest.raises((ingot.FormatError, ValueError, OSError)):
+        bagz.Writer(tmp_path / "x.bag")
+    assert other.read_bytes() == b""

@@ -29,7 +29,10 @@ def rows(count):
 def prepare():
     if work.startswith("write"):
         return None
-    if work.endswith("rows"):
+    if work.endswith("many"):
+        with ingot.DatasetWriter(path, {"a": "int", "o": "int?"}, sync=False) as writer:
+            writer.extend({"a": k, "o": k} for k in range(200_000))
+    elif work.endswith("rows"):
         with ingot.DatasetWriter(path, SPEC, sync=False) as writer:
             writer.extend(rows(4000))
     else:
@@ -62,6 +65,12 @@ def run(opened):  # noqa: C901 -- one case for each kind of work
             opened[numbers]
         case "column-rows":
             opened.column("text")
+        case "texts-rows":
+            opened[numbers, ["text"]]
+        case "numbers-many":
+            opened.column("a")
+        case "present-many":
+            opened.present("o")
 
 
 opened = prepare()

@@ -9,6 +9,8 @@ use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyMemoryView};
 
+use crate::object;
+
 /// A buffer, the offsets of the values in it as int64 bytes, and the length all of them have,
 /// 0 if they differ or are empty.
 pub type Packed<'py> = (Bound<'py, PyMemoryView>, Bound<'py, PyBytes>, u64);
@@ -29,7 +31,7 @@ pub fn pack<'py>(
     }
     let common = if is_common { first.unwrap_or(0) } else { 0 };
     let buffer = Bound::new(py, PyBuffer::new(buffer, end as usize, spares))?;
-    Ok((PyMemoryView::from(&buffer)?, PyBytes::new(py, &offsets), common))
+    Ok((PyMemoryView::from(&buffer)?, object::bytes(py, &offsets)?, common))
 }
 
 /// Buffers that wait to be used again: fresh memory costs a page fault for every 4 KB, more

@@ -12,6 +12,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList, PyMemoryView, PyString};
 
 use crate::batch::{self, Spares};
+use crate::object;
 
 /// Memory that decoded values stood in: the batch that is used and the next one take turns.
 static SPARES: LazyLock<Arc<Spares>> = LazyLock::new(|| Arc::new(Spares::keeping(2, 128 << 20)));
@@ -69,7 +70,9 @@ pub fn split_bytes<'py>(
     offsets: &[u8],
 ) -> PyResult<Bound<'py, PyList>> {
     let cells = Cells::of(data, offsets)?;
-    PyList::new(py, cells.iter().map(|cell| PyBytes::new(py, cell)))
+    let objects: Vec<Bound<'py, PyBytes>> =
+        cells.iter().map(|cell| object::bytes(py, cell)).collect::<PyResult<_>>()?;
+    PyList::new(py, objects)
 }
 
 /// Returns each cell as text; None if one of them is not.
@@ -80,9 +83,12 @@ pub fn split_texts<'py>(
     offsets: &[u8],
 ) -> PyResult<Option<Bound<'py, PyList>>> {
     let cells = Cells::of(data, offsets)?;
-    let texts = cells.iter().map(|cell| Some(PyString::new(py, std::str::from_utf8(cell).ok()?)));
-    let texts: Option<Vec<Bound<'py, PyString>>> = texts.collect();
-    texts.map(|texts| PyList::new(py, texts)).transpose()
+    let mut texts: Vec<Bound<'py, PyString>> = Vec::with_capacity(cells.iter().len());
+    for cell in cells.iter() {
+        let Ok(text) = std::str::from_utf8(cell) else { return Ok(None) };
+        texts.push(object::text(py, text)?);
+    }
+    PyList::new(py, texts).map(Some)
 }
 
 /// The type, the shape and the elements of arrays that are alike, one behind the other.

@@ -15,6 +15,7 @@ use crate::batch::{self, Packed, Spares};
 use crate::bytes;
 use crate::damage::{self, DamageTuple};
 use crate::error::raised;
+use crate::object;
 use crate::rows::{row_of, rows_of};
 use crate::signals::watched;
 
@@ -140,7 +141,7 @@ impl PyRows {
         let found = PyList::empty(py);
         for part in parts {
             match part {
-                Part::Number(value) => found.append(PyBytes::new(py, &value))?,
+                Part::Number(value) => found.append(object::bytes(py, &value)?)?,
                 Part::Cell(_) => found.append(objects.next())?,
                 Part::Elements(cells) => {
                     found.append(PyList::new(py, objects.by_ref().take(cells.len()))?)?;
@@ -204,7 +205,7 @@ impl PyRows {
             })
             .map_err(raised)?;
         let packed = self.fetch(py, &rows, &[cells])?.pop().expect("one list of cells");
-        Ok((packed, PyByteArray::new(py, &counts)))
+        Ok((packed, object::byte_array(py, &counts)?))
     }
 
     /// Returns how many elements a sequence has in each row, as uint64 bytes.
@@ -218,7 +219,7 @@ impl PyRows {
         let numbers = rows_of(rows.files(), indices)?;
         let counts = py.detach(|| rows.count(&numbers, field)).map_err(raised)?;
         let counts: Vec<u8> = counts.iter().flat_map(|count| count.to_ne_bytes()).collect();
-        Ok(PyByteArray::new(py, &counts))
+        object::byte_array(py, &counts)
     }
 
     /// Returns how many bytes a field of kind cell has in each row, as uint64 bytes.
@@ -233,7 +234,7 @@ impl PyRows {
         let mut cells = Vec::new();
         py.detach(|| rows.locate(&numbers, field, &mut cells)).map_err(raised)?;
         let sizes: Vec<u8> = cells.iter().flat_map(|cell| cell.raw.to_ne_bytes()).collect();
-        Ok(PyByteArray::new(py, &sizes))
+        object::byte_array(py, &sizes)
     }
 
     /// Returns the values of a column in many rows, or in all.
@@ -251,7 +252,7 @@ impl PyRows {
                 py.detach(|| rows.values(&numbers, field))
             }
         };
-        Ok(PyByteArray::new(py, &values.map_err(raised)?))
+        object::byte_array(py, &values.map_err(raised)?)
     }
 
     /// Verifies the files; returns the rows checked and the damage found.

@@ -12,6 +12,7 @@ mod error;
 mod ffrecord;
 mod hdf5;
 mod limit;
+mod object;
 mod reader;
 mod record;
 mod rows;

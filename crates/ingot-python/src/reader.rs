@@ -16,6 +16,7 @@ use crate::batch::{PyBuffer, Spares};
 use crate::bytes;
 use crate::damage::{self, DamageTuple};
 use crate::error::raised;
+use crate::object;
 use crate::rows::{row_of, rows_of};
 use crate::signals::watched;
 use crate::stream::PyStream;
@@ -210,7 +211,7 @@ impl PyReader {
         let buffer = Bound::new(py, PyBuffer::new(buffer, len, &self.spares))?;
         let first = cells.first().map_or(0, |cell| cell.raw);
         let common = if cells.iter().all(|cell| cell.raw == first) { first } else { 0 };
-        Ok((PyMemoryView::from(&buffer)?, PyByteArray::new(py, &offsets), common))
+        Ok((PyMemoryView::from(&buffer)?, object::byte_array(py, &offsets)?, common))
     }
 
     /// Returns which files are FFRecord files without a checksum of their index.
@@ -244,7 +245,7 @@ impl PyReader {
         let mut cells = Vec::with_capacity(rows.len());
         py.detach(|| reader.locate_many(&rows, &mut cells)).map_err(raised)?;
         let sizes: Vec<u8> = cells.iter().flat_map(|cell| cell.raw.to_ne_bytes()).collect();
-        Ok(PyByteArray::new(py, &sizes))
+        object::byte_array(py, &sizes)
     }
 
     /// Returns how many records each file has as int64 bytes.
@@ -252,7 +253,7 @@ impl PyReader {
     fn file_rows<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyByteArray>> {
         let reader = self.reader()?;
         let rows = reader.files().iter().flat_map(|file| file.num_rows().to_ne_bytes());
-        Ok(PyByteArray::new(py, &rows.collect::<Vec<u8>>()))
+        object::byte_array(py, &rows.collect::<Vec<u8>>())
     }
 
     /// Returns the metadata as JSON.
@@ -282,8 +283,8 @@ impl PyReader {
         };
         let index = found.index();
         let intact = py.detach(|| index.is_intact());
-        let offsets = PyByteArray::new(py, index.offsets());
-        Ok((offsets, PyByteArray::new(py, index.checksums()), intact))
+        let offsets = object::byte_array(py, index.offsets())?;
+        Ok((offsets, object::byte_array(py, index.checksums())?, intact))
     }
 
     /// Returns the options that an ArrayRecord file was written with, and how many records

@@ -9,6 +9,7 @@ use pyo3::types::{PyBytes, PyIterator};
 
 use crate::bytes;
 use crate::error::raised;
+use crate::object;
 use crate::rows::row_of;
 
 #[pyclass(name = "Stream", module = "ingot._core")]
@@ -107,9 +108,9 @@ impl PyStream {
             Some(values) => {
                 let mut rest = &values[..];
                 let cut = |cell: &ingot::records::Cell| {
-                    PyBytes::new(py, rest.split_off(..cell.raw as usize).expect("as read"))
+                    object::bytes(py, rest.split_off(..cell.raw as usize).expect("as read"))
                 };
-                (cells.iter().map(cut).collect(), None)
+                (cells.iter().map(cut).collect::<PyResult<_>>()?, None)
             }
             None => bytes::read_many(py, &*self.reader, cells.len(), |k| Ok(cells[k]))?,
         };

@@ -1,12 +1,16 @@
 """The limit on the memory of decoded values."""
 
 import numpy as np
+import numpy.typing as npt
 
 from ingot._core import max_decoded_bytes
 from ingot._core import set_max_decoded_bytes as _set
 
 _OBJECT = 64
 _NUMBER = 40
+_WIDE = 4
+_FOUR_BYTES = 0xF0
+_STEP = 1 << 20
 
 
 def set_max_decoded_bytes(nbytes: int) -> None:
@@ -51,24 +55,44 @@ def check_decoded(nbytes: int) -> None:
 
 
 def check_json(text: bytes) -> None:
-    """Refuse JSON whose lists, dicts and numbers take more memory than is allowed.
+    """Refuse JSON whose lists, dicts, text and numbers take more memory than is allowed.
 
     Raises:
-        ValueError: It does.
+        ValueError: It is such.
     """
     if len(text) * _OBJECT > max_decoded_bytes():
-        letters = np.bincount(np.frombuffer(text, np.uint8), minlength=256)
+        letters = _counts(text)
         objects = letters[ord("[")] + letters[ord("{")] + letters[ord('"')] // 2
-        check_decoded(len(text) + _OBJECT * int(objects) + _NUMBER * int(letters[ord(",")]))
+        width = _WIDE if letters[_FOUR_BYTES:].any() else 1
+        check_decoded(width * len(text) + _OBJECT * int(objects) + _NUMBER * int(letters[ord(",")]))
 
 
 def check_msgpack(data: bytes) -> None:
     """Refuse msgpack whose lists, dicts and numbers take more memory than is allowed.
 
     Raises:
-        ValueError: It does.
+        ValueError: It is such.
     """
     if len(data) * _OBJECT > max_decoded_bytes():
-        kinds = np.bincount(np.frombuffer(data, np.uint8), minlength=256)
-        containers, numbers = int(kinds[0x80:0xC0].sum()), int(kinds[0xE0:].sum())
-        check_decoded(len(data) + (_OBJECT + 8) * containers + _NUMBER * numbers)
+        kinds = _counts(data)
+        containers = int(kinds[0x80:0xC0].sum() + kinds[0xC7:0xCA].sum() + kinds[0xD4:0xE0].sum())
+        check_decoded(len(data) + (_OBJECT + 8) * containers + _NUMBER * int(kinds[0xE0:].sum()))
+
+
+def check_text(text: bytes) -> None:
+    """Refuse text that takes more memory than is allowed: up to four bytes a letter.
+
+    Raises:
+        ValueError: It is such.
+    """
+    if len(text) * _WIDE > max_decoded_bytes() and _counts(text)[_FOUR_BYTES:].any():
+        check_decoded(len(text) * _WIDE)
+
+
+def _counts(data: bytes) -> npt.NDArray[np.int64]:
+    """Return how often each byte occurs."""
+    found = np.zeros(256, np.int64)
+    letters = np.frombuffer(data, np.uint8)
+    for start in range(0, len(letters), _STEP):
+        found += np.bincount(letters[start : start + _STEP], minlength=256)
+    return found

@@ -5,7 +5,9 @@ from typing import Any
 
 from ingot._core import split_bytes, split_texts
 from ingot.codecs.codec import Codec
-from ingot.codecs.limit import check_json
+from ingot.codecs.limit import check_json, check_text
+
+_LARGE = 64 << 20
 
 
 class Bytes(Codec):
@@ -49,10 +51,13 @@ class Utf8(Codec):
 
     def decode(self, data: bytes) -> str:
         """Return the text."""
+        check_text(data)
         return data.decode()
 
     def decode_many(self, data: memoryview, offsets: bytes) -> list[str] | None:
         """Return a list of texts."""
+        if len(data) > _LARGE:
+            check_text(bytes(data))
         return split_texts(data, offsets)
 
 

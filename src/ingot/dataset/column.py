@@ -1,14 +1,19 @@
 """The values of one field in all rows, as one array."""
 
+import math
 from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from ingot.codecs.limit import check_decoded
 from ingot.dataset.iteration import blocks
 from ingot.dataset.source import Part
 from ingot.dataset.spec import Field
+from ingot.errors import FormatError
+
+_FACTOR = 256
 
 
 def column_of(part: Part, field: Field) -> npt.NDArray[Any]:
@@ -28,16 +33,35 @@ def column_of(part: Part, field: Field) -> npt.NDArray[Any]:
 def _texts(part: Part, field: Field) -> npt.NDArray[Any]:
     dtype = np.dtypes.StringDType(na_object=None) if field.is_optional else np.dtypes.StringDType()
     found = np.empty(len(part), dtype)
+    nbytes = 0
     for places, values in _values(part, field):
+        nbytes += sum(len(one) for one in values if one is not None)
+        _check(part, nbytes)
         found[places.start : places.stop] = np.array(values, dtype)
     return found
 
 
 def _arrays(part: Part, field: Field) -> npt.NDArray[Any]:
-    found = np.empty((len(part), *field.codec.shape), field.codec.dtype)
+    dtype = np.dtype(field.codec.dtype)
+    _check(part, len(part) * math.prod(field.codec.shape) * dtype.itemsize)
+    found = np.empty((len(part), *field.codec.shape), dtype)
     for places, values in _values(part, field):
         found[places.start : places.stop] = values
     return found
+
+
+def _check(part: Part, nbytes: int) -> None:
+    """Refuse a column that is much larger than the files it comes from.
+
+    Raises:
+        FormatError: It is.
+    """
+    if nbytes > _FACTOR * part.source.nbytes:
+        try:
+            check_decoded(nbytes)
+        except ValueError as error:
+            message = f"{part.path}: {error}"
+            raise FormatError(message, part.path) from error
 
 
 def _values(part: Part, field: Field) -> Iterator[tuple[range, Any]]:

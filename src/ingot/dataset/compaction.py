@@ -2,10 +2,11 @@
 
 import math
 import os
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
+from ingot.codecs import Codec
 from ingot.dataset import folder as folders
 from ingot.dataset.copying import packed
 from ingot.dataset.directory import open_shards
@@ -16,7 +17,12 @@ from ingot.dataset.owner import Owner
 from ingot.dataset.progress import Meter, Progress
 from ingot.dataset.shards import Compression, Options, ShardWriter, limits, names_of
 from ingot.dataset.source import Part
+from ingot.dataset.spec import Spec
+from ingot.dataset.stored import Stored
 from ingot.records.paths import absolute
+
+_FILES_MAX = 64
+"""Files that are open at a time; what they become is compacted in turn."""
 
 
 def compact(
@@ -24,6 +30,7 @@ def compact(
     *,
     shard_bytes: int | str | None = None,
     shard_rows: int | None = None,
+    codecs: Mapping[str, Codec] | Sequence[Codec] | None = None,
     compression: Compression = "auto",
     level: int = 3,
     progress: Progress = None,
@@ -42,6 +49,7 @@ def compact(
         shard_bytes: The maximum size of a file, such as "256MB"; "1GB" if neither this nor
             `shard_rows` is given.
         shard_rows: The maximum number of rows in a file.
+        codecs: Codecs for types that are not registered, as for `DatasetWriter`.
         compression: As for `DatasetWriter`.
         level: As for `DatasetWriter`.
         progress: As for `DatasetWriter`.
@@ -53,7 +61,7 @@ def compact(
     Raises:
         FileNotFoundError: There is no data set in this directory.
         CorruptFileError: A file is damaged. It stays, and so do the files not yet merged.
-        FormatError: Another writer has replaced the data set meanwhile.
+        FormatError: A type is not registered; pass its codec.
 
     Example:
         >>> ingot.compact("cats")  # doctest: +SKIP
@@ -65,18 +73,22 @@ def compact(
     options = Options(compression, level, sync, *limits(shard_bytes, shard_rows))
     check_not_built(folder)
     manifest = Manifest.read(folder)
-    runs = _runs(manifest.shards, options)
-    if not runs:
+    if not _runs(manifest.shards, options):
         return len(manifest.shards)
+    spec = None if codecs is None else Spec.of(manifest.spec, codecs)
     meter = Meter(progress, str(folder))
     rows = nbytes = 0
     owner = Owner(folder)
+    names = names_of(owner.token, len(manifest.shards))
+    work = _Work(folder, owner, names, options, spec)
     try:
-        for run in runs:
-            manifest = _compact(folder, manifest, run, owner, options)
-            rows += sum(shard.rows for shard in run)
-            nbytes += sum(shard.nbytes for shard in run)
-            meter.update(rows, nbytes)
+        while runs := _runs(manifest.shards, options):
+            for run in runs:
+                work.compact(manifest, run)
+                rows += sum(shard.rows for shard in run)
+                nbytes += sum(shard.nbytes for shard in run)
+                meter.update(rows, nbytes)
+            manifest = Manifest.read(folder)
     finally:
         owner.remove_unlisted(Manifest.names(folder))
         owner.release()
@@ -92,33 +104,65 @@ def _runs(shards: Sequence[Shard], options: Options) -> list[list[Shard]]:
     nbytes = rows = 0
     for shard in shards:
         nbytes, rows = nbytes + shard.nbytes, rows + shard.rows
-        if nbytes > most_bytes or rows > most_rows:
+        if nbytes > most_bytes or rows > most_rows or len(runs[-1]) >= _FILES_MAX:
             runs.append([])
             nbytes, rows = shard.nbytes, shard.rows
         runs[-1].append(shard)
     return [run for run in runs if len(run) > 1]
 
 
-def _compact(
-    folder: Path, manifest: Manifest, run: Sequence[Shard], owner: Owner, options: Options
-) -> Manifest:
-    """Merge a run of files into one; return the manifest that is committed then."""
-    source = open_shards(folder, replace(manifest, shards=tuple(run)))
-    spec = source.spec
-    names = names_of(owner.token, manifest.shards.index(run[0]))
-    unlimited = Options(options.compression, options.level, options.sync)
-    writer = ShardWriter(folder, names, spec, json_of(manifest.metadata), unlimited)
-    try:
-        for rows in packed(Part(source, tuple(spec), range(len(source))), spec) or ():
-            writer.extend(rows)
-        writer.finish(at_least_one=True)
-    except BaseException:
-        writer.abandon()
-        raise
-    finally:
-        source.close()
-    with folders.locked(folder):
-        superseded = owner.take_over(shard.name for shard in run)
-        committed = manifest.exchange(folder, run, writer.finished, sync=options.sync)
-    owner.remove(superseded)
-    return committed
+@dataclass(frozen=True, slots=True)
+class _Work:
+    """How runs of files are merged.
+
+    Attributes:
+        folder: The directory.
+        owner: Who does it.
+        names: Names for new files.
+        options: How they are written.
+        spec: The fields, if codecs were given.
+    """
+
+    folder: Path
+    owner: Owner
+    names: Iterator[str]
+    options: Options
+    spec: Spec | None
+
+    def compact(self, manifest: Manifest, run: Sequence[Shard]) -> None:
+        """Write a run of files as one, which replaces them.
+
+        Nothing is done if somebody else has replaced them meanwhile.
+        """
+        listed = replace(manifest, shards=tuple(run))
+        try:
+            source = open_shards(self.folder, listed, spec=self.spec)
+        except FileNotFoundError:
+            if Manifest.read(self.folder).has(run):
+                raise
+            return
+        merged = self._merged(source, json_of(manifest.metadata))
+        with folders.locked(self.folder):
+            now = Manifest.read(self.folder)
+            if not now.has(run):
+                self.owner.remove(shard.name for shard in merged)
+                return
+            superseded = self.owner.take_over(shard.name for shard in run)
+            now.exchange(self.folder, run, merged, sync=self.options.sync)
+        self.owner.remove(superseded)
+
+    def _merged(self, source: Stored, metadata: str) -> list[Shard]:
+        """Write the rows of files to one file."""
+        unlimited = Options(self.options.compression, self.options.level, self.options.sync)
+        writer = ShardWriter(self.folder, self.names, source.spec, metadata, unlimited)
+        part = Part(source, tuple(source.spec), range(len(source)))
+        try:
+            for rows in packed(part, source.spec) or ():
+                writer.extend(rows)
+            writer.finish(at_least_one=True)
+        except BaseException:
+            writer.abandon()
+            raise
+        finally:
+            source.close()
+        return writer.finished

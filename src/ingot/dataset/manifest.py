@@ -162,26 +162,24 @@ class Manifest:
         merged.replace(folder, sync=sync)
         return merged
 
+    def has(self, run: Sequence[Shard]) -> bool:
+        """Return whether it lists these files, which follow each other."""
+        at = self._place(run)
+        return self.shards[at : at + len(run)] == tuple(run)
+
+    def _place(self, run: Sequence[Shard]) -> int:
+        return self.shards.index(run[0]) if run[0] in self.shards else 0
+
     def exchange(
         self, folder: Path, old: Sequence[Shard], new: Sequence[Shard], *, sync: bool
-    ) -> "Manifest":
-        """Put files in the place of consecutive others that have the same rows.
+    ) -> None:
+        """Put files in the place of consecutive others, which are listed.
 
-        The directory must be locked. Happens at once or not at all. Returns what is committed
-        now.
-
-        Raises:
-            FormatError: Somebody has replaced the data set meanwhile.
+        The directory must be locked since this was read. Happens at once or not at all.
         """
-        found = Manifest.read(folder)
-        at = found.shards.index(old[0]) if old[0] in found.shards else 0
-        if found.shards[at : at + len(old)] != tuple(old):
-            message = f"{folder}: another writer has replaced the data set meanwhile"
-            raise FormatError(message, str(folder))
-        shards = (*found.shards[:at], *new, *found.shards[at + len(old) :])
-        exchanged = dataclasses.replace(found, shards=shards)
-        exchanged.replace(folder, sync=sync)
-        return exchanged
+        at = self._place(old)
+        shards = (*self.shards[:at], *new, *self.shards[at + len(old) :])
+        dataclasses.replace(self, shards=shards).replace(folder, sync=sync)
 
     def replace(self, folder: Path, *, sync: bool) -> None:
         """Take the place of the manifest of a directory, which must be locked."""

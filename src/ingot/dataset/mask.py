@@ -106,7 +106,7 @@ def elements_of(field: Field, part: object) -> Elements:
     if not field.is_sequence:
         message = f"field {field.name!r} is {field.type}, expected a sequence"
         raise TypeError(message)
-    if (part.step or 1) < 1:
+    if (1 if part.step is None else part.step) < 1:
         message = f"field {field.name!r}: a range of elements must go up, got {part!r}"
         raise ValueError(message)
     if (part.start or 0) < 0 or (part.stop or 0) < 0:

@@ -10,6 +10,8 @@ from ingot.dataset import folder as folders
 from ingot.dataset.manifest import Manifest
 from ingot.records.paths import absolute
 
+_BYTES_MAX = 15 << 20
+
 
 def set_metadata(
     path: str | os.PathLike[str], metadata: dict[str, Any], *, sync: bool = True
@@ -64,7 +66,11 @@ def json_of(metadata: object) -> str:
         message = f"metadata must be a dict, got {type(metadata).__name__}"
         raise TypeError(message)
     try:
-        return json.dumps(metadata, allow_nan=False, separators=(",", ":"))
+        text = json.dumps(metadata, allow_nan=False, separators=(",", ":"))
     except (TypeError, ValueError, RecursionError) as error:
         message = f"metadata must hold JSON values only: {error}"
         raise (TypeError if isinstance(error, TypeError) else ValueError)(message) from error
+    if len(text) > _BYTES_MAX:
+        message = f"metadata takes {len(text):,} bytes; at most {_BYTES_MAX:,} are allowed"
+        raise ValueError(message)
+    return text

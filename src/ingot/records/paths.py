@@ -163,6 +163,11 @@ def _check_link(path: str) -> None:
         raise FormatError(message, path)
 
 
+def is_bag(path: str) -> bool:
+    """Return whether a file is a bag by its name: bags have no checksums."""
+    return Path(path).suffix.lower() in {".bag", ".bagz"}
+
+
 def _is_limits(path: str) -> bool:
     """Return whether a file holds the limits of the bag beside it: `limits.x.bag` of `x.bag`."""
     one = Path(path)

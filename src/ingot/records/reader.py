@@ -13,7 +13,7 @@ import numpy.typing as npt
 from ingot._core import Reader as NativeReader
 from ingot.errors import FormatError
 from ingot.records.batch import Batch
-from ingot.records.paths import StrPath, absolute, expand
+from ingot.records.paths import StrPath, absolute, expand, is_bag
 from ingot.records.progress import Progress, reporter
 from ingot.records.verification import Damage, Verification
 
@@ -144,7 +144,8 @@ class Reader(NativeReader, Sequence[bytes]):
             The damaged records, by number and offset. Damage is returned, not raised.
         """
         rows, damaged = self._check(reporter(progress, "verified", "records"))
-        return Verification(rows, [Damage(*damage) for damage in damaged])
+        unchecked = tuple(path for path in self._paths if is_bag(path))
+        return Verification(rows, [Damage(*damage) for damage in damaged], unchecked)
 
     def refresh(self) -> int:
         """Look for records committed since the file was opened; return the new length.

@@ -29,8 +29,8 @@ class Verification:
     Attributes:
         rows: The number of records checked.
         damaged: All damage, in file order.
-        unchecked: Fields that have no checksums, as in HDF5 and Granular files. `verify`
-            checked that it can read them, not that they are what was written.
+        unchecked: What has no checksums: fields of HDF5 and Granular files, bags by their
+            paths. `verify` checked that it can read them, not that they are what was written.
     """
 
     __module__ = "ingot"

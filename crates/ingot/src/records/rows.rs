@@ -11,6 +11,7 @@ use super::reader::{Mode, Reader};
 use super::sequence::Sequence;
 use crate::error::{Error, Result};
 use crate::format::ingot::{FieldKind, Schema};
+use crate::limit::has_memory;
 
 /// What is wanted of a field of a row.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -146,6 +147,12 @@ impl Rows {
 
     /// Returns the values of column `field` in all rows, from the index alone.
     pub fn column(&self, field: usize) -> Result<Vec<u8>> {
+        let width = self.schema().fields().get(field).and_then(|field| field.width).unwrap_or(0);
+        let bytes = self.num_rows().saturating_mul(width.into());
+        // The column, that of a file, and the pages they come from.
+        if !has_memory(usize::try_from(bytes).unwrap_or(usize::MAX).saturating_mul(3)) {
+            return Err(Error::Memory { path: self.files.name().to_owned(), record: None, bytes });
+        }
         let mut values = Vec::new();
         for file in 0..self.files.files().len() {
             values.extend(self.reader(file).column(field)?);

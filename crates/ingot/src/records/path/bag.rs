@@ -1,7 +1,8 @@
 //! Bags by their paths.
 
 use std::ffi::OsString;
-use std::io;
+use std::fs::File;
+use std::io::{self, Read as _, Seek as _, SeekFrom};
 use std::path::{Path, PathBuf};
 
 use super::super::bag::{Bag, BagOptions, BagWriter, Packer, Packing, Placement};
@@ -41,7 +42,22 @@ pub fn open_bag(path: &Path, limits: Option<&Path>, options: BagOptions) -> Resu
 /// Opens a bag as its name and the files beside it say that it is.
 pub fn open_named_bag(path: &Path) -> Result<Bag> {
     let options = BagOptions { packing: packing_of(path), ..BagOptions::default() };
-    open_bag(path, limits_of(path).as_deref(), options)
+    let limits = limits_of(path).filter(|limits| !is_stale(path, limits));
+    open_bag(path, limits.as_deref(), options)
+}
+
+/// Whether the limits beside a bag are those of another one that it has replaced: they end
+/// elsewhere, and it has limits of its own at its end.
+fn is_stale(path: &Path, limits: &Path) -> bool {
+    let last = || -> io::Result<u64> {
+        let mut file = File::open(limits)?;
+        let mut limit = [0; LIMIT_LEN as usize];
+        file.seek(SeekFrom::End(-(LIMIT_LEN as i64)))?;
+        file.read_exact(&mut limit)?;
+        Ok(u64::from_le_bytes(limit))
+    };
+    let is_end = path.metadata().is_ok_and(|found| last().is_ok_and(|last| last == found.len()));
+    !is_end && open_bag(path, None, BagOptions::default()).is_ok_and(|bag| bag.num_rows() > 0)
 }
 
 /// Returns how the records of a bag of this name are stored.
@@ -96,7 +112,7 @@ fn write_tail(
     let limits = bagz_limits(&target);
     if existing == Existing::ReplaceInPlace && is_vacant(&target) && is_vacant(&limits) {
         let file = Box::new(open_or_create(&target)?);
-        let append = Box::new(open_or_create(&limits)?);
+        let append = Box::new(start_over(&limits)?);
         let placement = Placement::Tail(Spool { append, read: reading(&limits)? });
         let finish =
             in_this_process(move |whole: bool| if whole { remove(&limits) } else { Ok(()) });
@@ -115,10 +131,13 @@ fn write_tail(
         if !whole {
             return remove(&hidden);
         }
+        publish(&hidden, &target, sync)?;
+        // Those of the bag that is replaced.
         if existing == Existing::ReplaceInPlace && limits.exists() {
-            remove(&limits)?; // They are those of the bag that is replaced.
+            remove(&limits)
+        } else {
+            Ok(())
         }
-        publish(&hidden, &target, sync)
     });
     Ok(BagWriter::new(file, placement, &name(path), packer, sync, finish))
 }
