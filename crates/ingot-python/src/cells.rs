@@ -91,7 +91,7 @@ pub fn split_texts<'py>(
     PyList::new(py, texts).map(Some)
 }
 
-/// The type, the shape and the elements of arrays that are alike, one behind the other.
+/// The type, the shape and the elements of arrays that are alike, one after the other.
 type Stack<'py> = (String, Vec<u64>, Bound<'py, PyMemoryView>);
 
 /// Returns arrays of one type and shape; None if they differ, have no elements, or one of
@@ -129,7 +129,7 @@ pub fn stack_arrays<'py>(
 /// Pixels, and height, width and colours of each picture.
 type Pixels<'py> = (Bound<'py, PyMemoryView>, Vec<(u32, u32, u8)>);
 
-/// Returns the pixels of pictures one behind the other.
+/// Returns the pixels of pictures one after the other.
 #[pyfunction]
 pub fn decode_pictures<'py>(
     py: Python<'py>,

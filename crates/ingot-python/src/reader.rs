@@ -105,7 +105,7 @@ fn fingerprint(reader: &Sequence) -> Vec<u8> {
     reader.files().iter().flat_map(|file| file.fingerprint()).collect()
 }
 
-/// Returns the files of several readers, one behind the other.
+/// Returns the files of several readers, one after the other.
 fn joined(parts: &[PyRef<'_, PyReader>]) -> PyResult<Sequence> {
     let parts: Vec<Arc<Sequence>> =
         parts.iter().map(|part| part.reader()).collect::<PyResult<_>>()?;

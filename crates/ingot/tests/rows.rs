@@ -255,7 +255,7 @@ fn a_row_may_have_more_elements_than_a_page_has_cells() {
     check_selections(&reader, &rows, &mut Random(7));
     let cells = reader.locate_elements(1, 0, 20_000..20_003).unwrap();
     assert_eq!(fetched(&reader, &cells), elements(20_003)[20_000..]);
-    assert_eq!(cells[0].offset + 2, cells[1].offset, "elements stand one behind the other");
+    assert_eq!(cells[0].offset + 2, cells[1].offset, "elements stand one after the other");
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! Bags: records one behind the other, and a table of where each of them ends.
+//! Bags: records one after the other, and a table of where each of them ends.
 //!
 //! | bytes | what |
 //! | --- | --- |

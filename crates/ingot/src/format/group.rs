@@ -1,6 +1,6 @@
 //! Records that are decoded together.
 
-/// Records one behind the other.
+/// Records one after the other.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Group {
     /// Their bytes.

@@ -29,7 +29,7 @@ impl Value<'_> {
     }
 }
 
-/// What many rows have of a field: its values, one behind the other.
+/// What many rows have of a field: its values, one after the other.
 #[derive(Debug, Clone, Copy)]
 pub struct Packed<'a> {
     /// The bytes of all values.

@@ -25,7 +25,7 @@ pub struct Wanted {
     pub step: NonZeroUsize,
 }
 
-/// Files whose rows have the same fields, one behind the other. A snapshot of what was there
+/// Files whose rows have the same fields, one after the other. A snapshot of what was there
 /// when it was opened. Safe to use from several threads at once.
 pub struct Rows {
     files: Arc<Sequence>,

@@ -16,7 +16,7 @@ use crate::process;
 /// How many rows ahead of a lookup the processor is told about.
 const AHEAD: usize = 8;
 
-/// Files one behind the other: row 0 is the first record of the first file. A snapshot of
+/// Files one after the other: row 0 is the first record of the first file. A snapshot of
 /// what was there when it was opened. Safe to use from several threads at once.
 pub struct Sequence {
     files: Vec<Arc<dyn Container>>,

@@ -5,7 +5,7 @@
 //! | 1 | compression: 0 none, `b` brotli, `z` zstd, `s` snappy |
 //! | varint | stored length of the sizes |
 //! | so many | the sizes as varints, compressed |
-//! | rest | the records one behind the other, compressed |
+//! | rest | the records one after the other, compressed |
 //!
 //! What is compressed has its decoded length in front, as a varint.
 

@@ -12,7 +12,7 @@ use crate::pool::Pool;
 /// Groups that a thread takes at a time have about this many bytes.
 const SHARE_BYTES: usize = 64 << 10;
 
-/// Groups that one thread has encoded, one behind the other.
+/// Groups that one thread has encoded, one after the other.
 #[derive(Default)]
 pub struct Share {
     /// The headers of their chunks.

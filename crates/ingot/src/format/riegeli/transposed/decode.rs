@@ -70,7 +70,7 @@ fn take<'a>(rest: &mut &'a [u8], len: usize) -> Result<&'a [u8], Violation> {
     Ok(taken)
 }
 
-/// The decoded buckets, one behind the other.
+/// The decoded buckets, one after the other.
 struct Values {
     bytes: Vec<u8>,
     /// Where each bucket ends.
