@@ -1,5 +1,6 @@
 //! A record file, open for writing.
 
+use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex};
@@ -291,9 +292,22 @@ impl Writer {
         self.check()?;
         let (answer, done) = sync_channel(1);
         self.order(|batch| Order::Flush(batch, answer))?;
-        // The thread drops the answer unsent only if it ends, after it noted why.
-        let _ = done.recv();
-        self.failure()
+        // The thread drops the answer unsent only if it ends: it has noted why, or panicked.
+        let answered = done.recv().is_ok();
+        self.failure()?;
+        if answered { Ok(()) } else { Err(self.crashed()) }
+    }
+
+    /// Returns the error for a thread that has ended without a word; what it was writing is
+    /// not committed.
+    fn crashed(&self) -> Error {
+        Error::Storage {
+            path: self.name.clone(),
+            record: None,
+            offset: 0,
+            action: "write",
+            source: io::Error::other("the writer's thread panicked"),
+        }
     }
 
     /// Commits all rows and makes the file whole. A second call does nothing, but fails
@@ -359,7 +373,7 @@ impl Writer {
         let batch = std::mem::replace(&mut self.batch, spare);
         if drain.orders.send(order(batch)).is_err() {
             self.failure()?;
-            return Err(Error::Invalid(format!("{}: the writer's thread has ended", self.name)));
+            return Err(self.crashed());
         }
         Ok(())
     }
@@ -368,7 +382,9 @@ impl Writer {
         if let Some(Drain { orders, spare, thread }) = self.drain.take() {
             drop(orders);
             drop(spare);
-            let _ = thread.join();
+            if thread.join().is_err() {
+                self.state.fail(self.crashed());
+            }
         }
     }
 }
