@@ -663,9 +663,9 @@ def test_a_closed_writer_takes_nothing(tmp_path):
     for name in ("x", "x.ingot"):
         writer = ingot.DatasetWriter(tmp_path / name, SPEC)
         writer.close()
-        with pytest.raises(ValueError, match="the writer is closed"):
+        with pytest.raises(ingot.ClosedError, match="the writer is closed"):
             writer.append({"a": 1})
-        with pytest.raises(ValueError, match="the writer is closed"):
+        with pytest.raises(ingot.ClosedError, match="the writer is closed"):
             writer.flush()
         writer.close()
         writer.abandon()

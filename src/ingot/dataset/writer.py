@@ -19,6 +19,7 @@ from ingot.dataset.progress import Meter, Progress
 from ingot.dataset.shards import Compression, Options, limits, size_of
 from ingot.dataset.spec import Spec, SpecLike
 from ingot.dataset.target import DirectoryTarget
+from ingot.errors import ClosedError
 from ingot.records.paths import absolute, check_target
 from ingot.records.unclosed import watch
 
@@ -195,7 +196,7 @@ class DatasetWriter:
     def _check_open(self) -> None:
         if self._closed:
             message = f"{self._path}: the writer is closed"
-            raise ValueError(message)
+            raise ClosedError(message, str(self._path))
         self._check_process()
 
     def _check_process(self) -> None:
