@@ -80,9 +80,7 @@ def test_a_child_does_not_keep_the_lock_of_a_writer_that_was_killed(tmp_path, na
         "import ingot, os, sys, time\n"
         "w = ingot.DatasetWriter(sys.argv[1], {'a': 'int'})\n"
         "w.append({'a': 1}); w.flush(); w.append({'a': 2})\n"
-        "child = os.fork()\n"
-        "if child == 0: time.sleep(1000)\n"
-        "print(child, flush=True)\n"
+        "if os.fork() == 0: print(os.getpid(), flush=True)\n"
         "time.sleep(1000)\n"
     )
     writer = subprocess.Popen([sys.executable, "-c", script, path], stdout=subprocess.PIPE)
@@ -128,3 +126,8 @@ def test_a_manifest_with_other_rows_for_each_file_is_refused(tmp_path):
     (path / "dataset.json").write_text(json.dumps(manifest))
     with pytest.raises(ingot.FormatError, match="has 4 rows, but the manifest says 3"):
         ingot.open(path)
+
+
+def test_a_child_does_not_wait_for_a_thread_of_its_parent(tmp_path, run_fault):
+    outcome = run_fault("fork_while_flushing.py", tmp_path)
+    assert (outcome.returncode, outcome.stdout) == (0, "ok"), outcome.stderr

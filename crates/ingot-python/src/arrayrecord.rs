@@ -1,25 +1,23 @@
 //! `ingot._core.ArrayRecordWriter`.
 
 use std::path::PathBuf;
-use std::sync::Mutex;
 
 use ingot::records::{ArCodec, ArOptions, ArWriter, path};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
-use pyo3::sync::MutexExt;
 
 use crate::error::raised;
+use crate::own::Own;
 use crate::record;
 
 #[pyclass(frozen, subclass, name = "ArrayRecordWriter", module = "ingot._core")]
 pub struct PyArWriter {
-    writer: Mutex<ArWriter>,
+    writer: Own<ArWriter>,
 }
 
 impl PyArWriter {
-    fn with<T>(&self, py: Python<'_>, call: impl FnOnce(&mut ArWriter) -> T) -> T {
-        let mut writer = self.writer.lock_py_attached(py).expect("no panics under this lock");
-        call(&mut writer)
+    fn with<T>(&self, py: Python<'_>, call: impl FnOnce(&mut ArWriter) -> T) -> PyResult<T> {
+        self.writer.with(py, call)
     }
 
     fn push(&self, py: Python<'_>, record: &Bound<'_, PyAny>) -> PyResult<u64> {
@@ -30,7 +28,7 @@ impl PyArWriter {
                 } else {
                     py.detach(|| writer.push(bytes))
                 }
-            })
+            })?
             .map_err(raised)
         })
     }
@@ -61,7 +59,7 @@ impl PyArWriter {
         };
         let options = ArOptions { group_size, codec, transpose, pad_to_block: pad, sync };
         let writer = py.detach(|| path::write_arrayrecord(&path, options)).map_err(raised)?;
-        Ok(PyArWriter { writer: Mutex::new(writer) })
+        Ok(PyArWriter { writer: Own::new(writer) })
     }
 
     /// Add a record; return its number.
@@ -82,21 +80,21 @@ impl PyArWriter {
 
     /// Write what is left and let the file appear under its name. A second call does nothing.
     fn close(&self, py: Python<'_>) -> PyResult<()> {
-        self.with(py, |writer| py.detach(|| writer.close())).map_err(raised)
+        self.with(py, |writer| py.detach(|| writer.close()))?.map_err(raised)
     }
 
     /// Give the file up: nothing appears under its name.
     fn abandon(&self, py: Python<'_>) -> PyResult<()> {
-        self.with(py, |writer| py.detach(|| writer.abandon())).map_err(raised)
+        self.with(py, |writer| py.detach(|| writer.abandon()))?.map_err(raised)
     }
 
     /// Whether the writer was closed or abandoned.
     #[getter]
-    fn closed(&self, py: Python<'_>) -> bool {
+    fn closed(&self, py: Python<'_>) -> PyResult<bool> {
         self.with(py, |writer| writer.is_closed())
     }
 
-    fn __len__(&self, py: Python<'_>) -> usize {
+    fn __len__(&self, py: Python<'_>) -> PyResult<usize> {
         self.with(py, |writer| writer.len() as usize)
     }
 }

@@ -1,16 +1,16 @@
 //! `ingot._core.BagWriter`, and what a bag does not say itself.
 
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use ingot::compression::Dictionary;
 use ingot::records::{Bag, BagOptions, BagWriter, Packer, Packing, path};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
-use pyo3::sync::MutexExt;
 use pyo3::types::PyBytes;
 
 use crate::error::raised;
+use crate::own::Own;
 use crate::record;
 
 /// The file of its limits, its compression, a dictionary, and whether its limits begin with a
@@ -63,18 +63,17 @@ const RUN_BYTES: usize = 1 << 20;
 
 #[pyclass(frozen, subclass, name = "BagWriter", module = "ingot._core")]
 pub struct PyBagWriter {
-    writer: Mutex<BagWriter>,
+    writer: Own<BagWriter>,
 }
 
 impl PyBagWriter {
-    fn with<T>(&self, py: Python<'_>, call: impl FnOnce(&mut BagWriter) -> T) -> T {
-        let mut writer = self.writer.lock_py_attached(py).expect("no panics under this lock");
-        call(&mut writer)
+    fn with<T>(&self, py: Python<'_>, call: impl FnOnce(&mut BagWriter) -> T) -> PyResult<T> {
+        self.writer.with(py, call)
     }
 
     fn push_run(&self, py: Python<'_>, run: &mut Vec<Bound<'_, PyBytes>>) -> PyResult<()> {
         let records: Vec<&[u8]> = run.iter().map(|record| record.as_bytes()).collect();
-        self.with(py, |writer| py.detach(|| writer.push_many(&records))).map_err(raised)?;
+        self.with(py, |writer| py.detach(|| writer.push_many(&records)))?.map_err(raised)?;
         run.clear();
         py.check_signals()
     }
@@ -111,7 +110,7 @@ impl PyBagWriter {
         let writer = py
             .detach(|| path::write_bag(&path, limits_path.as_deref(), existing, packer, sync))
             .map_err(raised)?;
-        Ok(PyBagWriter { writer: Mutex::new(writer) })
+        Ok(PyBagWriter { writer: Own::new(writer) })
     }
 
     /// Add a record; return its number.
@@ -123,7 +122,7 @@ impl PyBagWriter {
                 } else {
                     py.detach(|| writer.push(bytes))
                 }
-            })
+            })?
             .map_err(raised)
         })
     }
@@ -152,33 +151,33 @@ impl PyBagWriter {
 
     /// Bring all records so far into the files: readers of separate limits see them.
     fn flush(&self, py: Python<'_>) -> PyResult<()> {
-        self.with(py, |writer| py.detach(|| writer.flush())).map_err(raised)
+        self.with(py, |writer| py.detach(|| writer.flush()))?.map_err(raised)
     }
 
     /// Complete the bag. A second call does nothing.
     fn close(&self, py: Python<'_>) -> PyResult<()> {
-        self.with(py, |writer| py.detach(|| writer.close())).map_err(raised)
+        self.with(py, |writer| py.detach(|| writer.close()))?.map_err(raised)
     }
 
     /// Give the bag up: with its limits at its end nothing appears under its name, with
     /// limits of their own what was flushed stays.
     fn abandon(&self, py: Python<'_>) -> PyResult<()> {
-        self.with(py, |writer| py.detach(|| writer.abandon())).map_err(raised)
+        self.with(py, |writer| py.detach(|| writer.abandon()))?.map_err(raised)
     }
 
     /// Whether the writer was closed or abandoned.
     #[getter]
-    fn closed(&self, py: Python<'_>) -> bool {
+    fn closed(&self, py: Python<'_>) -> PyResult<bool> {
         self.with(py, |writer| writer.is_closed())
     }
 
     /// Bytes of the records so far, as they are stored, and of their limits.
     #[getter]
     fn size(&self, py: Python<'_>) -> PyResult<u64> {
-        self.with(py, |writer| py.detach(|| writer.size())).map_err(raised)
+        self.with(py, |writer| py.detach(|| writer.size()))?.map_err(raised)
     }
 
-    fn __len__(&self, py: Python<'_>) -> usize {
+    fn __len__(&self, py: Python<'_>) -> PyResult<usize> {
         self.with(py, |writer| writer.len() as usize)
     }
 }

@@ -1,27 +1,25 @@
 //! `ingot._core.FFRecordWriter` and the tree of packed folders.
 
 use std::path::PathBuf;
-use std::sync::Mutex;
 
 use ingot::Error;
 use ingot::format::ffrecord::tree::{self, Folder, Node};
 use ingot::records::{FfWriter, path};
 use pyo3::prelude::*;
-use pyo3::sync::MutexExt;
 use pyo3::types::{PyBytes, PyDict};
 
 use crate::error::raised;
+use crate::own::Own;
 use crate::record;
 
 #[pyclass(frozen, subclass, name = "FFRecordWriter", module = "ingot._core")]
 pub struct PyFfWriter {
-    writer: Mutex<FfWriter>,
+    writer: Own<FfWriter>,
 }
 
 impl PyFfWriter {
-    fn with<T>(&self, py: Python<'_>, call: impl FnOnce(&mut FfWriter) -> T) -> T {
-        let mut writer = self.writer.lock_py_attached(py).expect("no panics under this lock");
-        call(&mut writer)
+    fn with<T>(&self, py: Python<'_>, call: impl FnOnce(&mut FfWriter) -> T) -> PyResult<T> {
+        self.writer.with(py, call)
     }
 }
 
@@ -30,7 +28,7 @@ impl PyFfWriter {
     #[new]
     fn new(py: Python<'_>, path: PathBuf, n: Option<u64>, sync: bool) -> PyResult<Self> {
         let writer = py.detach(|| path::write_ffrecord(&path, n, sync)).map_err(raised)?;
-        Ok(PyFfWriter { writer: Mutex::new(writer) })
+        Ok(PyFfWriter { writer: Own::new(writer) })
     }
 
     fn append(&self, py: Python<'_>, record: &Bound<'_, PyAny>) -> PyResult<u64> {
@@ -41,25 +39,25 @@ impl PyFfWriter {
                 } else {
                     py.detach(|| writer.push(bytes))
                 }
-            })
+            })?
             .map_err(raised)
         })
     }
 
     fn close(&self, py: Python<'_>) -> PyResult<()> {
-        self.with(py, |writer| py.detach(|| writer.close())).map_err(raised)
+        self.with(py, |writer| py.detach(|| writer.close()))?.map_err(raised)
     }
 
     fn abandon(&self, py: Python<'_>) -> PyResult<()> {
-        self.with(py, |writer| py.detach(|| writer.abandon())).map_err(raised)
+        self.with(py, |writer| py.detach(|| writer.abandon()))?.map_err(raised)
     }
 
     #[getter]
-    fn closed(&self, py: Python<'_>) -> bool {
+    fn closed(&self, py: Python<'_>) -> PyResult<bool> {
         self.with(py, |writer| writer.is_closed())
     }
 
-    fn __len__(&self, py: Python<'_>) -> usize {
+    fn __len__(&self, py: Python<'_>) -> PyResult<usize> {
         self.with(py, |writer| writer.len() as usize)
     }
 }

@@ -13,6 +13,7 @@ mod ffrecord;
 mod hdf5;
 mod limit;
 mod object;
+mod own;
 mod reader;
 mod record;
 mod rows;

@@ -1,19 +1,18 @@
 //! `ingot._core.Writer` and `recover`.
 
 use std::path::PathBuf;
-use std::sync::Mutex;
 
 use ingot::format::ingot::{FieldKind, Schema};
 use ingot::records::{Compression, Options, Packed, Recovery, Value, Writer, path};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
-use pyo3::sync::MutexExt;
 
 use crate::cells::Cells;
 use crate::damage::{DamageTuple, tuples};
 use crate::dataset::{FieldTuple, Given, schema_of};
 use crate::error::raised;
+use crate::own::Own;
 use crate::record;
 use crate::signals::watched;
 
@@ -22,7 +21,7 @@ type PackedField<'py> = (Bound<'py, PyAny>, PyBackedBytes, Option<PyBackedBytes>
 
 #[pyclass(frozen, subclass, name = "Writer", module = "ingot._core")]
 pub struct PyWriter {
-    writer: Mutex<Writer>,
+    writer: Own<Writer>,
 }
 
 fn options(compression: Option<&str>, level: i32, sync: bool) -> PyResult<Options> {
@@ -44,9 +43,8 @@ fn options(compression: Option<&str>, level: i32, sync: bool) -> PyResult<Option
 }
 
 impl PyWriter {
-    fn with<T>(&self, py: Python<'_>, call: impl FnOnce(&mut Writer) -> T) -> T {
-        let mut writer = self.writer.lock_py_attached(py).expect("no panics under this lock");
-        call(&mut writer)
+    fn with<T>(&self, py: Python<'_>, call: impl FnOnce(&mut Writer) -> T) -> PyResult<T> {
+        self.writer.with(py, call)
     }
 
     fn push(&self, py: Python<'_>, record: &Bound<'_, PyAny>) -> PyResult<u64> {
@@ -60,7 +58,7 @@ impl PyWriter {
                 py.detach(|| writer.submit()).map_err(raised)?;
             }
             Ok(row)
-        })
+        })?
     }
 }
 
@@ -97,7 +95,7 @@ impl PyWriter {
             );
             return Err(PyValueError::new_err(message));
         }
-        Ok(PyWriter { writer: Mutex::new(writer) })
+        Ok(PyWriter { writer: Own::new(writer) })
     }
 
     /// Add a record, anything bytes-like, and return its index.
@@ -138,7 +136,7 @@ impl PyWriter {
                 py.detach(|| writer.submit()).map_err(raised)?;
             }
             Ok(number)
-        })
+        })?
     }
 
     /// Adds many rows: of each field a buffer with the values of all rows, their offsets as
@@ -169,7 +167,7 @@ impl PyWriter {
                 counts: counts.as_deref(),
             })
             .collect();
-        self.with(py, |writer| py.detach(|| writer.extend_packed(&packed, count))).map_err(raised)
+        self.with(py, |writer| py.detach(|| writer.extend_packed(&packed, count)))?.map_err(raised)
     }
 
     /// Add every record of an iterable.
@@ -185,35 +183,35 @@ impl PyWriter {
 
     /// Commit all records so far: whatever happens later, they are in the file.
     fn flush(&self, py: Python<'_>) -> PyResult<()> {
-        self.with(py, |writer| py.detach(|| writer.flush())).map_err(raised)
+        self.with(py, |writer| py.detach(|| writer.flush()))?.map_err(raised)
     }
 
     /// Commit all records and make the file whole. A second call does nothing.
     fn close(&self, py: Python<'_>) -> PyResult<()> {
-        self.with(py, |writer| py.detach(|| writer.close())).map_err(raised)
+        self.with(py, |writer| py.detach(|| writer.close()))?.map_err(raised)
     }
 
     /// Leave the file unfinished, with the records that are committed; return how many.
-    fn abandon(&self, py: Python<'_>) -> u64 {
+    fn abandon(&self, py: Python<'_>) -> PyResult<u64> {
         self.with(py, |writer| {
             py.detach(|| writer.abandon());
             writer.num_committed()
         })
     }
 
-    fn __len__(&self, py: Python<'_>) -> usize {
+    fn __len__(&self, py: Python<'_>) -> PyResult<usize> {
         self.with(py, |writer| writer.num_rows() as usize)
     }
 
     /// How many records are committed, those in the file before this writer included.
     #[getter]
-    fn num_committed(&self, py: Python<'_>) -> u64 {
+    fn num_committed(&self, py: Python<'_>) -> PyResult<u64> {
         self.with(py, |writer| writer.num_committed())
     }
 
     /// Whether the writer was closed or abandoned.
     #[getter]
-    fn closed(&self, py: Python<'_>) -> bool {
+    fn closed(&self, py: Python<'_>) -> PyResult<bool> {
         self.with(py, |writer| writer.is_closed())
     }
 }

@@ -141,7 +141,7 @@ class Writer(NativeWriter):
         return self._left(self.abandon())
 
     def __del__(self) -> None:
-        if not self.closed and self._process == os.getpid():
+        if self._process == os.getpid() and not self.closed:
             done = self._settle(failed=True)
             warnings.warn(
                 f"{self._path}: the writer was never closed; {done}",

@@ -1,0 +1,34 @@
+//! Something that belongs to one process, used by one thread at a time.
+
+use std::sync::Mutex;
+
+use ingot::process;
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use pyo3::sync::MutexExt;
+
+/// A writer, and the process that has opened it.
+pub struct Own<T> {
+    generation: u64,
+    inner: Mutex<T>,
+}
+
+impl<T> Own<T> {
+    /// Takes what this process has opened.
+    pub fn new(inner: T) -> Own<T> {
+        Own { generation: process::generation(), inner: Mutex::new(inner) }
+    }
+
+    /// Calls `call` while no other thread does. Fails in the child of a fork if a thread of the
+    /// parent was at it: that thread is not there to finish.
+    pub fn with<R>(&self, py: Python<'_>, call: impl FnOnce(&mut T) -> R) -> PyResult<R> {
+        if self.generation == process::generation() {
+            let mut inner = self.inner.lock_py_attached(py).expect("no panics under this lock");
+            return Ok(call(&mut inner));
+        }
+        match self.inner.try_lock() {
+            Ok(mut inner) => Ok(call(&mut inner)),
+            Err(_) => Err(PyValueError::new_err("this writer belongs to the parent process")),
+        }
+    }
+}
