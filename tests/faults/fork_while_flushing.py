@@ -3,6 +3,7 @@
 Run as `fork_while_flushing.py FOLDER`.
 """
 
+import contextlib
 import os
 import sys
 import threading
@@ -29,10 +30,8 @@ for _ in range(30):
     if child == 0:
         for writer in writers:
             for ask in (lambda one: one.closed, len, lambda one: one.append(b"x")):
-                try:
+                with contextlib.suppress(ValueError):
                     ask(writer)
-                except ValueError:
-                    pass
         os._exit(0)
     assert os.waitpid(child, 0)[1] == 0
 done.set()
