@@ -10,7 +10,7 @@ from pathlib import Path
 
 import command
 import hdf5
-from measure import rate, settle_allocator, worker
+from measure import in_rounds, rate, settle_allocator, worker
 from report import Goal, Question, Row
 
 QUESTIONS = {
@@ -149,17 +149,6 @@ def _read_rate(seconds: float, seed: int) -> float:
     return rate(_steps[0](seed), seconds)
 
 
-def _in_rounds(
-    num_rounds: int, windows: dict[str, Callable[[int], float]]
-) -> dict[str, tuple[float, ...]]:
-    """Return what `windows`, given a seed, have answered, one after the other in each round."""
-    found: dict[str, list[float]] = {system: [] for system in windows}
-    for seed in range(num_rounds):
-        for system, window in windows.items():
-            found[system].append(window(seed))
-    return {system: tuple(values) for system, values in found.items()}
-
-
 def _ask_writers(settings: Settings) -> list[Row]:
     processes = {system: worker() for system in _WRITTEN}
 
@@ -171,7 +160,7 @@ def _ask_writers(settings: Settings) -> list[Row]:
         path = settings.directory / f"window-{name}"
         return lambda _: processes[system].submit(_write_rate, name, path, size).result()
 
-    found = _in_rounds(settings.rounds, {system: window(system) for system in _WRITTEN})
+    found = in_rounds(settings.rounds, {system: window(system) for system in _WRITTEN})
     for process in processes.values():
         process.shutdown()
     return [
@@ -190,7 +179,7 @@ def _ask_readers(key: str, settings: Settings, files: Files) -> list[Row]:
         process = processes[system]
         return lambda seed: process.submit(_read_rate, settings.window_s, seed).result()
 
-    found = _in_rounds(settings.rounds, {system: window(system) for system in ways})
+    found = in_rounds(settings.rounds, {system: window(system) for system in ways})
     for process in processes.values():
         process.shutdown()
     return [

@@ -15,7 +15,7 @@ from pathlib import Path
 import command
 import pictures
 from data import Dataset, Source
-from measure import in_fresh_process, rate, settle_allocator, worker
+from measure import in_fresh_process, in_rounds, rate, settle_allocator, worker
 from pictures import Mode, Way
 from report import Question, Row
 
@@ -141,17 +141,6 @@ def _start_seconds(program: str) -> float:
     return seconds
 
 
-def _in_rounds(
-    num_rounds: int, windows: dict[str, Callable[[int], float]]
-) -> dict[str, tuple[float, ...]]:
-    """Return what `windows`, given a seed, have answered, one after the other in each round."""
-    found: dict[str, list[float]] = {system: [] for system in windows}
-    for seed in range(num_rounds):
-        for system, window in windows.items():
-            found[system].append(window(seed))
-    return {system: tuple(values) for system, values in found.items()}
-
-
 def _ask_epochs(key: str, settings: Settings, stores: Stores) -> list[Row]:
     mode = _MODES[key]
     ways = [way for way in pictures.WAYS.values() if way.has_workers or not mode.num_workers]
@@ -163,7 +152,7 @@ def _ask_epochs(key: str, settings: Settings, stores: Stores) -> list[Row]:
     def window(system: str) -> Callable[[int], float]:
         return lambda seed: processes[system].submit(_epoch_rate, seed).result()
 
-    found = _in_rounds(settings.rounds, {system: window(system) for system in processes})
+    found = in_rounds(settings.rounds, {system: window(system) for system in processes})
     for process in processes.values():
         process.shutdown()
     return [Row(QUESTIONS[key], way.system, found[way.system], way.note) for way in ways]
@@ -177,7 +166,7 @@ def _ask_writers(settings: Settings) -> list[Row]:
         arguments = (name, path, settings.source)
         return lambda _: processes[name].submit(_write_rate, *arguments).result()
 
-    found = _in_rounds(settings.rounds, {name: window(name) for name in pictures.STORES})
+    found = in_rounds(settings.rounds, {name: window(name) for name in pictures.STORES})
     for process in processes.values():
         process.shutdown()
     return [Row(QUESTIONS["write"], name, values) for name, values in found.items()]
@@ -217,7 +206,7 @@ def _ask_starts(settings: Settings, stores: Stores) -> list[Row]:
     notes = {way.system: way.note for way in pictures.WAYS.values()}
     return [
         Row(QUESTIONS["start"], system, values, notes.get(system, "the interpreter and torch"))
-        for system, values in _in_rounds(settings.rounds, windows).items()
+        for system, values in in_rounds(settings.rounds, windows).items()
     ]
 
 

@@ -58,6 +58,17 @@ def in_fresh_process(function: Callable[..., Any], *args: Any, **kwargs: Any) ->
         return process.submit(function, *args, **kwargs).result()
 
 
+def in_rounds(
+    num_rounds: int, windows: dict[str, Callable[[int], float]]
+) -> dict[str, tuple[float, ...]]:
+    """Return what `windows`, given a seed, have answered, one after the other in each round."""
+    found: dict[str, list[float]] = {system: [] for system in windows}
+    for seed in range(num_rounds):
+        for system, window in windows.items():
+            found[system].append(window(seed))
+    return {system: tuple(values) for system, values in found.items()}
+
+
 def write_seconds(store: Store, source: Source, *, synced: bool) -> float:
     """Write the records of `source` anew and return the time to close (or to the disk)."""
     system, compressed = store.system, source.dataset.compressed

@@ -11,6 +11,7 @@ import time
 import pytest
 
 import ingot
+from ingot.dataset import folder as folders
 
 
 def rows(*numbers):
@@ -131,3 +132,11 @@ def test_a_manifest_with_other_rows_for_each_file_is_refused(tmp_path):
 def test_a_child_does_not_wait_for_a_thread_of_its_parent(tmp_path, run_fault):
     outcome = run_fault("fork_while_flushing.py", tmp_path)
     assert (outcome.returncode, outcome.stdout) == (0, "ok"), outcome.stderr
+
+
+def test_the_names_of_new_directories_reach_the_device(tmp_path, monkeypatch):
+    synced = []
+    monkeypatch.setattr(folders, "sync_folder", synced.append)
+    with ingot.DatasetWriter(tmp_path / "a" / "b" / "c", {"a": "int"}) as writer:
+        writer.extend(rows(1))
+    assert {tmp_path, tmp_path / "a", tmp_path / "a" / "b"} <= set(synced)

@@ -152,14 +152,15 @@ def shards(path: str) -> list[str]:
     return [] if Path(path).exists() and not Path(files[0]).exists() else files
 
 
-def _check_link(path: str) -> None:
+def check_link(path: str) -> None:
     """Refuse a link in a directory that leads to a file of another kind, and so discloses it.
 
     Raises:
         FormatError: It is one.
     """
     if Path(path).is_symlink() and Path(path).resolve().suffix != Path(path).suffix:
-        message = f"{path}: this is a link to {Path(path).resolve()}, a file of another kind"
+        suffix = Path(path).suffix
+        message = f"{path}: links to {Path(path).resolve()}, expected a {suffix} file"
         raise FormatError(message, path)
 
 
@@ -185,7 +186,7 @@ def _record_files(folder: str) -> list[str]:
         if entry.name.endswith(SUFFIXES) and not _is_limits(entry.path) and entry.is_file()
     ]
     for path in found:
-        _check_link(path)
+        check_link(path)
     suffixes = {Path(path).suffix for path in found}
     if len(suffixes) == 1:
         return found

@@ -34,7 +34,8 @@ def encode_video(
     """Encode a video as a file.
 
     Args:
-        array: Frames of shape (time, height, width, 3), in uint8.
+        array: Frames of shape (time, height, width, 3), or (time, height, width) for gray
+            frames, in uint8. Gray frames come back with three channels.
         fps: Frames per second.
         format: "mp4" or "webm"; None to choose it by the codec.
         codec: "h264" or "vp9".
@@ -43,6 +44,8 @@ def encode_video(
         TypeError: The array is not a video.
     """
     frames = np.asarray(array)
+    if frames.ndim == 3:  # noqa: PLR2004
+        frames = np.repeat(frames[..., np.newaxis], 3, axis=-1)
     if frames.dtype != np.uint8 or frames.ndim != 4 or frames.shape[3] != 3:  # noqa: PLR2004
         message = (
             "expected a video of time, height, width and three channels in uint8, "

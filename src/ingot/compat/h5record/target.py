@@ -13,7 +13,8 @@ from ingot.dataset import Dataset, DatasetWriter
 from ingot.dataset.hdf5.writer import Hdf5Writer, NewColumn, partial_path
 from ingot.dataset.open import open as open_any
 from ingot.dataset.spec import Field
-from ingot.errors import FormatError, UnfinishedFileError
+from ingot.errors import FormatError
+from ingot.records.writer import is_whole
 
 Batch: TypeAlias = Mapping[str, Sequence[Any]]
 Columns: TypeAlias = dict[str, NewColumn]
@@ -187,7 +188,7 @@ class IngotTarget:
             name: _column(field, schema[name].column().values if name in schema else None)
             for name, field in found.spec.fields.items()
         }
-        old = _Whole(path) if _is_whole(path) else None
+        old = _Whole(path) if is_whole(path) else None
         writer = None
         try:
             writer = DatasetWriter(path, found.spec, append=True)
@@ -270,14 +271,6 @@ class _Whole:
     def __del__(self) -> None:
         if hasattr(self, "_handle"):
             os.close(self._handle)
-
-
-def _is_whole(path: Path) -> bool:
-    try:
-        open_any(path)
-    except UnfinishedFileError:
-        return False
-    return True
 
 
 def _column(field: Field, values: tuple[int, ...] | None) -> NewColumn:

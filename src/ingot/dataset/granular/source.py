@@ -21,6 +21,7 @@ from ingot.dataset.source import Elements, Picks, Row, Rows
 from ingot.dataset.spec import Field, Spec
 from ingot.errors import CorruptFileError, FormatError
 from ingot.records import Damage, Verification
+from ingot.records.paths import check_link
 
 _STEP = 1024
 """Rows that are verified together."""
@@ -193,9 +194,7 @@ def open_columns(folder: Path, spec: Mapping[str, str]) -> Columns:
             if not file.is_file():
                 message = f"{folder}: {file.name} is missing"
                 raise FormatError(message, str(folder))
-            if file.is_symlink() and file.resolve().suffix != file.suffix:
-                message = f"{file}: links to {file.resolve()}, expected a {file.suffix} file"
-                raise FormatError(message, str(file))
+            check_link(str(file))
         return Column.single(path) if has_refs else Column.paired(path, limits)
 
     return Columns(str(folder), spec, has_refs=has_refs, open_bag=open_bag)
