@@ -13,7 +13,7 @@ from ingot.dataset.column import column_of
 from ingot.dataset.html import html_of
 from ingot.dataset.mask import Mask, field_of, fields_under, picked_by, wanted_by
 from ingot.dataset.nested import deep
-from ingot.dataset.source import ALL, Indices, Part, Row, Rows, Source
+from ingot.dataset.source import ALL, Indices, Part, Picks, Row, Rows, Source
 from ingot.dataset.spec import Spec
 from ingot.dataset.split import ends_of
 from ingot.dataset.stored import Stored
@@ -49,6 +49,7 @@ class Dataset(Sequence[Row]):
         names = tuple(source.spec if names is None else names)
         self._part = Part(source, names, range(len(source)) if rows is None else rows)
         self._wanted = dict.fromkeys(names, ALL)
+        self._picks: dict[str, Picks] = dict.fromkeys(names)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Dataset, (self._part.source, self._part.names, self._part.rows)
@@ -98,6 +99,8 @@ class Dataset(Sequence[Row]):
     def __getitem__(self, index: Any) -> "Row | Dataset":
         """Return a row, a part of the data set, or the columns of several rows."""
         part = self._part
+        if type(index) is np.ndarray and index.ndim:
+            return deep(part.source.read_rows(part.resolve(index), self._picks))
         if _is_one(index):
             return deep(part.source.read_row(part.number(index), self._wanted))
         match index:
@@ -105,7 +108,7 @@ class Dataset(Sequence[Row]):
                 return self._masked(which, mask)
             case slice():
                 return Dataset(part.source, part.names, part.rows[index])
-        return deep(part.source.read_rows(part.resolve(index), dict.fromkeys(part.names)))
+        return deep(part.source.read_rows(part.resolve(index), self._picks))
 
     def _masked(self, index: Any, mask: Mask) -> "Row | Dataset":
         part = self._part
@@ -126,7 +129,7 @@ class Dataset(Sequence[Row]):
         """Return the rows at `indices` in one read; PyTorch's loader calls this per batch."""
         part = self._part
         numbers = part.resolve(indices)
-        batch = part.source.read_rows(numbers, dict.fromkeys(part.names))
+        batch = part.source.read_rows(numbers, self._picks)
         rows = iteration.rows_of(batch, part.spec.fields, len(numbers), copy=False)
         return [deep(row) for row in rows]
 
