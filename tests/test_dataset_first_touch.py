@@ -45,9 +45,9 @@ class Counted:
         self.single += 1
         return self.source.read_row(number, wanted)
 
-    def read_rows(self, numbers, wanted):
+    def plan(self, numbers, wanted):
         self.many.append(len(numbers))
-        return self.source.read_rows(numbers, wanted)
+        return self.source.plan(numbers, wanted)
 
 
 def counted(path):

@@ -4,6 +4,7 @@
 use std::ffi::{c_int, c_void};
 use std::sync::{Arc, Mutex};
 
+use ingot::records::Found;
 use pyo3::exceptions::PyBufferError;
 use pyo3::ffi;
 use pyo3::prelude::*;
@@ -11,27 +12,49 @@ use pyo3::types::{PyBytes, PyMemoryView};
 
 use crate::object;
 
-/// A buffer, the offsets of the values in it as int64 bytes, and the length all of them have,
-/// 0 if they differ or are empty.
-pub type Packed<'py> = (Bound<'py, PyMemoryView>, Bound<'py, PyBytes>, u64);
+/// Values one after the other; where each begins and the last ends, as int64 bytes, unless all
+/// are numbers; and how many each row of a sequence has, as uint64 bytes.
+pub type Packed<'py> =
+    (Bound<'py, PyAny>, Option<Bound<'py, PyBytes>>, Option<Bound<'py, PyBytes>>);
 
-/// Returns a buffer that begins with values of these lengths.
+/// Returns what was found of a field, whose cells were fetched into `buffer`.
 pub fn pack<'py>(
+    py: Python<'py>,
+    found: Found,
+    buffer: Vec<u8>,
+    spares: &Arc<Spares>,
+) -> PyResult<Packed<'py>> {
+    if let Found::Numbers(values) = &found {
+        return Ok((object::byte_array(py, values)?.into_any(), None, None));
+    }
+    let lens = found.cells().iter().map(|cell| cell.raw);
+    let (data, offsets) = pack_values(py, buffer, lens, spares)?;
+    let counts = match found {
+        Found::Elements(_, counts) => {
+            let counts: Vec<u8> = counts.into_iter().flat_map(u64::to_ne_bytes).collect();
+            Some(object::bytes(py, &counts)?)
+        }
+        _ => None,
+    };
+    Ok((data.into_any(), Some(offsets), counts))
+}
+
+/// Returns a buffer that begins with values of these lengths, and where each begins and the
+/// last ends, as int64 bytes.
+pub fn pack_values<'py>(
     py: Python<'py>,
     buffer: Vec<u8>,
     lens: impl Iterator<Item = u64>,
     spares: &Arc<Spares>,
-) -> PyResult<Packed<'py>> {
+) -> PyResult<(Bound<'py, PyMemoryView>, Bound<'py, PyBytes>)> {
     let mut offsets = vec![0; 8];
-    let (mut end, mut first, mut is_common) = (0_u64, None, true);
+    let mut end = 0_u64;
     for len in lens {
         end += len;
         offsets.extend_from_slice(&end.to_ne_bytes());
-        is_common &= *first.get_or_insert(len) == len;
     }
-    let common = if is_common { first.unwrap_or(0) } else { 0 };
     let buffer = Bound::new(py, PyBuffer::new(buffer, end as usize, spares))?;
-    Ok((PyMemoryView::from(&buffer)?, object::bytes(py, &offsets)?, common))
+    Ok((PyMemoryView::from(&buffer)?, object::bytes(py, &offsets)?))
 }
 
 /// Buffers that wait to be used again: fresh memory costs a page fault for every 4 KB, more
@@ -57,16 +80,21 @@ impl Spares {
 
     /// Returns a buffer of `len` bytes with unknown content.
     pub fn take(&self, len: usize) -> PyResult<Vec<u8>> {
+        self.find(len).ok_or_else(|| {
+            pyo3::exceptions::PyMemoryError::new_err(format!("out of memory for {len} bytes"))
+        })
+    }
+
+    /// As [`Spares::take`]; none if there is no memory for it.
+    pub fn find(&self, len: usize) -> Option<Vec<u8>> {
         let spare = self.waiting.lock().expect("no panics under this lock").pop();
         let mut buffer = spare.unwrap_or_default();
         if buffer.len() < len {
             buffer.clear();
-            buffer.try_reserve_exact(len).map_err(|_| {
-                pyo3::exceptions::PyMemoryError::new_err(format!("out of memory for {len} bytes"))
-            })?;
+            buffer.try_reserve_exact(len).ok()?;
             buffer.resize(len, 0);
         }
-        Ok(buffer)
+        Some(buffer)
     }
 
     fn put_back(&self, buffer: Vec<u8>) {

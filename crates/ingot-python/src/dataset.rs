@@ -6,7 +6,7 @@ use std::sync::{Arc, RwLock};
 
 use ingot::Error;
 use ingot::format::ingot::{Field, FieldKind, Schema};
-use ingot::records::{Cell, Files, Mode, Rows, Wanted, check_growth};
+use ingot::records::{Ask, Cell, Found, Mode, Rows, Wanted, fetch_found};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyByteArray, PyBytes, PyList};
@@ -15,6 +15,7 @@ use crate::batch::{self, Packed, Spares};
 use crate::bytes;
 use crate::damage::{self, DamageTuple};
 use crate::error::raised;
+use crate::listing::PyListing;
 use crate::object;
 use crate::rows::{row_of, rows_of};
 use crate::signals::watched;
@@ -59,7 +60,7 @@ impl PyRows {
         if rows.files().generation() == ingot::process::generation() {
             return Ok(rows);
         }
-        let rows = Arc::new(rows.after_fork().map_err(raised)?);
+        let rows = Arc::new(rows.after_fork());
         *self.rows.write().expect("no panics under this lock") = Some(Arc::clone(&rows));
         Ok(rows)
     }
@@ -73,6 +74,21 @@ impl PyRows {
         let rows = watched(py, |watch| Rows::open(&paths, mode, watch))?;
         let rows = RwLock::new(Some(Arc::new(rows)));
         Ok(PyRows { paths, rows, spares: Arc::default() })
+    }
+
+    /// Takes files of a folder, which are opened when they are needed.
+    #[staticmethod]
+    fn listed(py: Python<'_>, folder: PathBuf, listing: &Bound<'_, PyListing>) -> PyResult<Self> {
+        let files = listing.get().listed(&folder);
+        let rows = py.detach(|| Rows::listed(files)).map_err(raised)?;
+        let rows = RwLock::new(Some(Arc::new(rows)));
+        Ok(PyRows { paths: vec![folder], rows, spares: Arc::default() })
+    }
+
+    /// Opens the files that are not open yet.
+    fn open_files(&self, py: Python<'_>) -> PyResult<()> {
+        let rows = self.rows()?;
+        py.detach(|| rows.files().open_files().map(|_| ())).map_err(raised)
     }
 
     fn __len__(&self) -> PyResult<usize> {
@@ -95,25 +111,27 @@ impl PyRows {
 
     /// Returns the metadata of the first file as JSON.
     fn metadata_json(&self) -> PyResult<String> {
-        Ok(self.rows()?.files().files()[0].metadata().to_owned())
+        Ok(self.rows()?.files().open_file(0).map_err(raised)?.metadata().to_owned())
     }
 
     /// Returns the bytes that tell each file from others, as hexadecimal digits.
-    fn ids(&self) -> PyResult<Vec<String>> {
+    fn ids(&self, py: Python<'_>) -> PyResult<Vec<String>> {
         let rows = self.rows()?;
         let hex = |bytes: Vec<u8>| bytes.iter().map(|byte| format!("{byte:02x}")).collect();
-        Ok(rows.files().files().iter().map(|file| hex(file.fingerprint())).collect())
+        let ids = py.detach(|| rows.files().fingerprints()).map_err(raised)?;
+        Ok(ids.into_iter().map(hex).collect())
     }
 
     /// Returns the number of rows of each file.
     fn row_counts(&self) -> PyResult<Vec<u64>> {
         let rows = self.rows()?;
-        Ok(rows.files().files().iter().map(|file| file.num_rows()).collect())
+        Ok(rows.files().row_counts().collect())
     }
 
     /// Returns the sizes of the files together.
-    fn file_bytes(&self) -> PyResult<u64> {
-        Ok(self.rows()?.files().stats().file_bytes)
+    fn file_bytes(&self, py: Python<'_>) -> PyResult<u64> {
+        let rows = self.rows()?;
+        Ok(py.detach(|| rows.files().stats()).map_err(raised)?.file_bytes)
     }
 
     /// Reads what is wanted of a row: for each (field, start, stop, step) its bytes, which of a
@@ -151,63 +169,6 @@ impl PyRows {
         Ok(found)
     }
 
-    /// Reads fields of kind cell of many rows in one go, each into one buffer.
-    fn read_cells<'py>(
-        &self,
-        py: Python<'py>,
-        indices: &Bound<'py, PyAny>,
-        fields: Vec<usize>,
-    ) -> PyResult<Vec<Packed<'py>>> {
-        let rows = self.rows()?;
-        let numbers = rows_of(rows.files(), indices)?;
-        let located: Vec<Vec<Cell>> = py
-            .detach(|| {
-                fields
-                    .iter()
-                    .map(|&field| {
-                        let mut cells = Vec::new();
-                        rows.locate(&numbers, field, &mut cells).map(|()| cells)
-                    })
-                    .collect::<ingot::Result<_>>()
-            })
-            .map_err(raised)?;
-        self.fetch(py, &rows, &located)
-    }
-
-    /// Reads a sequence of many rows in one go, all elements into one buffer, or of each row
-    /// those from a start to a stop by a step; also returns how many of each row, as uint64
-    /// bytes.
-    fn read_elements<'py>(
-        &self,
-        py: Python<'py>,
-        indices: &Bound<'py, PyAny>,
-        field: usize,
-        ranges: Option<Vec<(u64, u64, NonZeroUsize)>>,
-    ) -> PyResult<(Packed<'py>, Bound<'py, PyByteArray>)> {
-        let rows = self.rows()?;
-        let numbers = rows_of(rows.files(), indices)?;
-        if ranges.as_ref().is_some_and(|ranges| ranges.len() != numbers.len()) {
-            return Err(PyValueError::new_err("one range for each row"));
-        }
-        let (cells, counts) = py
-            .detach(|| {
-                rows.files().prepare(&numbers);
-                let (mut cells, mut counts) = (Vec::new(), Vec::new());
-                for (k, &row) in numbers.iter().enumerate() {
-                    let range = ranges.as_ref().map(|ranges| ranges[k]);
-                    let elements = range.map(|(start, stop, _)| start..stop);
-                    let step = range.map_or(NonZeroUsize::MIN, |(_, _, step)| step);
-                    let found = rows.locate_wanted(row, &Wanted { field, elements, step })?;
-                    counts.extend_from_slice(&(found.len() as u64).to_ne_bytes());
-                    cells.extend(found);
-                }
-                Ok((cells, counts))
-            })
-            .map_err(raised)?;
-        let packed = self.fetch(py, &rows, &[cells])?.pop().expect("one list of cells");
-        Ok((packed, object::byte_array(py, &counts)?))
-    }
-
     /// Returns how many elements a sequence has in each row, as uint64 bytes.
     fn count<'py>(
         &self,
@@ -231,9 +192,8 @@ impl PyRows {
     ) -> PyResult<Bound<'py, PyByteArray>> {
         let rows = self.rows()?;
         let numbers = rows_of(rows.files(), indices)?;
-        let mut cells = Vec::new();
-        py.detach(|| rows.locate(&numbers, field, &mut cells)).map_err(raised)?;
-        let sizes: Vec<u8> = cells.iter().flat_map(|cell| cell.raw.to_ne_bytes()).collect();
+        let sizes = py.detach(|| rows.sizes(&numbers, field)).map_err(raised)?;
+        let sizes: Vec<u8> = sizes.into_iter().flat_map(u64::to_ne_bytes).collect();
         object::byte_array(py, &sizes)
     }
 
@@ -276,39 +236,43 @@ impl PyRows {
     }
 }
 
-impl PyRows {
-    /// Reads several lists of cells in one go, each into one buffer.
-    fn fetch<'py>(
-        &self,
-        py: Python<'py>,
-        rows: &Rows,
-        located: &[Vec<Cell>],
-    ) -> PyResult<Vec<Packed<'py>>> {
-        check_growth(rows, located.iter().flatten()).map_err(raised)?;
-        let lens = located.iter().map(|cells| cells.iter().map(|cell| cell.raw as usize).sum());
-        let mut buffers: Vec<Vec<u8>> =
-            lens.map(|len: usize| self.spares.take(len)).collect::<PyResult<_>>()?;
-        py.detach(|| {
-            let mut values: Vec<(Cell, &mut [u8])> = Vec::new();
-            for (cells, buffer) in located.iter().zip(&mut buffers) {
-                let mut rest = &mut buffer[..];
-                values.extend(cells.iter().map(|cell| {
-                    let len = cell.raw as usize;
-                    (*cell, rest.split_off_mut(..len).expect("sized for all"))
-                }));
-            }
-            // Cells of a row are neighbours in the file.
-            values.sort_by_key(|(cell, _)| cell.row);
-            let (cells, mut bufs): (Vec<Cell>, Vec<&mut [u8]>) = values.into_iter().unzip();
-            rows.fetch(&cells, &mut bufs)
-        })
-        .map_err(raised)?;
-        let each = located.iter().zip(buffers);
-        each.map(|(cells, buffer)| {
-            batch::pack(py, buffer, cells.iter().map(|cell| cell.raw), &self.spares)
+/// What is wanted of a data set: which rows, and of each field, by its place, which elements of
+/// each row: all, or those from a start to a stop by a step.
+type Plan<'py> = (Bound<'py, PyRows>, Bound<'py, PyAny>, Vec<AskTuple>);
+
+type AskTuple = (usize, Option<Vec<(u64, u64, NonZeroUsize)>>);
+
+/// Reads what several plans ask for in one go; returns the values of each field of each plan.
+#[pyfunction]
+pub fn read_plans<'py>(py: Python<'py>, plans: Vec<Plan<'py>>) -> PyResult<Vec<Vec<Packed<'py>>>> {
+    let Some(spares) = plans.first().map(|(first, ..)| Arc::clone(&first.get().spares)) else {
+        return Ok(Vec::new());
+    };
+    let mut asked: Vec<(Arc<Rows>, Vec<u64>, Vec<Ask>)> = Vec::with_capacity(plans.len());
+    for (native, indices, fields) in plans {
+        let rows = native.get().rows()?;
+        let numbers = rows_of(rows.files(), &indices)?;
+        if fields.iter().flat_map(|(_, ranges)| ranges).any(|all| all.len() != numbers.len()) {
+            return Err(PyValueError::new_err("one range for each row"));
+        }
+        let asks = fields.into_iter().map(|(field, elements)| Ask { field, elements });
+        asked.push((rows, numbers, asks.collect()));
+    }
+    let read = || -> ingot::Result<_> {
+        let found =
+            asked.iter().map(|(rows, numbers, asks)| Ok((&**rows, rows.find(numbers, asks)?)));
+        let parts: Vec<(&Rows, Vec<Found>)> = found.collect::<ingot::Result<_>>()?;
+        let buffers = fetch_found(&parts, |len| spares.find(len))?;
+        Ok((parts.into_iter().map(|(_, found)| found).collect::<Vec<_>>(), buffers))
+    };
+    let (found, buffers) = py.detach(read).map_err(raised)?;
+    let parts = found.into_iter().zip(buffers);
+    parts
+        .map(|(found, buffers)| {
+            let fields = found.into_iter().zip(buffers);
+            fields.map(|(one, buffer)| batch::pack(py, one, buffer, &spares)).collect()
         })
         .collect()
-    }
 }
 
 /// What there is of a field in a row.

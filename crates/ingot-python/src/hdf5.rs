@@ -7,8 +7,9 @@ use ingot::Error;
 use ingot::records::{Column, Hdf5, Layout};
 use pyo3::buffer::PyBuffer;
 use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyMemoryView};
 
-use crate::batch::{self, Packed, Spares};
+use crate::batch::{self, Spares};
 use crate::error::raised;
 
 /// A column of a file that is open.
@@ -68,7 +69,7 @@ impl PyHdf5 {
         py: Python<'py>,
         columns: Vec<PyRef<'py, PyColumn>>,
         rows: PyBuffer<i64>,
-    ) -> PyResult<Vec<Packed<'py>>> {
+    ) -> PyResult<Vec<(Bound<'py, PyMemoryView>, Bound<'py, PyBytes>)>> {
         let file = self.file()?;
         let rows: Vec<u64> = rows.to_vec(py)?.into_iter().map(|row| row as u64).collect();
         let columns: Vec<&Column> = columns.iter().map(|column| &column.0).collect();
@@ -82,7 +83,8 @@ impl PyHdf5 {
         })
         .map_err(raised)?;
         let each = shares.iter().zip(buffers);
-        each.map(|(share, buffer)| batch::pack(py, buffer, share.lens(), &self.spares)).collect()
+        each.map(|(share, buffer)| batch::pack_values(py, buffer, share.lens(), &self.spares))
+            .collect()
     }
 
     /// Close the file. A second call does nothing.

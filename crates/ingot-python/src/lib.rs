@@ -12,6 +12,7 @@ mod error;
 mod ffrecord;
 mod hdf5;
 mod limit;
+mod listing;
 mod object;
 mod own;
 mod reader;
@@ -34,6 +35,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<batch::PyBuffer>()?;
     module.add_class::<reader::PyReader>()?;
     module.add_class::<dataset::PyRows>()?;
+    module.add_class::<listing::PyListing>()?;
     module.add_class::<hdf5::PyColumn>()?;
     module.add_class::<hdf5::PyHdf5>()?;
     module.add_class::<stream::PyStream>()?;
@@ -44,6 +46,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(cells::split_texts, module)?)?;
     module.add_function(wrap_pyfunction!(cells::stack_arrays, module)?)?;
     module.add_function(wrap_pyfunction!(dataset::has_fields, module)?)?;
+    module.add_function(wrap_pyfunction!(dataset::read_plans, module)?)?;
     module.add_function(wrap_pyfunction!(ffrecord::decode_tree, module)?)?;
     module.add_function(wrap_pyfunction!(limit::max_decoded_bytes, module)?)?;
     module.add_function(wrap_pyfunction!(limit::set_max_decoded_bytes, module)?)?;

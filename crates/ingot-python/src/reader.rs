@@ -57,7 +57,7 @@ impl PyReader {
             return py.detach(opened).map_err(raised);
         }
         let files = watched(py, |watch| Sequence::open(&self.paths, self.mode, self.check, watch))?;
-        for file in files.files() {
+        for file in files.open_files().map_err(raised)? {
             let reader = file.as_any().downcast_ref::<Reader>();
             if reader.is_some_and(|reader| !reader.schema().is_records()) {
                 return Err(raised(Error::Format {
@@ -85,31 +85,40 @@ impl PyReader {
         reader: &Sequence,
         rows: &[u64],
     ) -> PyResult<Bound<'py, PyList>> {
+        // From the first row on whose place is not in memory, all are located in one go.
+        let mut located = Vec::new().into_iter();
+        let mut failed_later = None;
         let next = |k: usize| {
+            if let Some(cell) = located.next() {
+                return Ok(cell);
+            }
+            if let Some(error) = failed_later.take() {
+                return Err(raised(error));
+            }
             reader.touch(rows, k);
-            let found = reader.locate_loaded(rows[k]);
-            let found = found.unwrap_or_else(|| {
-                py.detach(|| {
-                    reader.prepare(&rows[k..]);
-                    reader.locate(rows[k])
-                })
-            });
-            found.map_err(raised)
+            if let Some(found) = reader.locate_loaded(rows[k]) {
+                return found.map_err(raised);
+            }
+            let mut cells = Vec::new();
+            failed_later = py.detach(|| reader.locate_many(&rows[k..], &mut cells)).err();
+            located = cells.into_iter();
+            located.next().ok_or_else(|| raised(failed_later.take().expect("or there is a cell")))
         };
         let (objects, failed) = bytes::read_many(py, reader, rows.len(), next)?;
         failed.map_or_else(|| PyList::new(py, objects), |error| Err(raised(error)))
     }
 }
 
-fn fingerprint(reader: &Sequence) -> Vec<u8> {
-    reader.files().iter().flat_map(|file| file.fingerprint()).collect()
+fn fingerprint(reader: &Sequence) -> PyResult<Vec<u8>> {
+    Ok(reader.fingerprints().map_err(raised)?.concat())
 }
 
 /// Returns the files of several readers, one after the other.
 fn joined(parts: &[PyRef<'_, PyReader>]) -> PyResult<Sequence> {
     let parts: Vec<Arc<Sequence>> =
         parts.iter().map(|part| part.reader()).collect::<PyResult<_>>()?;
-    Ok(parts.iter().flat_map(|part| part.files()).map(Arc::clone).collect())
+    let files: ingot::Result<Vec<_>> = parts.iter().map(|part| part.open_files()).collect();
+    Ok(files.map_err(raised)?.into_iter().flatten().map(Arc::clone).collect())
 }
 
 /// Returns where the record of a row is, without the GIL if its index page must be read.
@@ -218,7 +227,8 @@ impl PyReader {
     #[pyo3(name = "_ffrecord_legacy")]
     fn ffrecord_legacy(&self) -> PyResult<Vec<usize>> {
         let reader = self.reader()?;
-        let files = reader.files().iter().map(|file| file.as_any().downcast_ref::<FfRecord>());
+        let files = reader.open_files().map_err(raised)?.into_iter();
+        let files = files.map(|file| file.as_any().downcast_ref::<FfRecord>());
         let is_legacy = |file: &FfRecord| file.index().is_legacy();
         Ok(files
             .enumerate()
@@ -252,20 +262,20 @@ impl PyReader {
     #[pyo3(name = "_file_rows")]
     fn file_rows<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyByteArray>> {
         let reader = self.reader()?;
-        let rows = reader.files().iter().flat_map(|file| file.num_rows().to_ne_bytes());
+        let rows = reader.row_counts().flat_map(u64::to_ne_bytes);
         object::byte_array(py, &rows.collect::<Vec<u8>>())
     }
 
     /// Returns the metadata as JSON.
     #[pyo3(name = "_metadata_json")]
     fn metadata_json(&self) -> PyResult<String> {
-        Ok(self.reader()?.files()[0].metadata().to_owned())
+        Ok(self.reader()?.open_file(0).map_err(raised)?.metadata().to_owned())
     }
 
     /// Returns bytes that differ between other files and these.
     #[pyo3(name = "_fingerprint")]
     fn fingerprint<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
-        Ok(PyBytes::new(py, &fingerprint(&*self.reader()?)))
+        Ok(PyBytes::new(py, &fingerprint(&*self.reader()?)?))
     }
 
     /// Returns the offsets and the checksums of an FFRecord file, and whether its index is intact.
@@ -276,8 +286,8 @@ impl PyReader {
         file: usize,
     ) -> PyResult<(Bound<'py, PyByteArray>, Bound<'py, PyByteArray>, bool)> {
         let reader = self.reader()?;
-        let found =
-            reader.files().get(file).and_then(|file| file.as_any().downcast_ref::<FfRecord>());
+        let files = reader.open_files().map_err(raised)?;
+        let found = files.get(file).and_then(|file| file.as_any().downcast_ref::<FfRecord>());
         let Some(found) = found else {
             return Err(PyIndexError::new_err(format!("there is no FFRecord file {file}")));
         };
@@ -292,7 +302,8 @@ impl PyReader {
     #[pyo3(name = "_arrayrecord_options")]
     fn arrayrecord_options(&self, file: usize) -> PyResult<(Option<String>, Option<u64>)> {
         let reader = self.reader()?;
-        let Some(found) = reader.files().get(file) else {
+        let files = reader.open_files().map_err(raised)?;
+        let Some(found) = files.get(file) else {
             return Err(PyIndexError::new_err(format!("there is no file {file}")));
         };
         let index = found.as_any().downcast_ref::<ArrayRecord>().map(ArrayRecord::index);
@@ -303,7 +314,7 @@ impl PyReader {
     /// Returns the fields of `ingot.Stats`.
     #[pyo3(name = "_figures")]
     fn figures(&self) -> PyResult<(u64, u64, u64, u64, u64, u64, bool)> {
-        let stats = self.reader()?.stats();
+        let stats = self.reader()?.stats().map_err(raised)?;
         Ok((
             stats.rows,
             stats.file_bytes,
@@ -330,7 +341,7 @@ impl PyReader {
     fn reopen(&self, py: Python<'_>) -> PyResult<()> {
         let current = self.reader()?;
         let reader = self.open(py)?;
-        if fingerprint(&reader) != fingerprint(&current) {
+        if fingerprint(&reader)? != fingerprint(&current)? {
             return Err(raised(Error::Format {
                 path: reader.name().to_owned(),
                 reason: "the file was replaced by another one; open it again".to_owned(),

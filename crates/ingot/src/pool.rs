@@ -78,7 +78,7 @@ impl Pool {
     /// Returns the pool for calls that wait for a device: more threads than cores.
     pub fn blocking() -> Arc<Pool> {
         static POOL: PerProcess<Pool> = PerProcess::new();
-        POOL.get(|| Pool::new(31, Duration::ZERO))
+        POOL.get(|| Pool::new(63, Duration::ZERO))
     }
 
     fn new(helpers: usize, linger: Duration) -> Pool {
@@ -134,6 +134,17 @@ impl Pool {
         job.complete.store(true, Ordering::Release);
         let shared = tasks > 1 && self.share(&job, tasks - 1);
         self.conclude(&job, shared, |work| work());
+    }
+
+    /// As [`Pool::run`], while the calling thread does something else first.
+    pub fn run_beside(&self, tasks: usize, work: &(dyn Fn(usize) + Sync), first: impl FnOnce()) {
+        let job = Job::new(work);
+        job.ready.store(tasks, Ordering::Release);
+        job.complete.store(true, Ordering::Release);
+        let shared = tasks > 0 && self.share(&job, tasks);
+        let done = catch_unwind(AssertUnwindSafe(first));
+        self.conclude(&job, shared, |work| work());
+        done.unwrap_or_else(|panic| resume_unwind(panic));
     }
 
     /// As [`Pool::run`], with tasks that become possible one after the other: `feed` runs

@@ -9,7 +9,7 @@ use ingot::format::Group;
 use ingot::format::arrayrecord::footer::Entry;
 use ingot::format::arrayrecord::{Footer, postscript, signature};
 use ingot::format::riegeli::{Compression, Encoder, chunk, simple};
-use ingot::records::{ArCodec, ArOptions, ArWriter, ArrayRecord, Container, Files as _};
+use ingot::records::{ArCodec, ArOptions, ArWriter, ArrayRecord, Container, Files as _, prepare};
 use ingot::storage::{Failure, Faulty, Memory};
 use ingot::{Error, Result};
 use support::Random;
@@ -60,7 +60,7 @@ fn open(bytes: &[u8]) -> Result<ArrayRecord> {
 
 /// Reads records in one batch.
 fn read(file: &ArrayRecord, rows: &[u64]) -> Vec<Result<Vec<u8>>> {
-    file.prepare(rows);
+    let _pins = prepare(&[(file, rows.to_vec())]);
     let mut found: Vec<Result<Vec<u8>>> = Vec::new();
     let (mut cells, mut places) = (Vec::new(), Vec::new());
     for (k, &row) in rows.iter().enumerate() {

@@ -29,9 +29,9 @@ fn manifest(folder: &str) -> Value {
 }
 
 /// Reads every record in one batch.
-fn read<F: Container + ingot::records::Files + ?Sized>(file: &F) -> Vec<Result<Vec<u8>>> {
+fn read<F: Container + ingot::records::Files>(file: &F) -> Vec<Result<Vec<u8>>> {
     let rows: Vec<u64> = (0..file.num_rows()).collect();
-    file.prepare(&rows);
+    let _pins = ingot::records::prepare(&[(file, rows.clone())]);
     let mut records: Vec<Result<Vec<u8>>> = Vec::new();
     let mut cells = Vec::new();
     for row in rows {

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use ingot::crc::Sum;
 use ingot::format::ffrecord::tree::{self, Folder, Node};
 use ingot::records::{Container, FfRecord, Files as _, Mode, Sequence};
-use ingot::storage::{Memory, Read, ReadAt, ReadError};
+use ingot::storage::{Landed, Memory, Read, ReadAt};
 use ingot::{Error, Result};
 use serde_json::Value;
 use support::Random;
@@ -191,12 +191,8 @@ impl ReadAt for Vast {
         Ok(1 << 60)
     }
 
-    fn read_many(
-        &self,
-        reads: &mut [Read<'_>],
-        landed: &mut dyn FnMut(usize, &mut Read<'_>),
-    ) -> Result<(), ReadError> {
-        self.0.read_many(reads, landed)
+    fn read_many(&self, reads: &mut [Read<'_>], landed: &mut Landed<'_>) {
+        self.0.read_many(reads, landed);
     }
 }
 

@@ -1,7 +1,6 @@
-"""Reading several rows at once, field by field."""
+"""Several rows, read together field by field."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, TypeAlias
 
@@ -11,10 +10,10 @@ import numpy.typing as npt
 from ingot._core import Rows as NativeRows
 from ingot._core import split_bytes
 from ingot.dataset import row
+from ingot.dataset.reading import Ask, Packed, Request
 from ingot.dataset.source import Picks
 from ingot.dataset.spec import Field
 
-Packed: TypeAlias = tuple[memoryview, bytes, int]
 Truths: TypeAlias = npt.NDArray[np.bool_]
 
 _DIMENSIONS_MAX = 64
@@ -22,106 +21,122 @@ _LENGTH_MAX = 1 << 48
 _END = (1 << 64) - 1
 
 
-@dataclass(frozen=True, slots=True)
 class Batch:
-    """Rows that are read together.
+    """The plan of rows in Ingot files.
 
-    Attributes:
-        source: The source.
-        path: The name of the source in errors.
-        places: The position of each field in the source.
+    Optional fields become lists. Other fields, including sequences of equal length, become one
+    array where possible, else a list.
+
+    Args:
+        source: The files.
+        path: Their name in errors.
+        places: The position of each field in them.
         rows: The row numbers.
+        fields: The wanted fields.
+        picks: The wanted elements of sequences.
     """
 
-    source: NativeRows
-    path: str
-    places: Mapping[str, int]
-    rows: npt.NDArray[np.int64]
-
-    def read(self, fields: Sequence[Field], picks: Mapping[str, Picks]) -> dict[str, Any]:
-        """Read fields of the rows, and the picked elements of sequences.
-
-        Optional fields are returned as lists. Other fields, including sequences of equal length,
-        are returned as one array where possible, else as a list.
-        """
-        cells = [one for one in fields if one.kind == "cell"]
-        packed = self.source.read_cells(self.rows, [self.places[one.name] for one in cells])
-        read_cells = dict(zip((one.name for one in cells), packed, strict=True))
-        found: dict[str, Any] = {}
+    def __init__(
+        self,
+        source: NativeRows,
+        path: str,
+        places: Mapping[str, int],
+        rows: npt.NDArray[np.int64],
+        *,
+        fields: Sequence[Field],
+        picks: Mapping[str, Picks],
+    ) -> None:
+        self._path = path
+        self._rows = rows
+        self._fields = fields
+        self._picks = picks
+        self._asks: dict[str, Ask] = {}
         for one in fields:
+            ranges = _ranges(picks[one.name]) if one.kind == "sequence" else None
+            self._asks[one.name] = (places[one.name], ranges)
+            if one.is_optional:
+                self._asks[f"{one.name}?"] = (places[f"{one.name}?"], None)
+        self.requests: Sequence[Request] = [(source, rows, list(self._asks.values()))]
+
+    def decode(self, packed: Sequence[Sequence[Packed]]) -> dict[str, Any]:
+        """Return the values of each field."""
+        read = dict(zip(self._asks, packed[0], strict=True))
+        found: dict[str, Any] = {}
+        for one in self._fields:
+            present = None
+            if one.is_optional:
+                present = np.frombuffer(read[f"{one.name}?"][0], np.bool_)
             if one.kind == "column":
-                found[one.name] = self._numbers(one)
+                found[one.name] = _numbers(one, read[one.name][0], present)
             elif one.kind == "sequence":
-                found[one.name] = self._sequences(one, picks[one.name])
+                found[one.name] = self._sequences(one, read[one.name], present)
             else:
-                values = self._cells(one, read_cells[one.name])
-                found[one.name] = picked(values, picks[one.name])
+                values = self._cells(one, read[one.name], present)
+                found[one.name] = picked(values, self._picks[one.name])
         return found
 
-    def _present(self, field: Field) -> Truths:
-        if not field.is_optional:
-            return np.ones(len(self.rows), np.bool_)
-        return np.frombuffer(self._column(f"{field.name}?"), np.bool_)
-
-    def _column(self, name: str) -> bytearray:
-        return self.source.column(self.places[name], self.rows)
-
-    def _numbers(self, field: Field) -> Any:
-        numbers, width = self._column(field.name), field.width
-        if width is None or not field.is_optional:
-            return np.frombuffer(numbers, field.codec.dtype)
-        starts = range(0, len(numbers), width)
-        each = [field.codec.decode(bytes(numbers[k : k + width])) for k in starts]
-        return _with_gaps(iter(each), self._present(field), skip=True)
-
-    def _cells(self, field: Field, packed: Packed) -> Any:
-        present = self._present(field)
-        data, offsets = packed[0], _without_gaps(packed[1], present)
+    def _cells(self, field: Field, packed: Packed, present: Truths | None) -> Any:
+        data, all_offsets = packed[0], packed[1] or b""
+        offsets = _without_gaps(all_offsets, present)
         values = None
         if offsets is not None and field.is_sequence:
             values = _runs(field, data, offsets)
         elif offsets is not None:
             values = _decoded(field, data, offsets)
         if values is None:
-            values = self._one_by_one(field, packed, present)
-        if field.is_optional:
+            values = self._one_by_one(field, data, all_offsets, present)
+        if present is not None:
             return _with_gaps(iter(values), present)
         return stacked(values)
 
-    def _one_by_one(self, field: Field, packed: Packed, present: Truths) -> list[Any]:
-        stored = zip(self.rows.tolist(), split_bytes(packed[0], packed[1]), strict=True)
+    def _one_by_one(
+        self, field: Field, data: memoryview | bytearray, offsets: bytes, present: Truths | None
+    ) -> list[Any]:
+        stored = zip(self._rows.tolist(), split_bytes(data, offsets), strict=True)
         return [
-            row.decode(field, data, self.path, number)
-            for (number, data), there in zip(stored, present, strict=True)
-            if there
+            row.decode(field, one, self._path, number)
+            for k, (number, one) in enumerate(stored)
+            if present is None or present[k]
         ]
 
-    def _sequences(self, field: Field, picks: Picks) -> Any:
-        ranges = None
-        if picks is not None:
-            ranges = [(a or 0, _END if b is None else b, step or 1) for a, b, step in picks]
-        packed, lengths = self.source.read_elements(self.rows, self.places[field.name], ranges)
+    def _sequences(self, field: Field, packed: Packed, present: Truths | None) -> Any:
+        data, offsets, lengths = packed[0], packed[1] or b"", packed[2] or b""
         counts = np.frombuffer(lengths, np.uint64).tolist()
-        decoded = _decoded(field, packed[0], packed[1])
-        alike = len(set(counts)) == 1 and not field.is_optional
+        decoded = _decoded(field, data, offsets)
+        alike = len(set(counts)) == 1 and present is None
         if alike and isinstance(decoded, np.ndarray):
             return decoded.reshape(len(counts), counts[0], *decoded.shape[1:])
         if decoded is not None:
             each = iter(decoded)
             values = [[next(each) for _ in range(count)] for count in counts]
         else:
-            stored = iter(split_bytes(packed[0], packed[1]))
+            stored = iter(split_bytes(data, offsets))
             values = [
-                row.decode(field, [next(stored) for _ in range(count)], self.path, number)
-                for number, count in zip(self.rows.tolist(), counts, strict=True)
+                row.decode(field, [next(stored) for _ in range(count)], self._path, number)
+                for number, count in zip(self._rows.tolist(), counts, strict=True)
             ]
-        return _with_gaps(iter(values), self._present(field), skip=True)
+        return values if present is None else _with_gaps(iter(values), present, skip=True)
 
 
-def _decoded(field: Field, data: memoryview, offsets: bytes) -> Any:
+def _ranges(picks: Picks) -> list[tuple[int, int, int]] | None:
+    if picks is None:
+        return None
+    return [(a or 0, _END if b is None else b, step or 1) for a, b, step in picks]
+
+
+def _numbers(field: Field, numbers: memoryview | bytearray, present: Truths | None) -> Any:
+    width = field.width
+    if width is None or present is None:
+        return np.frombuffer(numbers, field.codec.dtype)
+    starts = range(0, len(numbers), width)
+    each = [field.codec.decode(bytes(numbers[k : k + width])) for k in starts]
+    return _with_gaps(iter(each), present, skip=True)
+
+
+def _decoded(field: Field, data: memoryview | bytearray, offsets: bytes) -> Any:
     """Decode many cells; return None if the caller must decode them one by one."""
     try:
-        return field.codec.decode_many(data, offsets)
+        return field.codec.decode_many(memoryview(data), offsets)
     except (ValueError, OverflowError):
         return None  # Decoding one by one finds the invalid cell.
 
@@ -134,9 +149,9 @@ def picked(values: Any, picks: Picks) -> Any:
     return stacked([value if value is None else value[slice(*one)] for value, one in each])
 
 
-def _without_gaps(offsets: bytes, present: Truths) -> bytes | None:
+def _without_gaps(offsets: bytes, present: Truths | None) -> bytes | None:
     """Return the offsets of the cells that are present; None if a missing one has bytes."""
-    if present.all():
+    if present is None or present.all():
         return offsets
     ends = np.frombuffer(offsets, np.int64)
     if np.diff(ends)[~present].any():
@@ -153,7 +168,7 @@ def _with_gaps(values: Iterator[Any], present: Truths, *, skip: bool = False) ->
     return found
 
 
-def _runs(field: Field, data: memoryview, offsets: bytes) -> list[Any] | None:
+def _runs(field: Field, data: memoryview | bytearray, offsets: bytes) -> list[Any] | None:
     """Return the numbers of each cell; None if the size of a cell does not fit."""
     dtype = field.codec.dtype
     ends = np.frombuffer(offsets, np.int64)

@@ -13,7 +13,7 @@ from ingot.codecs import Codec
 from ingot.dataset import folder as folders
 from ingot.dataset.chunk import Maker, Task
 from ingot.dataset.dataset import Dataset
-from ingot.dataset.directory import open_shards
+from ingot.dataset.directory import Directory
 from ingot.dataset.inputs import Inputs
 from ingot.dataset.journal import NAME as JOURNAL
 from ingot.dataset.journal import Chunk, Journal, shards_in
@@ -302,5 +302,4 @@ def _names_in(journal: Journal) -> set[str]:
 
 
 def _opened(folder: Path, spec: Spec) -> Dataset:
-    manifest = Manifest.read(folder)
-    return Dataset(open_shards(folder, manifest, spec=spec.shut()))
+    return Dataset(Directory.read(folder).open(spec=spec.shut()))

@@ -5,14 +5,17 @@ from bisect import bisect_right
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from itertools import accumulate
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
-from ingot.dataset.source import Elements, Part, Picks, Row, Rows
+from ingot.dataset.reading import Joint, Plan
+from ingot.dataset.source import Elements, Part, Picks, Row, Rows, Source
 from ingot.dataset.spec import Spec
 from ingot.records import Verification
+
+Share: TypeAlias = tuple[Part, npt.NDArray[np.int64], npt.NDArray[np.int64]]
 
 
 class Chain:
@@ -100,24 +103,34 @@ class Chain:
         part, own = self._place(number)
         return part.source.read_row(own, wanted)
 
-    def read_rows(self, numbers: npt.NDArray[np.int64], wanted: Mapping[str, Picks]) -> Row:
-        """Read the wanted fields of rows, in one read per part."""
-        which = np.searchsorted(self._ends, numbers, side="right")
-        order = np.argsort(which, kind="stable")
-        found = []
-        for k in np.unique(which).tolist():
-            part = self._parts[k]
-            mine = np.flatnonzero(which == k)
-            own = numbers[mine] - (self._ends[k] - len(part))
+    def plan(self, numbers: npt.NDArray[np.int64], wanted: Mapping[str, Picks]) -> Plan:
+        """Plan to read the wanted fields of rows, of all parts together."""
+        shares = self._shares(numbers)
+        plans = []
+        for part, mine, own in shares:
             asked = {
                 name: None if picks is None else [picks[one] for one in mine.tolist()]
                 for name, picks in wanted.items()
             }
-            found.append(part.source.read_rows(part.numbers(own), asked))
-        if not found:
-            return self._parts[0].source.read_rows(numbers, wanted)
-        back = np.argsort(order, kind="stable")
-        return {name: _merged([one[name] for one in found], back) for name in wanted}
+            plans.append(part.source.plan(own, asked))
+        if len(plans) == 1:
+            return plans[0]
+        back = _back([mine for _, mine, _ in shares])
+        return Joint(
+            plans,
+            lambda found: {name: _merged([one[name] for one in found], back) for name in wanted},
+        )
+
+    def _shares(self, numbers: npt.NDArray[np.int64]) -> list[Share]:
+        """Return for each part its rows: their positions in `numbers`, and in its source."""
+        which = np.searchsorted(self._ends, numbers, side="right")
+        shares = []
+        for k in np.unique(which).tolist() or [0]:
+            part = self._parts[k]
+            mine = np.flatnonzero(which == k)
+            own = numbers[mine] - (self._ends[k] - len(part))
+            shares.append((part, mine, part.numbers(own)))
+        return shares
 
     def available(self, number: int, names: Sequence[str]) -> dict[str, bool | range]:
         """Return which fields a row has."""
@@ -126,18 +139,24 @@ class Chain:
 
     def column(self, name: str, numbers: Rows) -> npt.NDArray[Any]:
         """Return the numbers of rows in a field."""
-        whole = np.concatenate([part.source.column(name, part.rows) for part in self._parts])
-        return whole[np.asarray(numbers, np.int64)]
+        return self._gather(numbers, lambda source, own: source.column(name, own))
 
     def present(self, name: str, numbers: Rows) -> npt.NDArray[np.bool_]:
         """Return which rows have a value for an optional field."""
-        whole = np.concatenate([part.source.present(name, part.rows) for part in self._parts])
-        return whole[np.asarray(numbers, np.int64)]
+        return self._gather(numbers, lambda source, own: source.present(name, own))
 
     def lengths(self, name: str, numbers: Rows) -> npt.NDArray[np.int64]:
         """Return the lengths of a sequence in rows."""
-        whole = np.concatenate([part.source.lengths(name, part.rows) for part in self._parts])
-        return whole[np.asarray(numbers, np.int64)]
+        return self._gather(numbers, lambda source, own: source.lengths(name, own))
+
+    def _gather(
+        self, numbers: Rows, of_part: Callable[[Source, Rows], npt.NDArray[Any]]
+    ) -> npt.NDArray[Any]:
+        if isinstance(numbers, range) and numbers == range(len(self)):
+            return np.concatenate([of_part(part.source, part.rows) for part in self._parts])
+        shares = self._shares(np.asarray(numbers, np.int64))
+        found = np.concatenate([of_part(part.source, own) for part, _, own in shares])
+        return found[_back([mine for _, mine, _ in shares])]
 
     def together(self, names: Sequence[str]) -> tuple[int, int]:
         """Return how many rows to read together."""
@@ -160,6 +179,11 @@ class Chain:
         """Close all files."""
         for part in self._parts:
             part.source.close()
+
+
+def _back(places: Sequence[npt.NDArray[np.int64]]) -> npt.NDArray[np.int64]:
+    """Return the order that puts concatenated values back to their positions."""
+    return np.argsort(np.concatenate(places), kind="stable")
 
 
 def _merged(found: Sequence[Any], order: npt.NDArray[np.int64]) -> Any:

@@ -73,4 +73,4 @@ def _values(part: Part, field: Field) -> Iterator[tuple[range, Any]]:
         wanted = {field.name: None}
         for place in places:  # Row by row, so that the error names the damaged row.
             one = range(place, place + 1)
-            yield one, part.source.read_rows(part.numbers(one), wanted)[field.name]
+            yield one, part.read(part.numbers(one), wanted)[field.name]

@@ -9,7 +9,7 @@ from pathlib import Path
 from ingot.codecs import Codec
 from ingot.dataset import folder as folders
 from ingot.dataset.copying import packed
-from ingot.dataset.directory import open_shards
+from ingot.dataset.directory import Directory
 from ingot.dataset.journal import check_not_built
 from ingot.dataset.manifest import Manifest, Shard
 from ingot.dataset.metadata import json_of
@@ -136,7 +136,8 @@ class _Work:
         """
         listed = replace(manifest, shards=tuple(run))
         try:
-            source = open_shards(self.folder, listed, spec=self.spec)
+            source = Directory.of(self.folder, listed).open(spec=self.spec)
+            source.native.open_files()
         except FileNotFoundError:
             if Manifest.read(self.folder).has(run):
                 raise

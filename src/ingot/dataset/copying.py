@@ -1,6 +1,6 @@
 """Copying rows from one data set to another as they are stored, without decoding."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, TypeAlias
 
@@ -97,7 +97,7 @@ def _packed(part: Part, names: list[str]) -> Iterator[PackedRows]:
     while start < len(part):
         places = np.arange(start, min(start + step, len(part)))
         numbers = part.numbers(places)
-        found = [_field(part.source, name, numbers) for name in names]
+        found = _fields(part.source, names, numbers)
         rows = PackedRows(found, len(numbers))
         yield rows
         start += len(numbers)
@@ -105,15 +105,20 @@ def _packed(part: Part, names: list[str]) -> Iterator[PackedRows]:
         step = max(1, min(_STEP, _BYTES * len(numbers) // max(1, nbytes)))
 
 
-def _field(source: Source, name: str, numbers: Numbers) -> PackedField:
+def _fields(source: Source, names: Sequence[str], numbers: Numbers) -> list[PackedField]:
     if isinstance(source, Stored):
-        return PackedField(*source.read_packed(name, numbers))
+        return [PackedField(*one) for one in source.read_packed(names, numbers)]
     if isinstance(source, Zipped):
-        part = source.owner(name.removesuffix("?"))
-        return _field(part.source, name, part.numbers(numbers))
+        found: dict[str, PackedField] = {}
+        for part in source.parts:
+            own = [name for name in names if source.owner(name.removesuffix("?")) is part]
+            found |= zip(own, _fields(part.source, own, part.numbers(numbers)), strict=True)
+        return [found[name] for name in names]
     if isinstance(source, Chain):
-        runs = [_field(part.source, name, own) for part, own in source.runs(numbers)]
-        return runs[0] if len(runs) == 1 else _joined(runs)
+        runs = [_fields(part.source, names, own) for part, own in source.runs(numbers)]
+        return (
+            runs[0] if len(runs) == 1 else [_joined(list(one)) for one in zip(*runs, strict=True)]
+        )
     message = f"{source.path}: the rows are not in Ingot files"
     raise TypeError(message)
 

@@ -100,7 +100,7 @@ class Dataset(Sequence[Row]):
         """Return a row, a part of the data set, or the columns of several rows."""
         part = self._part
         if type(index) is np.ndarray and index.ndim:
-            return deep(part.source.read_rows(part.resolve(index), self._picks))
+            return deep(part.read(part.resolve(index), self._picks))
         if _is_one(index):
             return deep(part.source.read_row(part.number(index), self._wanted))
         match index:
@@ -108,7 +108,7 @@ class Dataset(Sequence[Row]):
                 return self._masked(which, mask)
             case slice():
                 return Dataset(part.source, part.names, part.rows[index])
-        return deep(part.source.read_rows(part.resolve(index), self._picks))
+        return deep(part.read(part.resolve(index), self._picks))
 
     def _masked(self, index: Any, mask: Mask) -> "Row | Dataset":
         part = self._part
@@ -118,7 +118,7 @@ class Dataset(Sequence[Row]):
         if not isinstance(index, slice):
             numbers = part.resolve(index)
             picked = picked_by(mask, part.spec, part.path, len(numbers))
-            return deep(part.source.read_rows(numbers, picked))
+            return deep(part.read(numbers, picked))
         picked = picked_by(mask, part.spec, part.path, len(part.rows[index]))
         if any(picks is not None for picks in picked.values()):
             message = "a slice reads nothing yet: index a row or a list of rows to select elements"
@@ -129,7 +129,7 @@ class Dataset(Sequence[Row]):
         """Return the rows at `indices` in one read; PyTorch's loader calls this per batch."""
         part = self._part
         numbers = part.resolve(indices)
-        batch = part.source.read_rows(numbers, self._picks)
+        batch = part.read(numbers, self._picks)
         rows = iteration.rows_of(batch, part.spec.fields, len(numbers), copy=False)
         return [deep(row) for row in rows]
 

@@ -59,7 +59,7 @@ def blocks(part: Part, names: Sequence[str]) -> Iterator[tuple[range, Row | None
     """
     count, most = part.source.together(names)
     wanted = dict.fromkeys(names)
-    ahead = _Ahead(lambda places: part.source.read_rows(part.numbers(places), wanted))
+    ahead = _Ahead(lambda places: part.read(part.numbers(places), wanted))
     places = range(min(count, len(part)))
     if places:
         ahead.begin(places)
@@ -112,7 +112,7 @@ def rows_of(batch: Row, fields: Mapping[str, Field], count: int, *, copy: bool) 
     """Cut a batch of columns into rows.
 
     Args:
-        batch: The columns, as `Source.read_rows` returns them.
+        batch: The columns, as `Part.read` returns them.
         fields: The fields.
         count: The number of rows.
         copy: Whether to copy arrays, or return views on the memory of the batch.

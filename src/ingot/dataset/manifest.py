@@ -4,7 +4,7 @@ import dataclasses
 import errno
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -41,25 +41,29 @@ class Shard:
         return {name: value for name, value in asdict(self).items() if value is not None}
 
     def check(self, folder: Path) -> None:
-        """Hold the size of the file against the manifest.
+        """Compare the size of the file with the manifest.
 
         Raises:
             FileNotFoundError: There is no such file.
             CorruptFileError: It has another size.
         """
         path = folder / self.name
-        try:
-            found = path.stat().st_size
-        except FileNotFoundError:
+        found = path.stat().st_size if path.exists() else None
+        if found != self.nbytes:
+            raise self.misfit(folder, found)
+
+    def misfit(self, folder: Path, found: int | None) -> FileNotFoundError | CorruptFileError:
+        """Return the error for a file that has `found` bytes, or does not exist."""
+        path = folder / self.name
+        if found is None:
             what = f"{self.nbytes:,} bytes with {self.rows:,} rows"
             message = f"this file of the data set is missing, {what}; {_AGAIN}"
-            raise FileNotFoundError(errno.ENOENT, message, str(path)) from None
+            return FileNotFoundError(errno.ENOENT, message, str(path))
         if found < self.nbytes:
             message = f"{path}: the file is cut short: {found:,} of {self.nbytes:,} bytes; {_AGAIN}"
-            raise CorruptFileError(message, str(path), offset=found)
-        if found > self.nbytes:
-            message = f"{path}: another file is in its place: {found:,} bytes, not {self.nbytes:,}"
-            raise CorruptFileError(message, str(path), offset=self.nbytes)
+            return CorruptFileError(message, str(path), offset=found)
+        message = f"{path}: another file is in its place: {found:,} bytes, not {self.nbytes:,}"
+        return CorruptFileError(message, str(path), offset=self.nbytes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,8 +92,26 @@ class Manifest:
             FileNotFoundError: There is none.
             FormatError: It is damaged, or names files outside of the directory.
         """
+        return cls.parse(folder, cls.load(folder))
+
+    @staticmethod
+    def load(folder: Path) -> bytes:
+        """Return the manifest of a directory as it is stored.
+
+        Raises:
+            FileNotFoundError: There is none.
+            FormatError: It is no regular file, or too large.
+        """
+        return folders.load(folder / NAME, _BYTES_MAX)
+
+    @classmethod
+    def parse(cls, folder: Path, data: bytes) -> "Manifest":
+        """Return the manifest that a directory stores as `data`.
+
+        Raises:
+            FormatError: It is damaged, or names files outside of the directory.
+        """
         path = folder / NAME
-        data = folders.load(path, _BYTES_MAX)
         return folders.parse(path, "the manifest of a data set", data, lambda it: cls._of(path, it))
 
     @classmethod
@@ -116,29 +138,6 @@ class Manifest:
             tuple(texts(dict(enumerate(items(content.get("runs", []))))).values()),
             None if content.get("build") is None else mapping(content["build"]),
         )
-
-    def check(
-        self, folder: Path, rows: Sequence[int], spec: Mapping[str, str], ids: Sequence[str]
-    ) -> None:
-        """Hold the manifest of a directory against what its files have.
-
-        Raises:
-            FormatError: They have other rows, fields or ids.
-        """
-        for shard, own, found in zip(self.shards, ids, rows, strict=True):
-            path = folder / shard.name
-            if shard.id not in (None, own):
-                message = f"{path}: another file is in its place: its id is {own}, not {shard.id}"
-                raise FormatError(message, str(path))
-            if shard.rows != found:
-                message = f"{path}: the file has {found} rows, but the manifest says {shard.rows}"
-                raise FormatError(message, str(path))
-        if dict(spec) != self.spec:
-            message = (
-                f"{folder}: the manifest tells of the fields {self.spec}, but its files have "
-                f"{dict(spec)}"
-            )
-            raise FormatError(message, str(folder))
 
     def commit(self, folder: Path, *, overwrite: bool, sync: bool) -> "Manifest":
         """Put these files behind those that are committed, or in their place.

@@ -9,7 +9,7 @@ from pathlib import Path
 from ingot._core import has_fields
 from ingot.dataset.chain import Chain
 from ingot.dataset.dataset import Dataset
-from ingot.dataset.directory import open_shards
+from ingot.dataset.directory import Directory
 from ingot.dataset.granular import GranularRows, layout
 from ingot.dataset.hdf5 import Hdf5Rows, Location
 from ingot.dataset.manifest import NAME, Manifest
@@ -142,13 +142,15 @@ def _chained(sources: Sequence[Source], folder: str | None = None) -> Dataset:
 
 
 def _open_directory(folder: Path, *, allow_pickle: bool, skip_damaged: bool) -> Dataset:
-    manifest = Manifest.read(folder)
     if skip_damaged:
-        manifest = _sound(folder, manifest, allow_pickle=allow_pickle)
+        manifest = Manifest.read(folder)
+        found = Directory.of(folder, _sound(folder, manifest, allow_pickle=allow_pickle))
+    else:
+        found = Directory.read(folder)
     try:
-        return Dataset(open_shards(folder, manifest, allow_pickle=allow_pickle))
+        return Dataset(found.open(allow_pickle=allow_pickle))
     except FileNotFoundError:
-        if Manifest.find(folder) in (manifest, None):
+        if not (folder / NAME).exists() or Directory.read(folder).identity() == found.identity():
             raise
     # Meanwhile a writer has replaced the data set.
     return _open_directory(folder, allow_pickle=allow_pickle, skip_damaged=skip_damaged)
@@ -163,7 +165,8 @@ def _sound(folder: Path, manifest: Manifest, *, allow_pickle: bool) -> Manifest:
     sound, lost = [], []
     for shard in manifest.shards:
         try:
-            open_shards(folder, replace(manifest, shards=(shard,)), allow_pickle=allow_pickle)
+            one = Directory.of(folder, replace(manifest, shards=(shard,)))
+            one.open(allow_pickle=allow_pickle).close()
         except (FormatError, OSError) as error:
             lost.append(f"{shard.name} ({shard.rows:,} rows): {error}")
         else:

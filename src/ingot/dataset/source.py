@@ -8,6 +8,7 @@ from typing import Any, Protocol, SupportsIndex, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from ingot.dataset.reading import Plan, read
 from ingot.dataset.spec import Spec
 from ingot.records import Verification
 
@@ -58,8 +59,8 @@ class Source(Protocol):
     def read_row(self, number: int, wanted: Mapping[str, Elements]) -> Row:
         """Read the wanted fields of one row; elements apply only to sequences."""
 
-    def read_rows(self, numbers: npt.NDArray[np.int64], wanted: Mapping[str, Picks]) -> Row:
-        """Read the wanted fields of rows, as stacked arrays where possible."""
+    def plan(self, numbers: npt.NDArray[np.int64], wanted: Mapping[str, Picks]) -> Plan:
+        """Plan to read the wanted fields of rows, as stacked arrays where possible."""
 
     def available(self, number: int, names: Sequence[str]) -> dict[str, bool | range]:
         """Return which fields a row has; for a sequence, the range of its elements."""
@@ -112,6 +113,10 @@ class Part:
 
     def __len__(self) -> int:
         return len(self.rows)
+
+    def read(self, numbers: npt.NDArray[np.int64], wanted: Mapping[str, Picks]) -> Row:
+        """Read the wanted fields of rows, by their numbers in the source, in one go."""
+        return read(self.source.plan(numbers, wanted))
 
     def numbers(self, places: Rows) -> npt.NDArray[np.int64]:
         """Return the row numbers in the source for positions in the part."""

@@ -1,20 +1,21 @@
 """Rows in Ingot files."""
 
-import functools
 import hashlib
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
-from typing import Any, Self
+from dataclasses import dataclass, replace
+from typing import Any, Protocol, Self
 
 import numpy as np
 import numpy.typing as npt
 
 from ingot._core import Rows as NativeRows
+from ingot._core import read_plans
 from ingot.codecs import codec_of
+from ingot.dataset import row
 from ingot.dataset.batch import Batch
 from ingot.dataset.iteration import ROWS
-from ingot.dataset.row import Plan
+from ingot.dataset.reading import Plan
 from ingot.dataset.source import Elements, Picks, Row, Rows
 from ingot.dataset.spec import Field, Spec
 from ingot.errors import FormatError
@@ -23,8 +24,86 @@ from ingot.records import Damage, Verification
 _BYTES = codec_of("bytes")
 
 
+class Origin(Protocol):
+    """Where the files of a data set come from."""
+
+    @property
+    def path(self) -> str:
+        """Its name in errors: the directory, or the first file."""
+
+    @property
+    def paths(self) -> Sequence[str]:
+        """The files."""
+
+    def metadata_json(self, native: NativeRows) -> str:
+        """Return the metadata of the data set as JSON."""
+
+    def nbytes(self, native: NativeRows) -> int:
+        """Return the size of the files."""
+
+    def again(
+        self, native: NativeRows, *, allow_pickle: bool
+    ) -> tuple[Callable[..., "Stored"], tuple[Any, ...]]:
+        """Return what opens the same files again in another process, and its arguments."""
+
+
+@dataclass(frozen=True, slots=True)
+class Files:
+    """Files that the user lists.
+
+    Attributes:
+        paths: Their paths.
+        partial: Whether to read the committed rows of unfinished files.
+    """
+
+    paths: Sequence[str]
+    partial: bool
+
+    @property
+    def path(self) -> str:
+        """The first file."""
+        return self.paths[0]
+
+    def metadata_json(self, native: NativeRows) -> str:
+        """Return the metadata of the first file."""
+        return native.metadata_json()
+
+    def nbytes(self, native: NativeRows) -> int:
+        """Return the size of the files."""
+        return native.file_bytes()
+
+    def identity(self, native: NativeRows) -> str:
+        """Return what tells these files from others, and from their successors."""
+        rows = [str(len(native))] if self.partial else map(str, native.row_counts())
+        return hashlib.sha256(" ".join([*native.ids(), *rows]).encode()).hexdigest()[:32]
+
+    def again(
+        self, native: NativeRows, *, allow_pickle: bool
+    ) -> tuple[Callable[..., "Stored"], tuple[Any, ...]]:
+        """Return what opens the same files again."""
+        return _reopen, (self, self.identity(native), allow_pickle)
+
+
+def _reopen(files: Files, identity: str, allow_pickle: bool) -> "Stored":  # noqa: FBT001
+    """Open the files that were pickled.
+
+    Raises:
+        FormatError: They were replaced.
+    """
+    opened = Stored.open(files.paths, partial=files.partial, allow_pickle=allow_pickle)
+    if not files.partial and files.identity(opened.native) != identity:
+        message = f"{files.path}: the files were replaced since the data set was pickled"
+        raise FormatError(message, files.path)
+    return opened
+
+
 class Stored:
-    """Rows of Ingot files that have the same fields, concatenated."""
+    """Rows of Ingot files that have the same fields, concatenated.
+
+    Attributes:
+        native: The files.
+        spec: The fields and their types.
+    """
 
     others: Sequence[str] = ()
 
@@ -32,37 +111,25 @@ class Stored:
         self,
         native: NativeRows,
         spec: Spec,
-        paths: Sequence[str],
+        origin: Origin,
         *,
         allow_pickle: bool,
-        folder: str | None = None,
-        metadata: dict[str, Any] | None = None,
-        partial: bool = False,
         is_raw: bool = False,
     ) -> None:
+        self.native = native
         self.spec = spec
+        self._origin = origin
         self._allow_pickle = allow_pickle
-        self.paths = list(paths)
-        self._native = native
-        self._folder = folder
-        self._metadata = native.metadata_json() if metadata is None else json.dumps(metadata)
-        self._partial = partial
-        self.path = folder or self.paths[0]
+        self._is_raw = is_raw
+        self._metadata = origin.metadata_json(native)
+        self.path = origin.path
         self._stored_fields = spec.stored()
         self._places = {name: k for k, (name, *_) in enumerate(self._stored_fields)}
-        self._is_raw = is_raw
-        self._latest: tuple[tuple[str, ...], Plan] = ((), Plan((), self._places))
+        self._latest: tuple[tuple[str, ...], row.Plan] = ((), row.Plan((), self._places))
 
     @classmethod
     def open(
-        cls,
-        paths: Sequence[str],
-        *,
-        partial: bool = False,
-        allow_pickle: bool = False,
-        folder: str | None = None,
-        metadata: dict[str, Any] | None = None,
-        spec: Spec | None = None,
+        cls, paths: Sequence[str], *, partial: bool = False, allow_pickle: bool = False
     ) -> Self:
         """Open files; see `ingot.open`.
 
@@ -70,56 +137,55 @@ class Stored:
             paths: The files.
             partial: Whether to read the committed rows of unfinished files.
             allow_pickle: Whether to read fields that are stored as pickle.
-            folder: The directory that they make up, if any.
-            metadata: Their metadata; None for those in the first file.
-            spec: Their fields; None for those that the files name.
 
         Raises:
             FormatError: They are not files of a data set, or their fields differ.
         """
         native = NativeRows(paths, partial)
-        try:
-            found = spec or Spec.of_stored(native.fields(), allow_pickle=allow_pickle)
-        except ValueError as error:
-            message = f"{paths[0]}: {error}"
-            raise FormatError(message, paths[0]) from error
-        if found.stored() != native.fields():
-            message = f"{paths[0]}: the fields of the file differ from {found!r}"
-            raise FormatError(message, paths[0])
-        return cls(
-            native,
-            found,
-            paths,
-            allow_pickle=allow_pickle,
-            folder=folder,
-            metadata=metadata,
-            partial=partial,
-        )
+        files = Files(list(paths), partial)
+        return cls.of(native, paths[0], files, allow_pickle=allow_pickle)
 
-    def __reduce__(self) -> tuple[Any, ...]:
-        again = functools.partial(
-            Stored.open,
-            allow_pickle=self._allow_pickle,
-            folder=self._folder,
-            metadata=self.metadata,
-            partial=self._partial,
-        )
-        return (_raw if self._is_raw else _same), (again, self.paths, self._identity())
+    @classmethod
+    def of(
+        cls,
+        native: NativeRows,
+        first: str,
+        origin: Origin,
+        *,
+        allow_pickle: bool,
+        spec: Spec | None = None,
+    ) -> Self:
+        """Return the rows of files that are open.
 
-    def _identity(self) -> str:
-        """Return what tells these files from others, and from their successors."""
-        rows = [str(len(self))] if self._partial else map(str, self.row_counts)
-        return hashlib.sha256(" ".join([*self.ids, *rows]).encode()).hexdigest()[:32]
-
-    def check_identity(self, identity: str) -> None:
-        """Refuse files that are not those that were pickled.
+        Args:
+            native: The files.
+            first: The path of the first one.
+            origin: Where they come from.
+            allow_pickle: Whether to read fields that are stored as pickle.
+            spec: Their fields; None for those that the files name.
 
         Raises:
-            FormatError: They were replaced.
+            FormatError: The fields differ from these.
         """
-        if not self._partial and self._identity() != identity:
-            message = f"{self.path}: the files were replaced since the data set was pickled"
-            raise FormatError(message, self.path)
+        fields = native.fields()
+        try:
+            found = spec or Spec.of_stored(fields, allow_pickle=allow_pickle)
+        except ValueError as error:
+            message = f"{first}: {error}"
+            raise FormatError(message, first) from error
+        if found.stored() != fields:
+            message = f"{first}: the fields of the file differ from {found!r}"
+            raise FormatError(message, first)
+        return cls(native, found, origin, allow_pickle=allow_pickle)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        opener, given = self._origin.again(self.native, allow_pickle=self._allow_pickle)
+        return _again, (opener, given, self._is_raw)
+
+    @property
+    def paths(self) -> Sequence[str]:
+        """The files."""
+        return self._origin.paths
 
     @property
     def metadata(self) -> dict[str, Any]:
@@ -128,22 +194,12 @@ class Stored:
         return loaded
 
     @property
-    def ids(self) -> list[str]:
-        """The id of each file."""
-        return self._native.ids()
-
-    @property
-    def row_counts(self) -> list[int]:
-        """The number of rows of each file."""
-        return self._native.row_counts()
-
-    @property
     def nbytes(self) -> int:
         """The size of the files."""
-        return self._native.file_bytes()
+        return self._origin.nbytes(self.native)
 
     def __len__(self) -> int:
-        return len(self._native)
+        return len(self.native)
 
     def _fields(self, names: Iterable[str]) -> list[Field]:
         return [self.spec.fields[name] for name in names]
@@ -152,41 +208,39 @@ class Stored:
         """Read the wanted fields of one row."""
         names, plan = self._latest
         if names != tuple(wanted):
-            names, plan = tuple(wanted), Plan(self._fields(wanted), self._places)
+            names, plan = tuple(wanted), row.Plan(self._fields(wanted), self._places)
             self._latest = (names, plan)
-        return plan.read(self._native, self.path, number, list(wanted.values()))
+        return plan.read(self.native, self.path, number, list(wanted.values()))
 
     def _present(self, number: int, fields: Iterable[Field]) -> dict[str, bool]:
         return {
             one.name: not one.is_optional
-            or self._native.column(self._places[f"{one.name}?"], [number]) != b"\0"
+            or self.native.column(self._places[f"{one.name}?"], [number]) != b"\0"
             for one in fields
         }
 
-    def read_rows(self, numbers: npt.NDArray[np.int64], wanted: Mapping[str, Picks]) -> Row:
-        """Read the wanted fields of rows, in one native read."""
-        batch = Batch(self._native, self.path, self._places, numbers)
-        return batch.read(self._fields(wanted), wanted)
+    def plan(self, numbers: npt.NDArray[np.int64], wanted: Mapping[str, Picks]) -> Plan:
+        """Plan to read the wanted fields of rows."""
+        fields = self._fields(wanted)
+        return Batch(self.native, self.path, self._places, numbers, fields=fields, picks=wanted)
 
     def read_packed(
-        self, name: str, numbers: npt.NDArray[np.int64]
-    ) -> tuple[memoryview | bytearray, bytes, bytes | None]:
-        """Return the values of a field in rows as they are stored, after verification.
+        self, names: Sequence[str], numbers: npt.NDArray[np.int64]
+    ) -> list[tuple[memoryview | bytearray, bytes, bytes | None]]:
+        """Return the values of fields in rows as they are stored, after verification.
 
         Returns:
-            The concatenated values, their offsets, and for a sequence their counts.
+            For each field the concatenated values, their offsets, and for a sequence their
+            counts.
         """
-        place = self._places[name]
-        _, kind, width, _ = self._stored_fields[place]
-        if kind == "column":
-            column = self._native.column(place, numbers)
-            offsets = np.arange(len(numbers) + 1, dtype=np.int64) * (width or 0)
-            return column, offsets.tobytes(), None
-        if kind == "sequence":
-            (data, offsets_of, _), counts = self._native.read_elements(numbers, place, None)
-            return data, offsets_of, bytes(counts)
-        ((data, offsets_of, _),) = self._native.read_cells(numbers, [place])
-        return data, offsets_of, None
+        asks = [(self._places[name], None) for name in names]
+        found = []
+        (read,) = read_plans([(self.native, numbers, asks)])
+        for name, (data, offsets, counts) in zip(names, read, strict=True):
+            _, _, width, _ = self._stored_fields[self._places[name]]
+            ends = np.arange(len(numbers) + 1, dtype=np.int64) * (width or 0)
+            found.append((data, ends.tobytes() if offsets is None else offsets, counts))
+        return found
 
     def raw(self) -> "Stored":
         """Return the same rows with every field that is not a number as bytes."""
@@ -197,13 +251,10 @@ class Stored:
             for name, one in self.spec.fields.items()
         }
         return Stored(
-            self._native,
+            self.native,
             Spec(fields),
-            self.paths,
+            self._origin,
             allow_pickle=self._allow_pickle,
-            folder=self._folder,
-            metadata=self.metadata,
-            partial=self._partial,
             is_raw=True,
         )
 
@@ -221,8 +272,8 @@ class Stored:
     def _counts(self, numbers: npt.NDArray[np.int64], field: Field) -> npt.NDArray[np.int64]:
         place = self._places[field.name]
         if field.kind == "sequence":
-            return np.frombuffer(self._native.count(numbers, place), np.int64)
-        nbytes = np.frombuffer(self._native.sizes(numbers, place), np.int64)
+            return np.frombuffer(self.native.count(numbers, place), np.int64)
+        nbytes = np.frombuffer(self.native.sizes(numbers, place), np.int64)
         return nbytes // (field.codec.dtype.itemsize if field.codec.dtype else 1)
 
     def column(self, name: str, numbers: Rows) -> npt.NDArray[Any]:
@@ -239,7 +290,7 @@ class Stored:
 
     def _column(self, name: str, numbers: Rows) -> bytearray:
         is_all = isinstance(numbers, range) and numbers == range(len(self))
-        return self._native.column(self._places[name], None if is_all else numbers)
+        return self.native.column(self._places[name], None if is_all else numbers)
 
     def lengths(self, name: str, numbers: Rows) -> npt.NDArray[np.int64]:
         """Return the lengths of a sequence in rows, from the index alone."""
@@ -252,25 +303,20 @@ class Stored:
 
     def verify(self, progress: Callable[[int, int], object] | None) -> Verification:
         """Verify every checksum of the files."""
-        rows, damaged = self._native.check(progress)
+        rows, damaged = self.native.check(progress)
         return Verification(rows, [Damage(*damage) for damage in damaged])
 
     def close(self) -> None:
         """Close the files."""
-        self._native.close()
+        self.native.close()
 
 
-def _same(again: Callable[[Sequence[str]], Stored], paths: Sequence[str], identity: str) -> Stored:
+def _again(opener: Callable[..., Stored], given: tuple[Any, ...], is_raw: bool) -> Stored:  # noqa: FBT001
     try:
-        opened = again(paths)
+        opened = opener(*given)
     except FileNotFoundError as error:
         error.add_note(
             "the data set was compacted, replaced or moved since it was pickled: open it again"
         )
         raise
-    opened.check_identity(identity)
-    return opened
-
-
-def _raw(again: Callable[[Sequence[str]], Stored], paths: Sequence[str], identity: str) -> Stored:
-    return _same(again, paths, identity).raw()
+    return opened.raw() if is_raw else opened

@@ -1,12 +1,13 @@
 """Rows whose fields come from several sources."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from ingot.dataset.reading import Joint, Plan
 from ingot.dataset.source import Elements, Part, Picks, Row, Rows
 from ingot.dataset.spec import Spec
 from ingot.records import Verification
@@ -86,13 +87,13 @@ class Zipped:
             found |= part.source.read_row(int(part.rows[number]), asked)
         return {name: found[name] for name in wanted}
 
-    def read_rows(self, numbers: npt.NDArray[np.int64], wanted: Mapping[str, Picks]) -> Row:
-        """Read the wanted fields of rows, in one read per part."""
-        found: Row = {}
-        for part, own in self._shares(list(wanted)):
-            asked = {name: wanted[name] for name in own}
-            found |= part.source.read_rows(part.numbers(numbers), asked)
-        return {name: found[name] for name in wanted}
+    def plan(self, numbers: npt.NDArray[np.int64], wanted: Mapping[str, Picks]) -> Plan:
+        """Plan to read the wanted fields of rows, of all parts together."""
+        plans = [
+            part.source.plan(part.numbers(numbers), {name: wanted[name] for name in own})
+            for part, own in self._shares(list(wanted))
+        ]
+        return Joint(plans, lambda found: _side_by_side(found, wanted))
 
     def available(self, number: int, names: Sequence[str]) -> dict[str, bool | range]:
         """Return which fields a row has."""
@@ -139,3 +140,8 @@ class Zipped:
         """Close all files."""
         for part in self._parts:
             part.source.close()
+
+
+def _side_by_side(found: Sequence[Row], names: Iterable[str]) -> Row:
+    merged = {name: values for one in found for name, values in one.items()}
+    return {name: merged[name] for name in names}

@@ -184,10 +184,28 @@ impl Compressor {
 /// Trains a zstd dictionary of at most `bytes_max` bytes on samples that stand one
 /// behind the other. `None` if they are too few or too unlike.
 pub fn train(samples: &[u8], sizes: &[usize], bytes_max: usize) -> Option<Vec<u8>> {
+    let (mut rest, mut long, mut long_sizes) = (samples, Vec::new(), Vec::new());
+    for &size in sizes {
+        let sample = rest.split_off(..size)?;
+        if size >= SAMPLE_MIN {
+            long.extend_from_slice(sample);
+            long_sizes.push(size);
+        }
+    }
+    if long_sizes.len() < SAMPLES_MIN {
+        return None;
+    }
     let mut dictionary = Vec::with_capacity(bytes_max);
-    zstd::zstd_safe::train_from_buffer(&mut dictionary, samples, sizes).ok()?;
+    zstd::zstd_safe::train_from_buffer(&mut dictionary, &long, &long_sizes).ok()?;
     Some(dictionary)
 }
+
+/// Shorter samples teach nothing, and zstd reads past the end of its memory if there are only
+/// such among those that it learns from.
+const SAMPLE_MIN: usize = 8;
+
+/// With fewer samples there is nothing to learn.
+const SAMPLES_MIN: usize = 8;
 
 #[cfg(test)]
 mod tests {
@@ -203,6 +221,18 @@ mod tests {
             let mut found = vec![0; value.len()];
             decompress(codec, None, &stored, &mut found).unwrap();
             assert_eq!(found, value);
+        }
+    }
+
+    #[test]
+    fn samples_that_are_empty_or_short_teach_nothing() {
+        for (samples, sizes) in [
+            (&b"abcdefgh"[..], [&[0; 100][..], &[8]].concat()),
+            (b"", vec![0; 100]),
+            (&[7; 700], vec![7; 100]),
+            (b"", Vec::new()),
+        ] {
+            assert_eq!(train(samples, &sizes, 1024), None);
         }
     }
 

@@ -7,6 +7,7 @@ pub mod checksum;
 pub mod ffrecord;
 pub mod hdf5;
 pub mod ingot;
+pub mod manifest;
 pub mod riegeli;
 
 mod fields;

@@ -89,7 +89,7 @@ impl Ahead {
             if self.begun > 0 && bytes > DEPTH as u64 * WINDOW {
                 return;
             }
-            let is_there = self.files.announce(&window.cells);
+            let is_there = self.files.is_ready(&window.cells);
             self.windows[self.begun].values =
                 if is_there { None } else { self.start(&self.windows[self.begun].cells) };
             self.begun += 1;

@@ -4,6 +4,8 @@ use std::any::Any;
 use std::ops::Range;
 use std::sync::Arc;
 
+use super::cache::Pin;
+use super::locate::Missing;
 use super::reader::Stats;
 use super::verify::Verification;
 use crate::compression::{self, Codec};
@@ -94,9 +96,17 @@ pub trait Container: Send + Sync {
         Some(self.find(row))
     }
 
-    /// Says that the records at `rows`, which must exist, will be looked for: what it takes
-    /// is read in one go.
-    fn prepare(&self, _rows: &[u64]) {}
+    /// Returns what must be loaded before the records at `rows`, which must exist, can be
+    /// found.
+    fn missing(&self, _rows: &[u64]) -> Vec<Missing> {
+        Vec::new()
+    }
+
+    /// Takes the bytes of what was missing, by its number. It stays loaded for as long as the
+    /// pin is held.
+    fn load(&self, number: u64, _bytes: Vec<u8>) -> Result<Pin> {
+        Err(Error::Invalid(format!("{}: there is no part {number} to load", self.name())))
+    }
 
     /// Says that record `row`, which must exist, will be looked for soon. Does not wait.
     fn touch(&self, _row: u64) {}

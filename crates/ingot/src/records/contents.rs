@@ -31,10 +31,16 @@ impl<'a> Source<'a> {
     pub fn read(&self, offset: u64, len: u64) -> Result<Vec<u8>> {
         let mut bytes = Vec::new();
         self.make_room(&mut bytes, len)?;
-        self.storage
-            .read_many(&mut [Read::new(offset, &mut bytes)], &mut |_, _| {})
-            .map_err(|error| self.failed(offset, error.source))?;
+        self.read_into(offset, &mut bytes)?;
         Ok(bytes)
+    }
+
+    /// Fills `bytes` from `offset`.
+    pub fn read_into(&self, offset: u64, bytes: &mut [u8]) -> Result<()> {
+        let mut found = Ok(());
+        self.storage
+            .read_many(&mut [Read::new(offset, bytes)], &mut |_, _, outcome| found = outcome);
+        found.map_err(|source| self.failed(offset, source))
     }
 
     /// Makes a buffer at least `len` bytes long, or says that there is no memory for it.

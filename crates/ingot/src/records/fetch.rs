@@ -1,28 +1,34 @@
 //! Reading the cells of a batch: bytes to their places, verified and decompressed.
+//!
+//! What is in memory is read first, on all cores, in small shares. What is left has to wait for
+//! a device or a network, so it is asked for at once, over all files.
 
 use std::cell::RefCell;
-use std::ops::Range;
+use std::io;
 use std::sync::{Arc, Mutex};
 
 use super::container::{Cell, Container, Form};
 use super::contents::Source;
 use crate::compression;
-use crate::error::{Error, Result, copy_of};
+use crate::error::{Error, Result};
 use crate::format::checksum::mismatch;
 use crate::format::{Group, Violation};
 use crate::limit::Growth;
 use crate::pool::Pool;
-use crate::storage::Read;
+use crate::storage::{self, Read};
 
 /// Bytes of the shares that the threads take from a batch. An encoded cell counts
 /// eight times.
 const SHARE_BYTES: u64 = 32 << 10;
 
-/// The same for data that is not in memory: the more ranges are asked for at once, the better.
-const SHARE_BYTES_COLD: u64 = 256 << 10;
-
 /// Shares of a batch, at most.
 const SHARES: usize = 256;
+
+/// Cells that one thread waits for, at least, when several wait.
+const WAITING_MIN: usize = 24;
+
+/// Stored bytes of encoded cells that a thread waits for at a time.
+const WAITING_BYTES: u64 = 32 << 20;
 
 /// Scratch memory a thread keeps between batches.
 const KEEP: usize = 4 << 20;
@@ -41,9 +47,6 @@ pub trait Files: Sync {
     /// Returns the file that a cell is in, by its number.
     fn file(&self, number: u32) -> &dyn Container;
 
-    /// Returns whether all files were served from memory lately.
-    fn is_warm(&self) -> bool;
-
     /// Fills `bufs[k]`, which has `cells[k].raw` bytes, with the value of `cells[k]`.
     ///
     /// Every checksum is verified. Reads from several threads when that pays. The
@@ -56,22 +59,20 @@ pub trait Files: Sync {
     /// Fills `buf`, which has `cell.raw` bytes, with the value of `cell`.
     fn fetch_one(&self, cell: &Cell, buf: &mut [u8]) -> Result<()> {
         if cell.is_encoded() {
-            let failure = fetch_share(self, vec![(0, *cell, buf)]).pop();
+            let failure = wait_for(self, vec![(0, *cell, buf)]).pop();
             return failure.map_or(Ok(()), |(_, error)| Err(error));
         }
-        let mut found = !cell.crc;
         let file = self.file(cell.file);
-        let source = Source::of(file);
-        file.storage()
-            .read_many(&mut [read_of(cell, buf)], &mut |_, read| found = read.crc)
-            .map_err(|error| source.failed(cell.offset, error.source).at_record(cell.row))?;
-        if found == cell.crc {
-            return Ok(());
-        }
-        Err(source.corrupt(cell.offset, mismatch(cell.crc, found)).at_record(cell.row))
+        let mut outcome = Ok(());
+        file.storage().read_many(&mut [read_of(cell, buf)], &mut |_, read, read_outcome| {
+            if read_outcome.is_err() || read.crc != cell.crc {
+                outcome = Err(failure_of(file, cell, read.crc, read_outcome));
+            }
+        });
+        outcome
     }
 
-    /// As [`Reader::fetch`], but goes on after a bad cell and returns all that failed.
+    /// As [`Files::fetch`], but goes on after a bad cell and returns all that failed.
     fn fetch_each(&self, cells: &[Cell], bufs: &mut [&mut [u8]]) -> Vec<Failure> {
         assert_eq!(cells.len(), bufs.len(), "one buffer for each cell");
         let mut bufs = bufs.iter_mut();
@@ -79,7 +80,7 @@ pub trait Files: Sync {
         self.fetch_into(cells.len(), next, |work| work()).expect("one buffer for each cell")
     }
 
-    /// As [`Reader::fetch_each`] with cells and buffers that are made on the way: `next`
+    /// As [`Files::fetch_each`] with cells and buffers that are made on the way: `next`
     /// gives those of each number below `count` in turn, while others already read into
     /// those before. What is then left for the calling thread goes on inside `aside`.
     ///
@@ -90,22 +91,19 @@ pub trait Files: Sync {
         mut next: impl FnMut(usize) -> Result<(Cell, &'b mut [u8]), E>,
         aside: impl FnOnce(&mut (dyn FnMut() + Send)),
     ) -> Result<Vec<Failure>, E> {
-        let pool = Pool::compute();
-        let warm = self.is_warm();
-        let (bytes, most) = if warm {
-            (SHARE_BYTES, count)
-        } else {
-            (SHARE_BYTES_COLD, count.div_ceil(pool.width()))
-        };
         let least = count.div_ceil(SHARES);
         let shares: Vec<Mutex<Vec<Wanted<'b>>>> =
             (0..SHARES.min(count)).map(|_| Mutex::default()).collect();
         let failures = Mutex::new(Vec::new());
+        let waiting = Mutex::new(Vec::new());
         let work = |k: usize| {
             let share = std::mem::take(&mut *shares[k].lock().expect("no panics under this lock"));
-            let failed = fetch_share(self, share);
+            let Done { failed, left } = fetch_ready(self, share);
             if !failed.is_empty() {
                 failures.lock().expect("no panics under this lock").extend(failed);
+            }
+            if !left.is_empty() {
+                waiting.lock().expect("no panics under this lock").extend(left);
             }
         };
         let mut fed = Ok(());
@@ -120,7 +118,7 @@ pub trait Files: Sync {
                 };
                 weight += if cell.is_encoded() { 8 * cell.raw } else { cell.raw };
                 cells.push((k, cell, buf));
-                let full = cells.len() >= most || (weight >= bytes && cells.len() >= least);
+                let full = weight >= SHARE_BYTES && cells.len() >= least;
                 if full || k + 1 == count {
                     let next = Vec::with_capacity(cells.len());
                     let share = std::mem::replace(&mut cells, next);
@@ -131,7 +129,14 @@ pub trait Files: Sync {
                 }
             }
         };
-        pool.run_while(&work, feed, aside);
+        Pool::compute().run_while(&work, feed, |rest| {
+            aside(&mut || {
+                rest();
+                let left = std::mem::take(&mut *waiting.lock().expect("no panics under this lock"));
+                let failed = wait_for_all(self, left);
+                failures.lock().expect("no panics under this lock").extend(failed);
+            });
+        });
         fed?;
         Ok(failures.into_inner().expect("no panics under this lock"))
     }
@@ -160,175 +165,236 @@ fn read_of<'b>(cell: &Cell, buf: &'b mut [u8]) -> Read<'b> {
     Read { offset: cell.offset, buf, sum: cell.sum, crc: cell.before }
 }
 
-/// Reads a share of a batch. Files that have to wait for a device wait at the same time.
-fn fetch_share<F: Files + ?Sized>(files: &F, mut share: Vec<Wanted<'_>>) -> Vec<Failure> {
-    let Some(&(_, Cell { file: first, .. }, _)) = share.first() else { return Vec::new() };
-    if share.iter().all(|(_, cell, _)| cell.file == first) {
-        return fetch_from(files.file(first), &mut share);
-    }
-    share.sort_by_key(|(_, cell, _)| cell.file);
-    let groups = share.chunk_by_mut(|(_, a, _), (_, b, _)| a.file == b.file);
-    let (mut here, mut away) = (Vec::new(), Vec::new());
-    for group in groups {
-        let file = files.file(group[0].1.file);
-        let ranges: Vec<Range<u64>> =
-            group.iter().map(|(_, cell, _)| cell.offset..cell.offset + cell.stored).collect();
-        let brought = file.storage().announce(&ranges);
-        if brought { &mut here } else { &mut away }.push(Mutex::new((file, group, Vec::new())));
-    }
-    let work = |k: usize| {
-        let (file, group, failures) = &mut *away[k].lock().expect("no panics under this lock");
-        *failures = fetch_from(*file, group);
+/// Returns the error of a cell that could not be read, or has another checksum.
+#[cold]
+fn failure_of(file: &dyn Container, cell: &Cell, crc: u32, outcome: io::Result<()>) -> Error {
+    let source = Source::of(file);
+    let error = match outcome {
+        Err(cause) => source.failed(cell.offset, cause),
+        Ok(()) => source.corrupt(cell.offset, mismatch(cell.crc, crc)),
     };
-    Pool::blocking().run(away.len(), &work);
-    let mut failures = Vec::new();
-    for group in here {
-        let (file, group, _) = group.into_inner().expect("no panics under this lock");
-        failures.extend(fetch_from(file, group));
-    }
-    for group in away {
-        failures.extend(group.into_inner().expect("no panics under this lock").2);
-    }
-    failures
+    error.at_record(cell.row)
 }
 
-/// Reads cells of one file on this thread.
-fn fetch_from(file: &dyn Container, wanted: &mut [Wanted<'_>]) -> Vec<Failure> {
-    if !wanted.iter().any(|(_, cell, _)| cell.is_encoded()) {
-        return fetch_raw(file, wanted);
+/// What became of some cells: those that failed, and those that have to wait.
+#[derive(Default)]
+struct Done<'b> {
+    failed: Vec<Failure>,
+    left: Vec<Wanted<'b>>,
+}
+
+/// Reads those cells of a share that are in memory.
+fn fetch_ready<'b, F: Files + ?Sized>(files: &F, share: Vec<Wanted<'b>>) -> Done<'b> {
+    let mut sorted = Sorted::of(share);
+    let mut failed = sorted.fetch_parts(files);
+    let mut left = sorted.read(files, true, &mut failed);
+    left.sort_unstable();
+    let mut next = left.into_iter().peekable();
+    let cells = sorted.raw.into_iter().chain(sorted.encoded).enumerate();
+    let waits = cells.filter(|(k, _)| next.next_if_eq(k).is_some());
+    Done { failed, left: waits.map(|(_, cell)| cell).collect() }
+}
+
+/// Reads cells that have to wait, on several threads if there are many.
+fn wait_for_all<F: Files + ?Sized>(files: &F, mut cells: Vec<Wanted<'_>>) -> Vec<Failure> {
+    let pool = Pool::compute();
+    let threads = pool.width().min(cells.len() / WAITING_MIN).max(1);
+    if threads == 1 {
+        return wait_for(files, cells);
     }
-    wanted.sort_by_key(|(_, cell, _)| matches!(cell.form, Form::Part(_)));
-    let first_part = wanted.partition_point(|(_, cell, _)| !matches!(cell.form, Form::Part(_)));
-    let (whole, parts) = wanted.split_at_mut(first_part);
-    let mut failures = fetch_parts(file, parts);
-    if !whole.is_empty() {
+    cells.sort_by_key(|(_, cell, _)| (cell.file, cell.offset));
+    let mut shares = Vec::with_capacity(threads);
+    for k in (0..threads).rev() {
+        let share = cells.split_off(k * cells.len() / (k + 1));
+        shares.push(Mutex::new((share, Vec::new())));
+    }
+    pool.run(shares.len(), &|k| {
+        let (share, failed) = &mut *shares[k].lock().expect("no panics under this lock");
+        *failed = wait_for(files, std::mem::take(share));
+    });
+    let each = shares.into_iter().map(|share| share.into_inner());
+    each.flat_map(|share| share.expect("no panics under this lock").1).collect()
+}
+
+/// Reads cells, of all files at once, on this thread.
+fn wait_for<F: Files + ?Sized>(files: &F, mut cells: Vec<Wanted<'_>>) -> Vec<Failure> {
+    let mut failed = Vec::new();
+    while !cells.is_empty() {
+        let mut bytes = 0;
+        let end = cells.iter().position(|(_, cell, _)| {
+            bytes += if cell.is_encoded() { cell.stored } else { 0 };
+            bytes > WAITING_BYTES
+        });
+        let later = cells.split_off(end.unwrap_or(cells.len()).max(1));
+        let mut sorted = Sorted::of(std::mem::replace(&mut cells, later));
+        failed.extend(sorted.fetch_parts(files));
+        sorted.read(files, false, &mut failed);
+    }
+    failed
+}
+
+/// Cells of a batch by how they are read.
+struct Sorted<'b> {
+    /// Those whose stored bytes are the value.
+    raw: Vec<Wanted<'b>>,
+    /// Those that are decoded, one by one.
+    encoded: Vec<Wanted<'b>>,
+    /// Those that are parts of groups.
+    parts: Vec<Wanted<'b>>,
+}
+
+impl<'b> Sorted<'b> {
+    fn of(share: Vec<Wanted<'b>>) -> Sorted<'b> {
+        let mut sorted = Sorted { raw: share, encoded: Vec::new(), parts: Vec::new() };
+        if sorted.raw.iter().any(|(_, cell, _)| cell.is_encoded()) {
+            let is_part = |cell: &Cell| matches!(cell.form, Form::Part(_));
+            let all = std::mem::take(&mut sorted.raw).into_iter();
+            let (raw, encoded) = all.partition(|(_, cell, _)| !cell.is_encoded());
+            sorted.raw = raw;
+            (sorted.parts, sorted.encoded) =
+                Vec::into_iter(encoded).partition(|(_, cell, _)| is_part(cell));
+        }
+        for cells in [&mut sorted.raw, &mut sorted.encoded] {
+            if !cells.is_sorted_by_key(|(_, cell, _)| cell.file) {
+                cells.sort_by_key(|(_, cell, _)| cell.file);
+            }
+        }
+        sorted
+    }
+
+    /// Reads raw and encoded cells: those that are in memory, or all of them. Returns the
+    /// numbers, through raw and encoded ones, of those that were not read.
+    fn read<F: Files + ?Sized>(
+        &mut self,
+        files: &F,
+        ready: bool,
+        failed: &mut Vec<Failure>,
+    ) -> Vec<usize> {
+        if self.encoded.is_empty() {
+            return read_cells(files, &mut self.raw, &mut [], &mut [], ready, failed);
+        }
         SCRATCH.with_borrow_mut(|scratch| {
-            failures.extend(fetch_mixed(file, whole, scratch));
+            let bytes = self.encoded.iter().map(|(_, cell, _)| cell.stored).sum();
+            let source = Source::of(files.file(self.encoded[0].1.file));
+            let left = match source.make_room(scratch, bytes) {
+                Ok(()) => {
+                    read_cells(files, &mut self.raw, &mut self.encoded, scratch, ready, failed)
+                }
+                Err(_) => {
+                    let left = read_cells(files, &mut self.raw, &mut [], &mut [], ready, failed);
+                    for one in self.encoded.chunks_mut(1) {
+                        match source.make_room(scratch, one[0].1.stored) {
+                            Ok(()) => {
+                                read_cells(files, &mut [], one, scratch, false, failed);
+                            }
+                            Err(error) => failed.push((one[0].0, error.at_record(one[0].1.row))),
+                        }
+                    }
+                    left
+                }
+            };
             if scratch.capacity() > KEEP {
                 *scratch = Vec::new();
             }
-        });
-    }
-    failures
-}
-
-/// Copies values out of the groups that they are parts of.
-fn fetch_parts(file: &dyn Container, wanted: &mut [Wanted<'_>]) -> Vec<Failure> {
-    let mut failures = Vec::new();
-    let mut latest: Option<(u64, Arc<Group>)> = None;
-    for (k, cell, buf) in wanted {
-        let Form::Part(start) = cell.form else { continue };
-        let group = match &latest {
-            Some((offset, group)) if *offset == cell.offset => Ok(Arc::clone(group)),
-            _ => file.group(cell),
-        };
-        let copied = group.and_then(|group| {
-            let value = group.bytes.get(start as usize..(start + cell.raw) as usize);
-            let value = value.ok_or_else(|| {
-                let why = Violation("the file was changed while it was read".to_owned());
-                Source::of(file).corrupt(cell.offset, why)
-            })?;
-            buf.copy_from_slice(value);
-            latest = Some((cell.offset, group));
-            Ok(())
-        });
-        if let Err(error) = copied {
-            failures.push((*k, error.at_record(cell.row)));
-        }
-    }
-    failures
-}
-
-fn fetch_raw(file: &dyn Container, wanted: &mut [Wanted<'_>]) -> Vec<Failure> {
-    let (cells, mut reads): (Vec<(usize, Cell)>, Vec<Read<'_>>) =
-        wanted.iter_mut().map(|(k, cell, buf)| ((*k, *cell), read_of(cell, buf))).unzip();
-    read_cells(file, &cells, &mut reads, &mut |_, _| Ok(()))
-}
-
-fn fetch_mixed(
-    file: &dyn Container,
-    wanted: &mut [Wanted<'_>],
-    scratch: &mut Vec<u8>,
-) -> Vec<Failure> {
-    let source = Source::of(file);
-    let total: u64 = wanted.iter().map(|(_, cell, _)| cell.stored).sum();
-    if let Err(error) = source.make_room(scratch, total) {
-        return match wanted {
-            [(k, cell, _)] => vec![(*k, error.at_record(cell.row))],
-            _ => wanted.chunks_mut(1).flat_map(|one| fetch_mixed(file, one, scratch)).collect(),
-        };
-    }
-    let mut rest = &mut scratch[..];
-    let (cells, mut reads): (Vec<(usize, Cell)>, Vec<Read<'_>>) = wanted
-        .iter()
-        .map(|(k, cell, _)| {
-            let buf = rest.split_off_mut(..cell.stored as usize).expect("there is room");
-            ((*k, *cell), read_of(cell, buf))
+            left
         })
-        .unzip();
-    read_cells(file, &cells, &mut reads, &mut |k, stored| {
-        let (_, cell, buf) = &mut wanted[k];
-        if cell.form == Form::Chunk {
-            return file.decode(cell, stored, buf);
-        }
-        if !cell.is_encoded() {
-            buf.copy_from_slice(stored);
-            return Ok(());
-        }
-        let dictionary = match cell.dictionary {
-            0 => None,
-            number => Some(file.dictionary(number)?),
-        };
-        compression::decompress(cell.codec, dictionary, stored, buf)
-            .map_err(|failure| source.undecoded(cell.offset, failure))
-    })
-}
+    }
 
-/// Reads and verifies; `land` gets the verified bytes of each cell. Cells come with their
-/// numbers in the batch, which failures are reported by.
-fn read_cells(
-    file: &dyn Container,
-    cells: &[(usize, Cell)],
-    reads: &mut [Read<'_>],
-    land: &mut dyn FnMut(usize, &[u8]) -> Result<()>,
-) -> Vec<Failure> {
-    let (source, storage) = (Source::of(file), file.storage());
-    let mut failures: Vec<Failure> = Vec::new();
-    let mut landed = vec![false; reads.len()];
-    let mut check = |k: usize, read: &Read<'_>, failures: &mut Vec<Failure>| {
-        let (number, cell) = &cells[k];
-        let outcome = if read.crc == cell.crc {
-            land(k, read.buf)
-        } else {
-            Err(source.corrupt(cell.offset, mismatch(cell.crc, read.crc)))
-        };
-        if let Err(error) = outcome {
-            failures.push((*number, error.at_record(cell.row)));
-        }
-    };
-    let outcome = storage.read_many(reads, &mut |k, read| {
-        landed[k] = true;
-        check(k, read, &mut failures);
-    });
-    let Err(error) = outcome else { return failures };
-    // One range failed and took the rest of the batch with it: ask for each of the rest alone.
-    for (k, read) in reads.iter_mut().enumerate() {
-        if landed[k] {
-            continue;
-        }
-        let (number, cell) = &cells[k];
-        let mut one = [read_of(cell, &mut *read.buf)];
-        let again = if k == error.index {
-            Err(copy_of(&error.source))
-        } else {
-            storage.read_many(&mut one, &mut |_, _| {}).map_err(|error| error.source)
-        };
-        match again {
-            Ok(()) => check(k, &one[0], &mut failures),
-            Err(cause) => {
-                failures.push((*number, source.failed(cell.offset, cause).at_record(cell.row)));
+    /// Copies values out of the groups that they are parts of.
+    fn fetch_parts<F: Files + ?Sized>(&mut self, files: &F) -> Vec<Failure> {
+        let mut failed = Vec::new();
+        let mut latest: Option<(u32, u64, Arc<Group>)> = None;
+        for (k, cell, buf) in &mut self.parts {
+            let Form::Part(start) = cell.form else { continue };
+            let file = files.file(cell.file);
+            let group = match &latest {
+                Some((of, offset, group)) if (*of, *offset) == (cell.file, cell.offset) => {
+                    Ok(Arc::clone(group))
+                }
+                _ => file.group(cell),
+            };
+            let copied = group.and_then(|group| {
+                let value = group.bytes.get(start as usize..(start + cell.raw) as usize);
+                let value = value.ok_or_else(|| {
+                    let why = Violation("the file was changed while it was read".to_owned());
+                    Source::of(file).corrupt(cell.offset, why)
+                })?;
+                buf.copy_from_slice(value);
+                latest = Some((cell.file, cell.offset, group));
+                Ok(())
+            });
+            if let Err(error) = copied {
+                failed.push((*k, error.at_record(cell.row)));
             }
         }
+        failed
     }
-    failures
+}
+
+/// Reads cells, each kind sorted by file, encoded ones by way of `scratch`: those that are in
+/// memory, or all of them. Returns the numbers, through raw and encoded ones, of those that
+/// were not read.
+fn read_cells<F: Files + ?Sized>(
+    files: &F,
+    raw: &mut [Wanted<'_>],
+    encoded: &mut [Wanted<'_>],
+    scratch: &mut [u8],
+    ready: bool,
+    failed: &mut Vec<Failure>,
+) -> Vec<usize> {
+    let num_raw = raw.len();
+    let cells: Vec<(usize, Cell)> =
+        raw.iter().chain(&*encoded).map(|(number, cell, _)| (*number, *cell)).collect();
+    let mut reads: Vec<Read<'_>> = Vec::with_capacity(cells.len());
+    reads.extend(raw.iter_mut().map(|(_, cell, buf)| read_of(cell, buf)));
+    let mut rest = scratch;
+    reads.extend(encoded.iter().map(|(_, cell, _)| {
+        read_of(cell, rest.split_off_mut(..cell.stored as usize).expect("there is room"))
+    }));
+    let mut landed = |k: usize, read: &mut Read<'_>, outcome: io::Result<()>| {
+        let (number, cell) = &cells[k];
+        if outcome.is_err() || read.crc != cell.crc {
+            let error = failure_of(files.file(cell.file), cell, read.crc, outcome);
+            return failed.push((*number, error));
+        }
+        if k >= num_raw
+            && let Err(error) =
+                decode(files.file(cell.file), cell, read.buf, encoded[k - num_raw].2)
+        {
+            failed.push((*number, error.at_record(cell.row)));
+        }
+    };
+    let mut groups = Vec::new();
+    let mut rest = &mut reads[..];
+    for group in cells.chunk_by(|(_, a), (_, b)| a.file == b.file) {
+        let reads = rest.split_off_mut(..group.len()).expect("one read for each cell");
+        let storage = &**files.file(group[0].1.file).storage();
+        groups.push(storage::Group { storage, reads });
+    }
+    if !ready {
+        storage::read_all(groups, &mut landed);
+        return Vec::new();
+    }
+    let mut left = Vec::new();
+    let mut first = 0;
+    for storage::Group { storage, reads } in groups {
+        let waits =
+            storage.read_ready(reads, &mut |k, read, outcome| landed(first + k, read, outcome));
+        left.extend(waits.into_iter().map(|k| first + k));
+        first += reads.len();
+    }
+    left
+}
+
+/// Takes the value of an encoded cell out of its stored bytes.
+fn decode(file: &dyn Container, cell: &Cell, stored: &[u8], value: &mut [u8]) -> Result<()> {
+    if cell.form == Form::Chunk {
+        return file.decode(cell, stored, value);
+    }
+    let dictionary = match cell.dictionary {
+        0 => None,
+        number => Some(file.dictionary(number)?),
+    };
+    compression::decompress(cell.codec, dictionary, stored, value)
+        .map_err(|failure| Source::of(file).undecoded(cell.offset, failure))
 }

@@ -1,16 +1,13 @@
 //! Groups of records that are decoded together: the latest used ones of all files.
 
 use std::collections::{HashMap, VecDeque};
-use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 
-use super::contents::Source;
 use crate::error::Result;
 use crate::format::Group;
-use crate::pool::Pool;
 use crate::process::PerProcess;
-use crate::storage::{Read, available_memory};
+use crate::storage::available_memory;
 
 /// Most bytes that decoded groups take in a process, whatever memory it has.
 const BUDGET_MAX: u64 = 256 << 20;
@@ -74,48 +71,6 @@ impl Groups {
             }
         }
     }
-}
-
-/// Decodes the group in a range of a file from its stored bytes.
-type Unpack<'a> = &'a (dyn Fn(&Range<u64>, &[u8]) -> Result<Group> + Sync);
-
-impl Groups {
-    /// Loads the groups in `ranges` of a file, those that are not there, on several threads;
-    /// from a device all of them are asked for at once. A group that cannot be loaded is
-    /// left for those who want it, and who get the error.
-    pub fn load_many(&self, source: Source<'_>, ranges: &[Range<u64>], unpack: Unpack<'_>) {
-        let wanted: Vec<&Range<u64>> =
-            ranges.iter().filter(|range| self.get(range.start).is_none()).collect();
-        let brought =
-            if source.storage.is_warm() { Ok(Vec::new()) } else { bring(source, &wanted) };
-        let Ok(brought) = brought else { return };
-        Pool::compute().run(wanted.len(), &|k| {
-            let range = wanted[k];
-            let _ = self.get_or_load(range.start, || match brought.get(k) {
-                Some(stored) => unpack(range, stored),
-                None => unpack(range, &source.read(range.start, range.end - range.start)?),
-            });
-        });
-    }
-}
-
-fn bring(source: Source<'_>, ranges: &[&Range<u64>]) -> Result<Vec<Vec<u8>>> {
-    let mut buffers = Vec::with_capacity(ranges.len());
-    for range in ranges {
-        let mut buffer = Vec::new();
-        source.make_room(&mut buffer, range.end - range.start)?;
-        buffers.push(buffer);
-    }
-    let mut reads: Vec<Read<'_>> = ranges
-        .iter()
-        .zip(&mut buffers)
-        .map(|(range, buffer)| Read::new(range.start, buffer))
-        .collect();
-    source
-        .storage
-        .read_many(&mut reads, &mut |_, _| {})
-        .map_err(|error| source.failed(ranges[error.index].start, error.source))?;
-    Ok(buffers)
 }
 
 impl Drop for Groups {
@@ -196,12 +151,16 @@ impl State {
         entry.bytes = bytes;
         self.bytes += bytes;
         self.order.push_back((file, offset, entry.used));
-        while self.bytes > budget && self.order.len() > KEPT_MIN {
+        let mut steps = 2 * self.order.len();
+        while self.bytes > budget && self.order.len() > KEPT_MIN && steps > 0 {
+            steps -= 1;
             let Some((file, offset, used)) = self.order.pop_front() else { return };
             let Some(entry) = self.files.get(&file).and_then(|file| file.get(&offset)) else {
                 continue;
             };
-            if entry.used == used {
+            let is_pinned =
+                entry.slot.group.get().is_some_and(|group| Arc::strong_count(group) > 1);
+            if entry.used == used && !is_pinned {
                 self.forget(file, offset);
             } else {
                 self.order.push_back((file, offset, entry.used));

@@ -1,35 +1,26 @@
 //! The index pages of a file, loaded when they are first needed.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::Arc;
 
+use super::cache::{Block, Blocks, Loaded};
 use super::contents::Source;
+use super::locate::Missing;
 use crate::error::Result;
 use crate::format::Violation;
 use crate::format::checksum::Seed;
 use crate::format::ingot::{Page, PageEntry, Schema};
-use crate::storage::Read;
-
-/// Memory that pages may take for good: enough for the index of some thirty million
-/// records. Of those beyond it only the latest is kept.
-const BUDGET: usize = 256 << 20;
-
-/// How many pages one batch loads at a time.
-const LOAD: usize = 64;
+use crate::storage::ReadAt;
 
 /// Longer pages, of rows with very many cells, are loaded one by one.
 const LOAD_BYTES: u32 = 1 << 20;
 
-/// Finds the page of a row and keeps the pages in use.
+/// Finds the page of a row. Pages stay in memory as [`Blocks`] do.
 pub struct Pages {
     entries: Vec<PageEntry>,
     /// For each page the number of the row and of the cell behind its last.
     ends: Vec<(u64, u64)>,
     pages_per_row: f64,
-    /// Pages that stay. Asking for one takes no lock, so the lookups of a batch overlap.
-    slots: Vec<OnceLock<Box<Page>>>,
-    bytes: AtomicUsize,
-    latest: Mutex<Option<(usize, Arc<Page>)>>,
+    blocks: Blocks<Page>,
 }
 
 impl Pages {
@@ -42,16 +33,9 @@ impl Pages {
                 end
             })
             .collect();
-        let slots = entries.iter().map(|_| OnceLock::new()).collect();
+        let blocks = Blocks::new(entries.len());
         let pages_per_row = entries.len() as f64 / end.0.max(1) as f64;
-        Pages {
-            entries,
-            ends,
-            pages_per_row,
-            slots,
-            bytes: AtomicUsize::new(0),
-            latest: Mutex::default(),
-        }
+        Pages { entries, ends, pages_per_row, blocks }
     }
 
     pub fn entries(&self) -> &[PageEntry] {
@@ -83,10 +67,10 @@ impl Pages {
         self.ends.partition_point(|end| end.0 <= row)
     }
 
-    /// Returns the page if it is here to stay.
+    /// Returns the page if it is loaded.
     #[inline]
-    pub fn loaded(&self, page: usize) -> Option<&Page> {
-        self.slots[page].get().map(|page| &**page)
+    pub fn loaded(&self, page: usize) -> Option<Loaded<Page>> {
+        self.blocks.get(page)
     }
 
     /// Calls `then` with the page, loading it first if need be.
@@ -97,45 +81,36 @@ impl Pages {
         then: impl FnOnce(&Page) -> T,
     ) -> Result<T> {
         if let Some(page) = self.loaded(page) {
-            return Ok(then(page));
+            return Ok(then(&page));
         }
-        let latest = self.latest.lock().expect("no panics under this lock").clone();
-        if let Some((_, latest)) = latest.filter(|&(number, _)| number == page) {
-            return Ok(then(&latest));
-        }
-        match self.keep(page, self.read(page, loader)?) {
-            Kept::Here(page) => Ok(then(page)),
-            Kept::Latest(page) => Ok(then(&page)),
-        }
+        let decoded = self.read(page, loader)?;
+        Ok(then(&self.keep(page, decoded)))
     }
 
-    /// Loads those of `wanted` that are missing, many at a time. Damaged ones are
-    /// left for [`Pages::with`] to complain about.
-    pub fn prepare(&self, wanted: &mut Vec<usize>, loader: &Loader<'_>) {
-        wanted.retain(|&page| self.entries[page].len <= LOAD_BYTES);
-        wanted.sort_unstable();
-        wanted.dedup();
-        if wanted.len() < 2 {
-            return;
-        }
-        for group in wanted.chunks(LOAD) {
-            let mut buffers: Vec<Vec<u8>> =
-                group.iter().map(|&page| vec![0; self.entries[page].len as usize]).collect();
-            let mut reads: Vec<Read<'_>> = group
-                .iter()
-                .zip(&mut buffers)
-                .map(|(&page, buf)| Read::new(self.entries[page].offset, buf))
-                .collect();
-            let outcome = loader.source.storage.read_many(&mut reads, &mut |_, _| {});
-            if outcome.is_err() {
-                return;
-            }
-            for (&page, bytes) in group.iter().zip(buffers) {
-                if let Ok(decoded) = self.decode(page, bytes, loader) {
-                    self.keep(page, decoded);
-                }
-            }
-        }
+    /// Returns the pages of rows, which must exist, that are not loaded.
+    pub fn missing(&self, rows: &[u64], storage: &Arc<dyn ReadAt>) -> Vec<Missing> {
+        let mut pages: Vec<usize> = rows.iter().map(|&row| self.find(row)).collect();
+        pages.retain(|&page| self.entries[page].len <= LOAD_BYTES && !self.blocks.has(page));
+        pages.sort_unstable();
+        pages.dedup();
+        pages.into_iter().map(|page| self.missing_page(page, storage)).collect()
+    }
+
+    fn missing_page(&self, page: usize, storage: &Arc<dyn ReadAt>) -> Missing {
+        let PageEntry { offset, len, .. } = self.entries[page];
+        Missing { number: page as u64, storage: Arc::clone(storage), offset, len: len.into() }
+    }
+
+    /// Takes the bytes of a page.
+    pub fn load(
+        &self,
+        page: usize,
+        bytes: Vec<u8>,
+        loader: &Loader<'_>,
+    ) -> Result<Arc<Block<Page>>> {
+        let decoded =
+            self.decode(page, bytes, loader).map_err(|why| self.corrupt(page, why, loader))?;
+        Ok(self.keep(page, decoded))
     }
 
     /// Reads a page from the storage, whether it is loaded or not.
@@ -143,15 +118,14 @@ impl Pages {
         let entry = &self.entries[page];
         let fail = |error: crate::Error| error.at_record(self.first_row(page));
         let bytes = loader.source.read(entry.offset, entry.len.into()).map_err(fail)?;
-        self.decode(page, bytes, loader).map_err(|why| {
-            let rows = self.first_row(page)..self.ends[page].0;
-            let why = format!(
-                "index page of records {} to {}: {why}",
-                rows.start,
-                rows.end.saturating_sub(1)
-            );
-            loader.source.corrupt(entry.offset, Violation(why)).at_record(rows.start)
-        })
+        self.decode(page, bytes, loader).map_err(|why| self.corrupt(page, why, loader))
+    }
+
+    fn corrupt(&self, page: usize, why: Violation, loader: &Loader<'_>) -> crate::Error {
+        let rows = self.first_row(page)..self.ends[page].0;
+        let last = rows.end.saturating_sub(1);
+        let why = format!("index page of records {} to {last}: {why}", rows.start);
+        loader.source.corrupt(self.entries[page].offset, Violation(why)).at_record(rows.start)
     }
 
     fn decode(&self, page: usize, bytes: Vec<u8>, loader: &Loader<'_>) -> Result<Page, Violation> {
@@ -166,23 +140,10 @@ impl Pages {
         Ok(decoded)
     }
 
-    fn keep(&self, page: usize, decoded: Page) -> Kept<'_> {
+    fn keep(&self, page: usize, decoded: Page) -> Arc<Block<Page>> {
         let bytes = decoded.bytes_len();
-        if self.bytes.fetch_add(bytes, Ordering::Relaxed) + bytes <= BUDGET {
-            return Kept::Here(self.slots[page].get_or_init(|| Box::new(decoded)));
-        }
-        self.bytes.fetch_sub(bytes, Ordering::Relaxed);
-        let decoded = Arc::new(decoded);
-        *self.latest.lock().expect("no panics under this lock") =
-            Some((page, Arc::clone(&decoded)));
-        Kept::Latest(decoded)
+        self.blocks.put(page, decoded, bytes)
     }
-}
-
-/// Where a page went that was just loaded.
-enum Kept<'a> {
-    Here(&'a Page),
-    Latest(Arc<Page>),
 }
 
 /// What it takes to load a page.

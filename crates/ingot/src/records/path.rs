@@ -83,8 +83,11 @@ fn front(storage: &dyn ReadAt) -> Vec<u8> {
     let mut front = vec![0; HEADER_LEN.max(SIGNATURE_LEN)];
     let size = storage.size().map_or(0, |size| size.min(front.len() as u64));
     front.truncate(size as usize);
-    let read = storage.read_many(&mut [storage::Read::new(0, &mut front)], &mut |_, _| {});
-    if read.is_ok() { front } else { Vec::new() }
+    let mut found = Ok(());
+    storage.read_many(&mut [storage::Read::new(0, &mut front)], &mut |_, _, outcome| {
+        found = outcome;
+    });
+    if found.is_ok() { front } else { Vec::new() }
 }
 
 /// Starts an ArrayRecord file that appears at `path`, in place of what is there, when it is

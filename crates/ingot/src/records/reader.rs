@@ -4,10 +4,12 @@ use std::any::Any;
 use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 
+use super::cache::Pin;
 use super::chain;
 use super::container::{Cell, Container, Form};
 use super::contents::{self, Front, Source, Watch};
 use super::fetch::Files;
+use super::locate::{Missing, prepare};
 use super::pages::{Loader, Pages};
 use super::verify::Verification;
 use crate::compression::{self, Codec};
@@ -19,6 +21,9 @@ use crate::format::ingot::{
     BlockKind, DictionaryEntry, Directory, FieldKind, Header, Page, Schema, TRAILER_LEN,
 };
 use crate::storage::ReadAt;
+
+/// Pages of a column that are read at a time.
+const COLUMN_PAGES: usize = 256;
 
 /// What to do with a file that does not end in a closing trailer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -180,7 +185,7 @@ impl Reader {
         if let Some(&row) = rows.iter().find(|&&row| row >= self.num_rows()) {
             return Err(self.out_of_range(row as i64));
         }
-        self.prepare(rows);
+        let _pins = prepare(&[(self, rows.to_vec())]);
         cells.reserve(rows.len());
         for &row in rows {
             cells.push(self.locate_one(row, field)?);
@@ -243,30 +248,39 @@ impl Reader {
         )
     }
 
-    /// Returns the values of column `field` for all rows, from the index pages alone. The
-    /// error of a bad page names its first row.
+    /// Returns the values of column `field` in all rows, from the index pages alone.
     pub fn column(&self, field: usize) -> Result<Vec<u8>> {
-        self.check_field(field, FieldKind::Column)?;
         let mut values = Vec::new();
-        for page in 0..self.pages.entries().len() {
-            let column = self
-                .pages
-                .with(page, &self.loader(), |page| page.column(self.schema(), field).to_vec())?;
-            values.extend_from_slice(&column);
-        }
+        self.append_column(field, &mut values)?;
         Ok(values)
+    }
+
+    /// Appends the values of column `field` in all rows to `values`; many pages are read at a
+    /// time. The error of a bad page names its first row.
+    pub fn append_column(&self, field: usize, values: &mut Vec<u8>) -> Result<()> {
+        self.check_field(field, FieldKind::Column)?;
+        let pages: Vec<usize> = (0..self.pages.entries().len()).collect();
+        for some in pages.chunks(COLUMN_PAGES) {
+            let firsts = some.iter().map(|&page| self.pages.first_row(page)).collect();
+            let _pins = prepare(&[(self, firsts)]);
+            for &page in some {
+                self.pages.with(page, &self.loader(), |page| {
+                    values.extend_from_slice(page.column(self.schema(), field));
+                })?;
+            }
+        }
+        Ok(())
     }
 
     /// Appends the value of column `field` in `row` to `values`.
     pub fn column_value(&self, row: u64, field: usize, values: &mut Vec<u8>) -> Result<()> {
         self.check_field(field, FieldKind::Column)?;
         let width = self.schema().fields()[field].width.unwrap_or(0) as usize;
-        let value = self.in_page(row, |page, local| {
+        self.in_page(row, |page, local| {
             let from = local as usize * width;
-            Ok(page.column(self.schema(), field)[from..from + width].to_vec())
-        })?;
-        values.extend_from_slice(&value);
-        Ok(())
+            values.extend_from_slice(&page.column(self.schema(), field)[from..from + width]);
+            Ok(())
+        })
     }
 
     /// Returns the error for an index that no row has.
@@ -295,7 +309,11 @@ impl Reader {
     }
 
     /// Calls `then` with the page of `row` and the row's number in it.
-    fn in_page<T>(&self, row: u64, then: impl Fn(&Page, u32) -> Result<T, Violation>) -> Result<T> {
+    fn in_page<T>(
+        &self,
+        row: u64,
+        then: impl FnOnce(&Page, u32) -> Result<T, Violation>,
+    ) -> Result<T> {
         if row >= self.num_rows() {
             return Err(self.out_of_range(row as i64));
         }
@@ -367,20 +385,20 @@ impl Container for Reader {
         self.locate_one(row, RECORD)
     }
 
+    #[inline]
     fn find_loaded(&self, row: u64) -> Option<Result<Cell>> {
         let page = self.pages.find(row);
         let local = (row - self.pages.first_row(page)) as u32;
-        let found = self.locate_in(self.pages.loaded(page)?, row, local, RECORD);
+        let found = self.locate_in(&*self.pages.loaded(page)?, row, local, RECORD);
         Some(found.map_err(|why| self.page_error(page, row, why)))
     }
 
-    fn prepare(&self, rows: &[u64]) {
-        let pages = rows.iter().map(|&row| self.pages.find(row));
-        let mut missing: Vec<usize> =
-            pages.filter(|&page| self.pages.loaded(page).is_none()).collect();
-        if !missing.is_empty() {
-            self.pages.prepare(&mut missing, &self.loader());
-        }
+    fn missing(&self, rows: &[u64]) -> Vec<Missing> {
+        self.pages.missing(rows, &self.storage)
+    }
+
+    fn load(&self, number: u64, bytes: Vec<u8>) -> Result<Pin> {
+        Ok(self.pages.load(number as usize, bytes, &self.loader())?)
     }
 
     fn touch(&self, row: u64) {
@@ -443,10 +461,6 @@ impl Container for Reader {
 impl Files for Reader {
     fn file(&self, _number: u32) -> &dyn Container {
         self
-    }
-
-    fn is_warm(&self) -> bool {
-        self.storage.is_warm()
     }
 }
 

@@ -6,7 +6,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::container::{Cell, Container};
-use super::fetch::Files;
+use super::fetch::{Files, check_growth};
+use super::listing::Listed;
 use super::reader::{Mode, Reader};
 use super::sequence::Sequence;
 use crate::error::{Error, Result};
@@ -25,6 +26,37 @@ pub struct Wanted {
     pub step: NonZeroUsize,
 }
 
+/// What is wanted of a field of many rows.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Ask {
+    /// The field's place in the schema.
+    pub field: usize,
+    /// Of a sequence, which elements of each row, from where to where and every which; all if
+    /// there are no ranges.
+    pub elements: Option<Vec<(u64, u64, NonZeroUsize)>>,
+}
+
+/// What there is of a field in many rows.
+#[derive(Debug)]
+pub enum Found {
+    /// The values of a column, one after the other.
+    Numbers(Vec<u8>),
+    /// Where each value is.
+    Cells(Vec<Cell>),
+    /// Where the elements of a sequence are, and how many there are of each row.
+    Elements(Vec<Cell>, Vec<u64>),
+}
+
+impl Found {
+    /// Returns where the values are that must be fetched.
+    pub fn cells(&self) -> &[Cell] {
+        match self {
+            Found::Numbers(_) => &[],
+            Found::Cells(cells) | Found::Elements(cells, _) => cells,
+        }
+    }
+}
+
 /// Files whose rows have the same fields, one after the other. A snapshot of what was there
 /// when it was opened. Safe to use from several threads at once.
 pub struct Rows {
@@ -34,21 +66,28 @@ pub struct Rows {
 impl Rows {
     /// Opens files by their paths.
     pub fn open(
-        paths: &[impl AsRef<Path>],
+        paths: &[impl AsRef<Path> + Sync],
         mode: Mode,
         watch: &mut dyn FnMut() -> Result<()>,
     ) -> Result<Rows> {
         Rows::of(Arc::new(Sequence::open(paths, mode, true, watch)?))
     }
 
+    /// Returns the rows of files that a list describes: they are opened when they are needed.
+    pub fn listed(files: Vec<Listed>) -> Result<Rows> {
+        let files = Arc::new(Sequence::listed(files)?);
+        if files.num_files() == 0 {
+            return Err(Error::Invalid("there are no files to open".to_owned()));
+        }
+        reader_of(&**files.open_file(0)?)?;
+        Ok(Rows { files })
+    }
+
     /// Returns the rows of files that are open.
     pub fn of(files: Arc<Sequence>) -> Result<Rows> {
         let mut first: Option<&Reader> = None;
-        for file in files.files() {
-            let reader = file.as_any().downcast_ref::<Reader>().ok_or_else(|| Error::Format {
-                path: file.name().to_owned(),
-                reason: "its rows have no fields: it is not an Ingot file".to_owned(),
-            })?;
+        for file in files.open_files()? {
+            let reader = reader_of(&**file)?;
             let expected = *first.get_or_insert(reader);
             if reader.schema() != expected.schema() {
                 return Err(Error::Format {
@@ -64,17 +103,17 @@ impl Rows {
     }
 
     /// Returns the files.
-    pub fn files(&self) -> &Arc<Sequence> {
+    pub fn files(&self) -> &Sequence {
         &self.files
     }
 
-    fn reader(&self, file: usize) -> &Reader {
-        self.files.files()[file].as_any().downcast_ref().expect("checked when it was opened")
+    fn reader(&self, file: usize) -> Result<&Reader> {
+        reader_of(&**self.files.open_file(file)?)
     }
 
     /// Returns the fields of a row.
     pub fn schema(&self) -> &Schema {
-        self.reader(0).schema()
+        self.reader(0).expect("opened first").schema()
     }
 
     /// Number of rows.
@@ -83,8 +122,9 @@ impl Rows {
     }
 
     /// Returns the same rows for the child of a fork.
-    pub fn after_fork(&self) -> Result<Rows> {
-        Rows::of(Arc::new(self.files.after_fork()))
+    #[must_use]
+    pub fn after_fork(&self) -> Rows {
+        Rows { files: Arc::new(self.files.after_fork()) }
     }
 
     fn check(&self, rows: &[u64]) -> Result<()> {
@@ -94,17 +134,39 @@ impl Rows {
         }
     }
 
-    /// Appends to `cells` where field `field`, of kind cell, of each of `rows` is.
-    pub fn locate(&self, rows: &[u64], field: usize, cells: &mut Vec<Cell>) -> Result<()> {
+    /// Finds what is asked of rows: numbers, and where other values are. What must be read of
+    /// the index for that is read in one go.
+    pub fn find(&self, rows: &[u64], asks: &[Ask]) -> Result<Vec<Found>> {
         self.check(rows)?;
-        self.files.prepare(rows);
-        cells.reserve(rows.len());
-        for &row in rows {
-            let (file, local) = self.files.place(row);
-            let found = self.reader(file).locate_field(local, field);
-            cells.push(in_file(found, file, row)?);
+        let _pins = self.files.prepare(rows);
+        asks.iter().map(|ask| self.find_field(rows, ask)).collect()
+    }
+
+    fn find_field(&self, rows: &[u64], ask: &Ask) -> Result<Found> {
+        let kind = self.schema().fields().get(ask.field).map(|field| field.kind);
+        if kind == Some(FieldKind::Column) {
+            return self.numbers(rows, ask.field).map(Found::Numbers);
         }
-        Ok(())
+        if kind != Some(FieldKind::Sequence) {
+            let mut cells = Vec::with_capacity(rows.len());
+            for &row in rows {
+                let (file, local) = self.files.place(row);
+                let found = self.reader(file)?.locate_field(local, ask.field);
+                cells.push(in_file(found, file, row)?);
+            }
+            return Ok(Found::Cells(cells));
+        }
+        let (mut cells, mut counts) = (Vec::new(), Vec::with_capacity(rows.len()));
+        for (k, &row) in rows.iter().enumerate() {
+            let range = ask.elements.as_ref().map(|ranges| ranges[k]);
+            let elements = range.map(|(start, stop, _)| start..stop);
+            let step = range.map_or(NonZeroUsize::MIN, |(_, _, step)| step);
+            let wanted = Wanted { field: ask.field, elements, step };
+            let before = cells.len();
+            cells.extend(self.locate_wanted(row, &wanted)?);
+            counts.push((cells.len() - before) as u64);
+        }
+        Ok(Found::Elements(cells, counts))
     }
 
     /// Returns where the wanted elements of a sequence, or the one cell of another field, of
@@ -112,7 +174,7 @@ impl Rows {
     pub fn locate_wanted(&self, row: u64, wanted: &Wanted) -> Result<Vec<Cell>> {
         self.check(&[row])?;
         let (file, local) = self.files.place(row);
-        let reader = self.reader(file);
+        let reader = self.reader(file)?;
         let is_sequence = reader
             .schema()
             .fields()
@@ -135,14 +197,28 @@ impl Rows {
     /// Returns how many elements sequence `field` has in each of `rows`.
     pub fn count(&self, rows: &[u64], field: usize) -> Result<Vec<u64>> {
         self.check(rows)?;
-        self.files.prepare(rows);
-        rows.iter()
-            .map(|&row| {
+        let mut counts = Vec::with_capacity(rows.len());
+        for some in rows.chunks(TOGETHER) {
+            let _pins = self.files.prepare(some);
+            for &row in some {
                 let (file, local) = self.files.place(row);
-                let count = self.reader(file).num_elements(local, field);
-                count.map_err(|error| error.at_record(row))
-            })
-            .collect()
+                let count = self.reader(file)?.num_elements(local, field);
+                counts.push(count.map_err(|error| error.at_record(row))?);
+            }
+        }
+        Ok(counts)
+    }
+
+    /// Returns how many bytes field `field`, of kind cell, has in each of `rows`.
+    pub fn sizes(&self, rows: &[u64], field: usize) -> Result<Vec<u64>> {
+        self.check(rows)?;
+        let ask = Ask { field, elements: None };
+        let mut sizes = Vec::with_capacity(rows.len());
+        for some in rows.chunks(TOGETHER) {
+            let _pins = self.files.prepare(some);
+            sizes.extend(self.find_field(some, &ask)?.cells().iter().map(|cell| cell.raw));
+        }
+        Ok(sizes)
     }
 
     /// Returns the values of column `field` in all rows, from the index alone.
@@ -154,8 +230,8 @@ impl Rows {
             return Err(Error::Memory { path: self.files.name().to_owned(), record: None, bytes });
         }
         let mut values = Vec::new();
-        for file in 0..self.files.files().len() {
-            values.extend(self.reader(file).column(field)?);
+        for file in self.files.open_files()? {
+            reader_of(&**file)?.append_column(field, &mut values)?;
         }
         Ok(values)
     }
@@ -163,15 +239,33 @@ impl Rows {
     /// Returns the values of column `field` in each of `rows`.
     pub fn values(&self, rows: &[u64], field: usize) -> Result<Vec<u8>> {
         self.check(rows)?;
-        self.files.prepare(rows);
+        let mut values = Vec::new();
+        for some in rows.chunks(TOGETHER) {
+            let _pins = self.files.prepare(some);
+            values.extend(self.numbers(some, field)?);
+        }
+        Ok(values)
+    }
+
+    fn numbers(&self, rows: &[u64], field: usize) -> Result<Vec<u8>> {
         let mut values = Vec::new();
         for &row in rows {
             let (file, local) = self.files.place(row);
-            let value = self.reader(file).column_value(local, field, &mut values);
+            let value = self.reader(file)?.column_value(local, field, &mut values);
             value.map_err(|error| error.at_record(row))?;
         }
         Ok(values)
     }
+}
+
+/// Rows that are looked up together.
+const TOGETHER: usize = 4096;
+
+fn reader_of(file: &dyn Container) -> Result<&Reader> {
+    file.as_any().downcast_ref::<Reader>().ok_or_else(|| Error::Format {
+        path: file.name().to_owned(),
+        reason: "its rows have no fields: it is not an Ingot file".to_owned(),
+    })
 }
 
 fn in_file(found: Result<Cell>, file: usize, row: u64) -> Result<Cell> {
@@ -185,8 +279,63 @@ impl Files for Rows {
     fn file(&self, number: u32) -> &dyn Container {
         self.files.file(number)
     }
+}
 
-    fn is_warm(&self) -> bool {
-        self.files.is_warm()
+/// Fetches what was found in several data sets in one go: the values of each field into one
+/// buffer, one after the other. `room` gives a buffer of at least so many bytes, if there is
+/// memory for it.
+pub fn fetch_found(
+    parts: &[(&Rows, Vec<Found>)],
+    mut room: impl FnMut(usize) -> Option<Vec<u8>>,
+) -> Result<Vec<Vec<Vec<u8>>>> {
+    let mut together = Together { parts: Vec::with_capacity(parts.len()), ends: Vec::new() };
+    let mut end = 0;
+    let mut buffers = Vec::with_capacity(parts.len());
+    for (rows, found) in parts {
+        check_growth(*rows, found.iter().flat_map(Found::cells))?;
+        end += rows.files.num_files() as u32;
+        together.parts.push(rows);
+        together.ends.push(end);
+        let lens = found.iter().map(|one| one.cells().iter().map(|cell| cell.raw).sum());
+        let of_part = lens.map(|bytes: u64| {
+            let path = rows.files.name().to_owned();
+            room(bytes as usize).ok_or(Error::Memory { path, record: None, bytes })
+        });
+        buffers.push(of_part.collect::<Result<Vec<Vec<u8>>>>()?);
+    }
+    let mut values: Vec<(Cell, &mut [u8])> = Vec::new();
+    for (k, ((_, found), buffers)) in parts.iter().zip(&mut buffers).enumerate() {
+        let base = k.checked_sub(1).map_or(0, |before| together.ends[before]);
+        for (one, buffer) in found.iter().zip(buffers) {
+            let mut rest = &mut buffer[..];
+            values.extend(one.cells().iter().map(|cell| {
+                let value = rest.split_off_mut(..cell.raw as usize).expect("sized for all");
+                (Cell { file: base + cell.file, ..*cell }, value)
+            }));
+        }
+    }
+    // Cells of a row are neighbours in the file.
+    if !values.is_sorted_by_key(|(cell, _)| cell.row) {
+        values.sort_by_key(|(cell, _)| cell.row);
+    }
+    let (cells, mut bufs): (Vec<Cell>, Vec<&mut [u8]>) = values.into_iter().unzip();
+    together.fetch(&cells, &mut bufs)?;
+    Ok(buffers)
+}
+
+/// The files of several data sets, numbered through.
+struct Together<'r> {
+    parts: Vec<&'r Rows>,
+    ends: Vec<u32>,
+}
+
+impl Files for Together<'_> {
+    fn file(&self, number: u32) -> &dyn Container {
+        if let [rows] = self.parts[..] {
+            return rows.file(number);
+        }
+        let part = self.ends.partition_point(|&end| end <= number);
+        let base = part.checked_sub(1).map_or(0, |before| self.ends[before]);
+        self.parts[part].file(number - base)
     }
 }

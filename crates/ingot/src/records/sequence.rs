@@ -2,48 +2,143 @@
 
 use std::ops::Range;
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, OnceLock};
 
+use super::cache::Pin;
 use super::container::{Cell, Container, Form};
 use super::contents::Watch;
 use super::fetch::Files;
+use super::listing::Listed;
+use super::locate;
 use super::path;
-use super::reader::{Mode, Stats};
+use super::reader::{Mode, Reader, Stats};
 use super::verify::Verification;
 use crate::error::{Error, Result};
+use crate::pool::Pool;
 use crate::process;
 
 /// How many rows ahead of a lookup the processor is told about.
 const AHEAD: usize = 8;
 
+/// Rows that are located together, once something must be loaded for them.
+const TOGETHER: usize = 1024;
+
+/// Files that are opened at the same time. A list of no more than these is opened at once:
+/// whoever replaces the files later does not disturb those who read them.
+const OPENING: usize = 64;
+
 /// Files one after the other: row 0 is the first record of the first file. A snapshot of
 /// what was there when it was opened. Safe to use from several threads at once.
+///
+/// Files that a list describes are opened when they are needed, and stay open.
 pub struct Sequence {
-    files: Vec<Arc<dyn Container>>,
+    files: Vec<Slot>,
     /// Number of the row behind the last of each file.
     ends: Vec<u64>,
     generation: u64,
 }
 
+/// A file, open or not yet.
+struct Slot {
+    listed: Option<Listed>,
+    file: OnceLock<Arc<dyn Container>>,
+}
+
 impl Sequence {
-    /// Opens files by their paths; see [`path::open_any`].
+    /// Opens files by their paths, many at a time; see [`path::open_any`].
     pub fn open(
-        paths: &[impl AsRef<Path>],
+        paths: &[impl AsRef<Path> + Sync],
         mode: Mode,
         check: bool,
         watch: &mut Watch<'_>,
     ) -> Result<Sequence> {
-        paths.iter().map(|path| path::open_any(path.as_ref(), mode, check, watch)).collect()
+        if let [path] = paths {
+            return Ok([path::open_any(path.as_ref(), mode, check, watch)?].into_iter().collect());
+        }
+        let mut files = Vec::with_capacity(paths.len());
+        for some in paths.chunks(OPENING) {
+            watch()?;
+            files.extend(open_each(some.len(), &|k| {
+                path::open_any(some[k].as_ref(), mode, check, &mut || Ok(()))
+            })?);
+        }
+        Ok(files.into_iter().collect())
     }
 
-    /// Returns the files.
-    pub fn files(&self) -> &[Arc<dyn Container>] {
-        &self.files
+    /// Returns the files of a list, all of which must have the fields of the first. Of a long
+    /// list only the first is opened yet.
+    pub fn listed(files: Vec<Listed>) -> Result<Sequence> {
+        let first = match files.first() {
+            Some(first) => Some(first.open(None)?),
+            None => None,
+        };
+        let ends = ends_of(files.iter().map(|file| file.rows));
+        let files =
+            files.into_iter().map(|file| Slot { listed: Some(file), file: OnceLock::new() });
+        let files: Vec<Slot> = files.collect();
+        if let (Some(slot), Some(first)) = (files.first(), first) {
+            slot.file.get_or_init(|| first);
+        }
+        let listed = Sequence { files, ends, generation: process::generation() };
+        if listed.num_files() <= OPENING {
+            listed.open_files()?;
+        }
+        Ok(listed)
+    }
+
+    /// Number of files.
+    pub fn num_files(&self) -> usize {
+        self.files.len()
+    }
+
+    /// Returns a file, and opens it if need be.
+    #[inline]
+    pub fn open_file(&self, number: usize) -> Result<&Arc<dyn Container>> {
+        match self.files[number].file.get() {
+            Some(file) => Ok(file),
+            None => self.open_slot(number),
+        }
+    }
+
+    #[cold]
+    fn open_slot(&self, number: usize) -> Result<&Arc<dyn Container>> {
+        let slot = &self.files[number];
+        let first = self.files[0].file.get();
+        let reader = first.and_then(|first| first.as_any().downcast_ref::<Reader>());
+        let listed = slot.listed.as_ref().expect("others are open from the start");
+        let opened = listed.open(reader.map(Reader::schema))?;
+        Ok(slot.file.get_or_init(|| opened))
+    }
+
+    /// Returns all files, and opens those that are not open, many at a time.
+    pub fn open_files(&self) -> Result<Vec<&Arc<dyn Container>>> {
+        let closed = (0..self.files.len()).filter(|&k| self.files[k].file.get().is_none());
+        let closed: Vec<usize> = closed.collect();
+        for some in closed.chunks(OPENING) {
+            open_each(some.len(), &|k| self.open_file(some[k]).map(Arc::clone))?;
+        }
+        (0..self.files.len()).map(|k| self.open_file(k)).collect()
+    }
+
+    /// Returns the id of each file that the list knows, or that is in the file, as
+    /// [`Container::fingerprint`] does.
+    pub fn fingerprints(&self) -> Result<Vec<Vec<u8>>> {
+        let listed = |slot: &Slot| slot.listed.as_ref().and_then(|file| file.id);
+        if self.files.iter().all(|slot| listed(slot).is_some()) {
+            return Ok(self.files.iter().filter_map(listed).map(|id| id.to_vec()).collect());
+        }
+        Ok(self.open_files()?.into_iter().map(|file| file.fingerprint()).collect())
+    }
+
+    /// Number of rows of each file.
+    pub fn row_counts(&self) -> impl Iterator<Item = u64> {
+        let starts = std::iter::once(0).chain(self.ends.iter().copied());
+        self.ends.iter().zip(starts).map(|(end, start)| end - start)
     }
 
     /// Returns what errors call this sequence.
     pub fn name(&self) -> &str {
-        self.files.first().map_or("no files", |file| file.name())
+        self.files.first().and_then(|slot| slot.file.get()).map_or("no files", |file| file.name())
     }
 
     /// Number of records.
@@ -59,7 +154,18 @@ impl Sequence {
     /// Returns the same sequence for the child of a fork.
     #[must_use]
     pub fn after_fork(&self) -> Sequence {
-        self.files.iter().map(|file| file.after_fork()).collect()
+        let files = self.files.iter().map(|slot| {
+            let file = slot.file.get().map(|file| file.after_fork());
+            Slot {
+                listed: slot.listed.clone(),
+                file: file.map_or_else(OnceLock::new, OnceLock::from),
+            }
+        });
+        Sequence {
+            files: files.collect(),
+            ends: self.ends.clone(),
+            generation: process::generation(),
+        }
     }
 
     /// Returns the error for an index that no row has.
@@ -84,41 +190,65 @@ impl Sequence {
     /// Returns where record `row`, which must exist, is.
     pub fn locate(&self, row: u64) -> Result<Cell> {
         let (file, local) = self.place(row);
-        in_sequence(self.files[file].find(local), file, row)
+        in_sequence(self.open_file(file)?.find(local), file, row)
     }
 
     /// As [`Sequence::locate`], but returns `None` instead of reading from the storage.
     #[inline]
     pub fn locate_loaded(&self, row: u64) -> Option<Result<Cell>> {
         let (file, local) = self.place(row);
-        self.files[file].find_loaded(local).map(|found| in_sequence(found, file, row))
+        self.files[file].file.get()?.find_loaded(local).map(|found| in_sequence(found, file, row))
     }
 
-    /// Appends to `cells` where the records at `rows` are.
+    /// Appends to `cells` where the records at `rows` are, up to the first that cannot be
+    /// found. What must be read for that is read in one go.
     pub fn locate_many(&self, rows: &[u64], cells: &mut Vec<Cell>) -> Result<()> {
         if let Some(&row) = rows.iter().find(|&&row| row >= self.num_rows()) {
             return Err(self.out_of_range(row as i64));
         }
-        self.prepare(rows);
         cells.reserve(rows.len());
-        for (k, &row) in rows.iter().enumerate() {
+        let mut k = 0;
+        while k < rows.len() {
             self.touch(rows, k);
-            cells.push(self.locate(row)?);
+            match self.locate_loaded(rows[k]) {
+                Some(found) => {
+                    cells.push(found?);
+                    k += 1;
+                }
+                None => {
+                    let some = &rows[k..rows.len().min(k + TOGETHER)];
+                    let _pins = self.prepare(some);
+                    for &row in some {
+                        cells.push(self.locate(row)?);
+                    }
+                    k += some.len();
+                }
+            }
         }
         Ok(())
     }
 
-    /// Loads what it takes to locate rows, which must exist, in one go.
-    pub fn prepare(&self, rows: &[u64]) {
-        if let [file] = &self.files[..] {
-            return file.prepare(rows);
-        }
+    /// Opens the files of rows, which must exist, and loads what it takes to locate them, in
+    /// one go. What was loaded stays in memory for as long as the pins are held; what could
+    /// not be is left for those who look for the rows.
+    pub fn prepare(&self, rows: &[u64]) -> Vec<Pin> {
         let mut places: Vec<(usize, u64)> = rows.iter().map(|&row| self.place(row)).collect();
         places.sort_unstable();
-        for group in places.chunk_by(|a, b| a.0 == b.0) {
-            let rows: Vec<u64> = group.iter().map(|&(_, row)| row).collect();
-            self.files[group[0].0].prepare(&rows);
+        let groups: Vec<&[(usize, u64)]> = places.chunk_by(|a, b| a.0 == b.0).collect();
+        let is_open = |group: &&[(usize, u64)]| self.files[group[0].0].file.get().is_some();
+        if groups.iter().filter(|group| !is_open(group)).count() > 1 {
+            Pool::blocking().run(groups.len(), &|k| {
+                let _ = self.open_file(groups[k][0].0);
+            });
         }
+        let wanted: Vec<(&dyn Container, Vec<u64>)> = groups
+            .iter()
+            .filter_map(|group| {
+                let file = self.open_file(group[0].0).ok()?;
+                Some((&**file, group.iter().map(|&(_, row)| row).collect()))
+            })
+            .collect();
+        locate::prepare(&wanted)
     }
 
     /// Tells the processor which index entries are needed soon, when row `k` of `rows`, all
@@ -131,44 +261,45 @@ impl Sequence {
         let first = if k == 0 { 0 } else { k + AHEAD };
         for &row in rows.iter().take(k + 2 * AHEAD).skip(first) {
             let (file, local) = self.place(row);
-            self.files[file].touch(local);
+            if let Some(file) = self.files[file].file.get() {
+                file.touch(local);
+            }
         }
     }
 
-    /// Says that `cells` will be fetched soon; see [`crate::storage::ReadAt::announce`].
-    pub fn announce(&self, cells: &[Cell]) -> bool {
+    /// Returns whether fetching `cells` would not wait; see
+    /// [`ReadAt::is_ready`](crate::storage::ReadAt::is_ready).
+    pub fn is_ready(&self, cells: &[Cell]) -> bool {
         let mut ranges: Vec<(u32, Range<u64>)> =
             cells.iter().map(|cell| (cell.file, cell.offset..cell.offset + cell.stored)).collect();
         ranges.sort_by_key(|&(file, _)| file);
-        let mut brought = true;
-        for group in ranges.chunk_by(|a, b| a.0 == b.0) {
+        ranges.chunk_by(|a, b| a.0 == b.0).all(|group| {
             let ranges: Vec<Range<u64>> = group.iter().map(|(_, range)| range.clone()).collect();
-            brought &= self.files[group[0].0 as usize].storage().announce(&ranges);
-        }
-        brought
+            self.file(group[0].0).storage().is_ready(&ranges)
+        })
     }
 
     /// Says that `cell` is about to be fetched; see [`crate::storage::ReadAt::prefetch`].
     #[inline]
     pub fn prefetch(&self, cell: &Cell) {
         if !matches!(cell.form, Form::Part(_)) {
-            let storage = self.files[cell.file as usize].storage();
+            let storage = self.file(cell.file).storage();
             storage.prefetch(cell.offset..cell.offset + cell.stored);
         }
     }
 
     /// Returns figures about all files together.
-    pub fn stats(&self) -> Stats {
-        let each = self.files.iter().map(|file| file.stats());
-        each.reduce(|sum, next| sum.and(&next)).unwrap_or_default()
+    pub fn stats(&self) -> Result<Stats> {
+        let each = self.open_files()?.into_iter().map(|file| file.stats());
+        Ok(each.reduce(|sum, next| sum.and(&next)).unwrap_or_default())
     }
 
     /// Checks every byte of every file. `progress` is called with the records done and may
     /// stop the work by returning an error.
     pub fn verify(&self, progress: &mut dyn FnMut(u64) -> Result<()>) -> Result<Verification> {
         let mut found = Verification::default();
-        for (k, file) in self.files.iter().enumerate() {
-            let first = self.first_row(k);
+        for k in 0..self.files.len() {
+            let (file, first) = (self.open_file(k)?, self.first_row(k));
             let mut one = file.verify(&mut |done| progress(first + done))?;
             for damage in &mut one.damaged {
                 if let Some(record) = damage.record {
@@ -191,27 +322,41 @@ fn in_sequence(found: Result<Cell>, file: usize, row: u64) -> Result<Cell> {
     }
 }
 
+/// Opens so many files at the same time.
+fn open_each(
+    count: usize,
+    open: &(dyn Fn(usize) -> Result<Arc<dyn Container>> + Sync),
+) -> Result<Vec<Arc<dyn Container>>> {
+    let opened: Vec<Mutex<Option<Result<Arc<dyn Container>>>>> =
+        (0..count).map(|_| Mutex::new(None)).collect();
+    Pool::blocking().run(count, &|k| {
+        *opened[k].lock().expect("no panics under this lock") = Some(open(k));
+    });
+    let each = opened.into_iter().map(|one| one.into_inner().expect("no panics under this lock"));
+    each.map(|one| one.expect("every task has run")).collect()
+}
+
+fn ends_of(rows: impl Iterator<Item = u64>) -> Vec<u64> {
+    let mut end = 0_u64;
+    let ends = rows.map(|rows| {
+        end = end.saturating_add(rows);
+        end
+    });
+    ends.collect()
+}
+
 impl FromIterator<Arc<dyn Container>> for Sequence {
     fn from_iter<I: IntoIterator<Item = Arc<dyn Container>>>(files: I) -> Self {
         let files: Vec<Arc<dyn Container>> = files.into_iter().collect();
-        let mut end = 0;
-        let ends = files
-            .iter()
-            .map(|file| {
-                end += file.num_rows();
-                end
-            })
-            .collect();
-        Sequence { files, ends, generation: process::generation() }
+        let ends = ends_of(files.iter().map(|file| file.num_rows()));
+        let slots = files.into_iter().map(|file| Slot { listed: None, file: OnceLock::from(file) });
+        Sequence { files: slots.collect(), ends, generation: process::generation() }
     }
 }
 
 impl Files for Sequence {
     fn file(&self, number: u32) -> &dyn Container {
-        &*self.files[number as usize]
-    }
-
-    fn is_warm(&self) -> bool {
-        self.files.iter().all(|file| file.storage().is_warm())
+        let file = self.files[number as usize].file.get();
+        &**file.expect("located cells are in open files")
     }
 }

@@ -24,9 +24,10 @@ impl Spool {
         let mut bytes = vec![0; size.min(PART as u64) as usize];
         for offset in (0..size).step_by(PART) {
             let part = &mut bytes[..(size - offset).min(PART as u64) as usize];
+            let mut found = Ok(());
             self.read
-                .read_many(&mut [Read::new(offset, part)], &mut |_, _| {})
-                .map_err(|error| error.source)?;
+                .read_many(&mut [Read::new(offset, part)], &mut |_, _, outcome| found = outcome);
+            found?;
             target.append(part)?;
         }
         Ok(())

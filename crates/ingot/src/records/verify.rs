@@ -204,8 +204,6 @@ fn verify_batch<F: Files + Container>(
         .iter()
         .map(|cell| rest.split_off_mut(..cell.raw as usize).expect("sized for all"))
         .collect();
-    let ranges: Vec<_> = batch.iter().map(|cell| cell.offset..cell.offset + cell.stored).collect();
-    file.storage().announce(&ranges);
     let mut failures = file.fetch_each(batch, &mut bufs);
     failures.sort_by_key(|&(k, _)| k);
     failures.into_iter().map(|(k, error)| damage(&batch[k], error)).collect()

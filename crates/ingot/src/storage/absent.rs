@@ -2,10 +2,9 @@
 
 use std::fs::File;
 use std::io;
-use std::iter::{Empty, empty};
 use std::sync::Arc;
 
-use super::{Read, ReadAt, ReadError};
+use super::{Landed, Read, ReadAt};
 
 /// A mapping that cannot be made, and could not be read.
 #[derive(Debug)]
@@ -14,8 +13,8 @@ pub struct Mapping(());
 pub(super) struct Visit;
 
 impl Visit {
-    pub fn cold(&self) -> Empty<usize> {
-        empty()
+    pub fn cold(&self) -> &[usize] {
+        &[]
     }
 }
 
@@ -29,13 +28,16 @@ impl Mapping {
         Visit
     }
 
+    pub(super) fn bring(&self, _ranges: impl Iterator<Item = (u64, usize)>) {}
+
     pub(super) fn copy_many(
         &self,
         _visit: &Visit,
         reads: &mut [Read<'_>],
-        landed: &mut dyn FnMut(usize, &mut Read<'_>),
-    ) -> Result<(), ReadError> {
-        self.read_many(reads, landed)
+        _all: bool,
+        _landed: &mut Landed<'_>,
+    ) -> Vec<usize> {
+        (0..reads.len()).collect()
     }
 }
 
@@ -44,11 +46,9 @@ impl ReadAt for Mapping {
         Err(io::ErrorKind::Unsupported.into())
     }
 
-    fn read_many(
-        &self,
-        _reads: &mut [Read<'_>],
-        _landed: &mut dyn FnMut(usize, &mut Read<'_>),
-    ) -> Result<(), ReadError> {
-        Err(ReadError { index: 0, source: io::ErrorKind::Unsupported.into() })
+    fn read_many(&self, reads: &mut [Read<'_>], landed: &mut Landed<'_>) {
+        for (k, read) in reads.iter_mut().enumerate() {
+            landed(k, read, Err(io::ErrorKind::Unsupported.into()));
+        }
     }
 }

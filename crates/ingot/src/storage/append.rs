@@ -5,6 +5,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use super::Append;
+use super::descriptors::opening;
 use super::local::identity;
 use crate::process::{self, OwnDescriptor};
 
@@ -41,7 +42,8 @@ impl AppendFile {
     /// Fails with `AlreadyExists` if there is one, and with `WouldBlock` if another
     /// writer took the new file before it was locked.
     pub fn create(path: impl AsRef<Path>) -> io::Result<AppendFile> {
-        let file = OpenOptions::new().read(true).write(true).create_new(true).open(&path)?;
+        let file =
+            opening(|| OpenOptions::new().read(true).write(true).create_new(true).open(&path))?;
         AppendFile::lock(file, path.as_ref())
     }
 
@@ -49,7 +51,7 @@ impl AppendFile {
     ///
     /// Fails with `WouldBlock` if another writer has it.
     pub fn open(path: impl AsRef<Path>) -> io::Result<AppendFile> {
-        let file = OpenOptions::new().read(true).write(true).open(&path)?;
+        let file = opening(|| OpenOptions::new().read(true).write(true).open(&path))?;
         AppendFile::lock(file, path.as_ref())
     }
 

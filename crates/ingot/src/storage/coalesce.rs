@@ -1,21 +1,17 @@
 //! Which reads of a batch are one read of the device.
 
-use super::Read;
+use std::io;
 
-/// Bytes between two reads that are cheaper to read along than to skip.
-const GAP_MAX: u64 = 4 << 10;
-
-/// Reads are not merged into runs longer than this.
-const RUN_BYTES_MAX: u64 = 1 << 20;
+use super::{Cost, Landed, Read};
 
 /// A run: reads that are near each other, in the order of their offsets.
 #[derive(Debug)]
 pub(super) struct Run<'r, 'a> {
     /// Where the run begins.
     pub offset: u64,
-    /// Its length; more than `RUN_BYTES_MAX` only for a single read that is itself longer.
+    /// Its length; more than a part only for a single read that is itself longer.
     pub len: usize,
-    /// The reads it covers, each with its place in the batch.
+    /// The reads it covers, each with its number in the batch.
     pub members: Vec<(usize, &'r mut Read<'a>)>,
 }
 
@@ -33,41 +29,55 @@ impl Run<'_, '_> {
         }
     }
 
-    /// Calls `landed` for every read of the run.
-    pub fn land(&mut self, landed: &mut dyn FnMut(usize, &mut Read<'_>)) {
-        for (index, read) in &mut self.members {
-            landed(*index, read.add_up());
+    /// Lands every read of the run, which is filled.
+    pub fn land(&mut self, landed: &mut Landed<'_>) {
+        for (number, read) in &mut self.members {
+            landed(*number, read.add_up(), Ok(()));
+        }
+    }
+
+    /// Lands every read of the run with its outcome.
+    pub fn land_each(&mut self, outcomes: Vec<io::Result<()>>, landed: &mut Landed<'_>) {
+        for ((number, read), outcome) in self.members.iter_mut().zip(outcomes) {
+            landed(*number, read.add_up(), outcome);
         }
     }
 }
 
-/// Sorts the reads of a batch by offset and merges neighbours into runs.
+/// Sorts the reads of a batch by offset and joins neighbours to runs. The reads are numbered
+/// from `first` on.
 ///
-/// Reads may overlap and repeat. Reads of no bytes ask nothing of the device and
-/// are left out. Offsets that no file can have make runs of their own.
-pub(super) fn coalesce<'r, 'a>(reads: &'r mut [Read<'a>]) -> Vec<Run<'r, 'a>> {
+/// Reads may overlap and repeat. Reads of no bytes ask nothing of the device and are left
+/// out. Offsets that no file can have make runs of their own.
+pub(super) fn coalesce<'r, 'a>(
+    reads: &'r mut [Read<'a>],
+    first: usize,
+    cost: Cost,
+) -> Vec<Run<'r, 'a>> {
+    let numbered = reads.iter_mut().enumerate().map(|(k, read)| (first + k, read));
     let mut sorted: Vec<(usize, &mut Read<'a>)> =
-        reads.iter_mut().enumerate().filter(|(_, read)| !read.buf.is_empty()).collect();
+        numbered.filter(|(_, read)| !read.buf.is_empty()).collect();
     sorted.sort_by_key(|(_, read)| read.offset);
     let mut runs: Vec<Run<'r, 'a>> = Vec::with_capacity(sorted.len());
-    for (index, read) in sorted {
+    for (number, read) in sorted {
         if let Some(run) = runs.last_mut()
-            && let Some(len) = merged(run, read)
+            && let Some(len) = joined(run, read, cost)
         {
             run.len = len;
-            run.members.push((index, read));
+            run.members.push((number, read));
         } else {
             let (offset, len) = (read.offset, read.buf.len());
-            runs.push(Run { offset, len, members: vec![(index, read)] });
+            runs.push(Run { offset, len, members: vec![(number, read)] });
         }
     }
     runs
 }
 
 /// Returns the length `run` would have with `read` in it, if the two belong together.
-fn merged(run: &Run<'_, '_>, read: &Read<'_>) -> Option<usize> {
+fn joined(run: &Run<'_, '_>, read: &Read<'_>, cost: Cost) -> Option<usize> {
     let run_end = run.offset.checked_add(run.len as u64)?;
     let read_end = read.offset.checked_add(read.buf.len() as u64)?;
     let len = run_end.max(read_end) - run.offset;
-    (read.offset <= run_end.checked_add(GAP_MAX)? && len <= RUN_BYTES_MAX).then_some(len as usize)
+    let is_near = read.offset <= run_end.checked_add(cost.gap)?;
+    (is_near && len <= cost.part as u64).then_some(len as usize)
 }

@@ -1,10 +1,9 @@
 //! A storage that fails as planned, for tests.
 
 use std::io;
-use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use super::{Append, Read, ReadAt, ReadError, past_end};
+use super::{Append, Cost, Landed, Read, ReadAt, past_end};
 
 /// The error of a planned failure.
 #[derive(Clone, Copy, Debug)]
@@ -137,28 +136,23 @@ impl<S: ReadAt> ReadAt for Faulty<S> {
         Ok(self.size.map_or(size, |cut| cut.min(size)))
     }
 
-    fn read_many(
-        &self,
-        reads: &mut [Read<'_>],
-        landed: &mut dyn FnMut(usize, &mut Read<'_>),
-    ) -> Result<(), ReadError> {
+    fn read_many(&self, reads: &mut [Read<'_>], landed: &mut Landed<'_>) {
         let first = self.reads.fetch_add(reads.len() as u64, Ordering::Relaxed);
-        let failure = reads.iter().enumerate().find_map(|(index, read)| {
-            let source = self.read_failure(first + index as u64, read.offset, read.buf.len())?;
-            Some(ReadError { index, source })
-        });
-        let sound = failure.as_ref().map_or(reads.len(), |failure| failure.index);
+        let mut failures: Vec<Option<io::Error>> = reads
+            .iter()
+            .zip(first..)
+            .map(|(read, nth)| self.read_failure(nth, read.offset, read.buf.len()))
+            .collect();
         let seeds: Vec<u32> = reads.iter().map(|read| read.crc).collect();
-        self.inner.read_many(&mut reads[..sound], &mut |index, read| {
+        self.inner.read_many(reads, &mut |k, read, outcome| {
             self.apply_flips(read.offset, read.buf);
-            read.crc = seeds[index];
-            landed(index, read.add_up());
-        })?;
-        failure.map_or(Ok(()), Err)
+            read.crc = seeds[k];
+            landed(k, read.add_up(), failures[k].take().map_or(outcome, Err));
+        });
     }
 
-    fn announce(&self, ranges: &[Range<u64>]) -> bool {
-        self.inner.announce(ranges)
+    fn cost(&self) -> Cost {
+        self.inner.cost()
     }
 }
 

@@ -10,11 +10,13 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::SystemTime;
 
 use super::capacity::available_memory;
+use super::descriptors::{Held, Place, opening};
 use super::mapping::Mapping;
 use super::pread::Pread;
 use super::uring::{self, Uring};
 use super::warming::Warming;
-use super::{Read, ReadAt, ReadError};
+use super::{Cost, Landed, Read, ReadAt};
+use crate::error::copy_of;
 
 /// The environment variable that forces one way of reading.
 const VARIABLE: &str = "INGOT_IO";
@@ -56,20 +58,41 @@ impl Access {
     }
 }
 
-/// An open file, as long as it is now or longer.
+/// What it takes to read a file that is open.
+pub(super) struct Handle {
+    mapping: Option<Mapping>,
+    uring: Arc<Uring>,
+    pread: Pread,
+}
+
+impl Handle {
+    fn of(file: File, access: Access, metadata: &Metadata) -> Handle {
+        let file = Arc::new(file);
+        expect_random_reads(&file);
+        let is_mapped = metadata.is_file() && !matches!(access, Access::Uring | Access::Pread);
+        Handle {
+            mapping: if is_mapped { Mapping::new(Arc::clone(&file)).ok() } else { None },
+            uring: Arc::new(Uring::new(Arc::clone(&file))),
+            pread: Pread::new(file),
+        }
+    }
+}
+
+/// A file, as long as it was when it was opened or longer.
+///
+/// Of many such files those that were not used lately are closed, and opened again when they
+/// are read; a file that was replaced by another one meanwhile is refused then.
 ///
 /// Every way of reading falls back to positioned reads, and their result is what
 /// the caller sees. May be used from several threads, and in the child of a fork.
 pub struct LocalFile {
     path: PathBuf,
-    identity: Option<(u64, u64)>,
+    /// What tells the file from another one that takes its place.
+    origin: Origin,
     access: Access,
-    mapping: Option<Mapping>,
-    uring: Uring,
-    pread: Pread,
+    place: Arc<Place>,
     warming: Warming,
-    /// What this file adds to `OPEN_BYTES`.
-    counted_bytes: u64,
+    size: u64,
 }
 
 impl LocalFile {
@@ -80,44 +103,32 @@ impl LocalFile {
 
     /// Opens the file at `path` for reading by `access`.
     pub fn open_with(path: impl AsRef<Path>, access: Access) -> io::Result<LocalFile> {
-        let path = path.as_ref();
-        LocalFile::with_access(File::open(path)?, path, access)
-    }
-
-    /// Takes over a file that is open for reading; `path` is what messages call it.
-    pub fn from_file(file: File, path: impl AsRef<Path>) -> io::Result<LocalFile> {
-        LocalFile::with_access(file, path.as_ref(), Access::from_environment()?)
-    }
-
-    fn with_access(file: File, path: &Path, access: Access) -> io::Result<LocalFile> {
+        let path = std::path::absolute(path)?;
+        let file = opening(|| File::open(&path))?;
         let metadata = file.metadata()?;
         if metadata.is_dir() {
             return Err(io::ErrorKind::IsADirectory.into());
         }
-        let file = Arc::new(file);
-        expect_random_reads(&file);
-        let mapped = metadata.is_file() && !matches!(access, Access::Uring | Access::Pread);
-        let mapping = if mapped { Mapping::new(Arc::clone(&file)).ok() } else { None };
+        let handle = Handle::of(file, access, &metadata);
         let access = match access {
             Access::Uring if metadata.is_file() => Access::Uring,
-            _ if mapping.is_none() => Access::Pread,
+            _ if handle.mapping.is_none() => Access::Pread,
             mapped => mapped,
         };
-        let counted_bytes = if access == Access::Automatic { metadata.len() } else { 0 };
-        if counted_bytes > 0 {
-            OPEN_BYTES.fetch_add(counted_bytes, Ordering::Relaxed);
+        let place = if metadata.is_file() {
+            let place = Arc::<Place>::default();
+            place.put(handle);
+            place
+        } else {
+            Place::pinned(handle)
+        };
+        let size = metadata.len();
+        if access == Access::Automatic {
+            OPEN_BYTES.fetch_add(size, Ordering::Relaxed);
             measure_memory();
         }
-        Ok(LocalFile {
-            path: path.to_owned(),
-            identity: identity(&metadata),
-            access,
-            mapping,
-            uring: Uring::new(Arc::clone(&file)),
-            pread: Pread::new(Arc::clone(&file)),
-            warming: Warming::new(file),
-            counted_bytes,
-        })
+        let origin = Origin::of(&metadata);
+        Ok(LocalFile { path, origin, access, place, warming: Warming::default(), size })
     }
 
     /// Returns the path the file was opened by.
@@ -125,97 +136,126 @@ impl LocalFile {
         &self.path
     }
 
-    /// Returns the numbers of the device and the inode, where there are such.
-    pub fn identity(&self) -> Option<(u64, u64)> {
-        self.identity
-    }
-
     /// Returns how the file is read.
     pub fn access(&self) -> Access {
         self.access
     }
 
-    /// Reads a batch of which some ranges are not in memory.
-    fn read_mixed(
-        &self,
-        mapping: &Mapping,
-        reads: &mut [Read<'_>],
-        landed: &mut dyn FnMut(usize, &mut Read<'_>),
-    ) -> Result<(), ReadError> {
-        let visit = mapping.visit(reads);
-        if visit.cold().len() == 0 || !uring::is_available() {
-            mapping.bring(visit.cold().map(|k| (reads[k].offset, reads[k].buf.len())));
-            return or_else(reads, landed, &self.pread, |reads, landed| {
-                mapping.copy_many(&visit, reads, landed)
-            });
+    #[inline]
+    fn handle(&self) -> io::Result<Held> {
+        match self.place.get() {
+            Some(held) => Ok(held),
+            None => self.reopen(),
         }
-        let mut is_cold = vec![false; reads.len()];
-        visit.cold().for_each(|k| is_cold[k] = true);
-        let mut resident = Part::select(reads, |k| !is_cold[k]);
-        resident.read(landed, |reads, landed| {
-            or_else(reads, landed, &self.pread, |reads, landed| {
-                mapping.copy_many(&visit, reads, landed)
-            })
-        })?;
-        let mut cold = Part::select(reads, |k| is_cold[k]);
-        if cold.reads.len() == 1 {
-            return cold.read(landed, |reads, landed| self.pread.read_many(reads, landed));
+    }
+
+    #[cold]
+    fn reopen(&self) -> io::Result<Held> {
+        let file = opening(|| File::open(&self.path))?;
+        let metadata = file.metadata()?;
+        if Origin::of(&metadata) != self.origin || metadata.len() < self.size {
+            let why = "the file was replaced since it was opened; open it again";
+            return Err(io::Error::new(io::ErrorKind::StaleNetworkFileHandle, why));
         }
-        let bytes: usize = cold.reads.iter().map(|read| read.buf.len()).sum();
-        let fits = OPEN_BYTES.load(Ordering::Relaxed) <= MEMORY_BYTES.load(Ordering::Relaxed);
-        cold.read(landed, |reads, landed| self.uring.read_many(reads, landed))?;
-        self.warming.missed(bytes as u64, fits);
-        Ok(())
+        Ok(self.place.put(Handle::of(file, self.access, &metadata)))
+    }
+
+    /// Returns whether all files that are open may be expected to stay in memory.
+    fn fits() -> bool {
+        OPEN_BYTES.load(Ordering::Relaxed) <= MEMORY_BYTES.load(Ordering::Relaxed)
     }
 }
 
 impl Drop for LocalFile {
     fn drop(&mut self) {
-        OPEN_BYTES.fetch_sub(self.counted_bytes, Ordering::Relaxed);
+        if self.access == Access::Automatic {
+            OPEN_BYTES.fetch_sub(self.size, Ordering::Relaxed);
+        }
+    }
+}
+
+/// Lands reads of a file that could not be opened again.
+fn land_failed(reads: &mut [Read<'_>], error: &io::Error, landed: &mut Landed<'_>) {
+    for (k, read) in reads.iter_mut().enumerate() {
+        landed(k, read, Err(copy_of(error)));
     }
 }
 
 impl ReadAt for LocalFile {
     fn size(&self) -> io::Result<u64> {
-        self.pread.size()
+        self.handle()?.pread.size()
     }
 
-    fn read_many(
-        &self,
-        reads: &mut [Read<'_>],
-        landed: &mut dyn FnMut(usize, &mut Read<'_>),
-    ) -> Result<(), ReadError> {
-        match (self.access, &self.mapping) {
-            (Access::Automatic, Some(mapping)) => self.read_mixed(mapping, reads, landed),
-            (Access::Uring, _) => self.uring.read_many(reads, landed),
-            (_, Some(mapping)) => or_else(reads, landed, &self.pread, |reads, landed| {
-                mapping.read_many(reads, landed)
+    fn read_many(&self, reads: &mut [Read<'_>], landed: &mut Landed<'_>) {
+        let left = self.read_ready(reads, landed);
+        if left.is_empty() {
+            return;
+        }
+        let mut part = Part::select(reads, left);
+        let bytes = part.reads.iter().map(|read| read.buf.len() as u64).sum();
+        match self.ring(bytes) {
+            Some(ring) => part.read(landed, |reads, landed| ring.read_many(reads, landed)),
+            None => part.read(landed, |reads, landed| match self.handle() {
+                Ok(handle) => handle.pread.read_many(reads, landed),
+                Err(error) => land_failed(reads, &error, landed),
             }),
-            (_, None) => self.pread.read_many(reads, landed),
         }
     }
 
-    fn is_warm(&self) -> bool {
-        self.mapping.as_ref().is_some_and(ReadAt::is_warm)
+    fn read_ready(&self, reads: &mut [Read<'_>], landed: &mut Landed<'_>) -> Vec<usize> {
+        let handle = match self.handle() {
+            Ok(handle) => handle,
+            Err(error) => {
+                land_failed(reads, &error, landed);
+                return Vec::new();
+            }
+        };
+        let Some(mapping) = &handle.mapping else { return (0..reads.len()).collect() };
+        let visit = mapping.visit(reads);
+        let waits = self.access == Access::Automatic && !visit.cold().is_empty();
+        if waits && uring::is_available() {
+            return mapping.copy_many(&visit, reads, false, landed);
+        }
+        mapping.bring(visit.cold().iter().map(|&k| (reads[k].offset, reads[k].buf.len())));
+        mapping.copy_many(&visit, reads, true, landed)
+    }
+
+    fn is_ready(&self, ranges: &[Range<u64>]) -> bool {
+        self.handle().is_ok_and(|handle| {
+            handle.mapping.as_ref().is_some_and(|mapping| mapping.is_ready(ranges))
+        })
+    }
+
+    fn cost(&self) -> Cost {
+        match self.handle() {
+            Ok(handle) => handle.mapping.as_ref().map_or(Cost::DEVICE, |mapping| mapping.cost()),
+            Err(_) => Cost::DEVICE,
+        }
+    }
+
+    fn ring(&self, bytes: u64) -> Option<Arc<Uring>> {
+        if !matches!(self.access, Access::Automatic | Access::Uring) || !uring::is_available() {
+            return None;
+        }
+        let handle = self.handle().ok()?;
+        if self.access == Access::Automatic {
+            self.warming.missed(handle.pread.file(), bytes, self.size, LocalFile::fits());
+        }
+        Some(Arc::clone(&handle.uring))
     }
 
     fn written(&self, range: Range<u64>) -> Vec<Range<u64>> {
-        written(&self.pread, range)
-    }
-
-    fn prefetch(&self, range: Range<u64>) {
-        if let Some(mapping) = &self.mapping {
-            mapping.prefetch(range);
+        match self.handle() {
+            Ok(handle) => written(&handle.pread, range),
+            Err(_) => vec![range],
         }
     }
 
-    fn announce(&self, ranges: &[Range<u64>]) -> bool {
-        match (self.access, &self.mapping) {
-            (Access::Automatic, Some(mapping)) if !mapping.is_warm() && uring::is_available() => {
-                mapping.is_all_resident(ranges)
-            }
-            (_, Some(mapping)) => mapping.announce(ranges),
-            (_, None) => false,
+    fn prefetch(&self, range: Range<u64>) {
+        if let Some(handle) = self.place.get()
+            && let Some(mapping) = &handle.mapping
+        {
+            mapping.prefetch(range);
         }
     }
 }
@@ -230,49 +270,46 @@ fn measure_memory() {
     }
 }
 
-type Landed<'l> = dyn FnMut(usize, &mut Read<'_>) + 'l;
-
-/// Reads from a mapping, and from where it fails on by positioned reads, whose
-/// errors are exact: a mapping knows neither the cause nor that the file grew.
-fn or_else(
-    reads: &mut [Read<'_>],
-    landed: &mut Landed<'_>,
-    pread: &Pread,
-    copy: impl FnOnce(&mut [Read<'_>], &mut Landed<'_>) -> Result<(), ReadError>,
-) -> Result<(), ReadError> {
-    let Err(ReadError { index: first, .. }) = copy(reads, landed) else {
-        return Ok(());
-    };
-    pread
-        .read_many(&mut reads[first..], &mut |index, read| landed(first + index, read))
-        .map_err(|error| ReadError { index: first + error.index, ..error })
-}
-
-/// Some reads of a batch, with their places in it.
+/// Some reads of a batch, with their numbers in it.
 struct Part<'r> {
     reads: Vec<Read<'r>>,
-    places: Vec<usize>,
+    numbers: Vec<usize>,
 }
 
 impl<'r> Part<'r> {
-    fn select(reads: &'r mut [Read<'_>], wanted: impl Fn(usize) -> bool) -> Part<'r> {
-        let (places, reads) = reads
+    /// Returns the reads with these numbers, which are in ascending order.
+    fn select(reads: &'r mut [Read<'_>], numbers: Vec<usize>) -> Part<'r> {
+        let mut wanted = numbers.iter().copied().peekable();
+        let reads = reads
             .iter_mut()
             .enumerate()
-            .filter(|(place, _)| wanted(*place))
-            .map(|(place, read)| (place, Read { buf: &mut *read.buf, ..*read }))
-            .unzip();
-        Part { reads, places }
+            .filter(|(number, _)| wanted.next_if_eq(number).is_some())
+            .map(|(_, read)| Read { buf: &mut *read.buf, ..*read })
+            .collect();
+        Part { reads, numbers }
     }
 
     fn read(
         &mut self,
         landed: &mut Landed<'_>,
-        read: impl FnOnce(&mut [Read<'_>], &mut Landed<'_>) -> Result<(), ReadError>,
-    ) -> Result<(), ReadError> {
-        let places = &self.places;
-        read(&mut self.reads, &mut |index, read| landed(places[index], read))
-            .map_err(|error| ReadError { index: places[error.index], ..error })
+        read: impl FnOnce(&mut [Read<'_>], &mut Landed<'_>),
+    ) {
+        let numbers = &self.numbers;
+        read(&mut self.reads, &mut |k, read, outcome| landed(numbers[k], read, outcome));
+    }
+}
+
+/// What tells a file from another one that takes its place: the numbers of its device and of
+/// its inode, which may be given again, and when it was made, where that is known.
+#[derive(Debug, PartialEq, Eq)]
+struct Origin {
+    identity: Option<(u64, u64)>,
+    created: Option<SystemTime>,
+}
+
+impl Origin {
+    fn of(metadata: &Metadata) -> Origin {
+        Origin { identity: identity(metadata), created: metadata.created().ok() }
     }
 }
 

@@ -12,7 +12,7 @@ use memmap2::{MmapOptions, MmapRaw};
 use super::memory::within;
 use super::residency::{Residency, Visit};
 use super::sigbus::{self, Registration};
-use super::{Read, ReadAt, ReadError};
+use super::{Cost, Landed, Read, ReadAt};
 
 /// Ranges are copied, and announced to the device, in pieces of this size.
 const PIECE_BYTES: usize = 16 << 20;
@@ -78,30 +78,42 @@ impl Mapping {
         visit
     }
 
-    /// Copies what a batch asks for, after a visit.
+    /// Copies what a batch asks for, after a visit: what is in memory, or all of it. Returns
+    /// the numbers of the reads that were not copied, in ascending order.
     pub(super) fn copy_many(
         &self,
         visit: &Visit,
         reads: &mut [Read<'_>],
-        landed: &mut dyn FnMut(usize, &mut Read<'_>),
-    ) -> Result<(), ReadError> {
+        all: bool,
+        landed: &mut Landed<'_>,
+    ) -> Vec<usize> {
+        let mut cold = if all { &[][..] } else { visit.cold() };
+        let mut left = Vec::new();
         for first in reads.iter().take(PREFETCH_DISTANCE) {
             self.hint(first.offset, first.buf.len());
         }
-        for index in 0..reads.len() {
-            if let Some(ahead) = reads.get(index + PREFETCH_DISTANCE) {
+        for k in 0..reads.len() {
+            if let Some(ahead) = reads.get(k + PREFETCH_DISTANCE) {
                 self.hint(ahead.offset, ahead.buf.len());
             }
-            let read = &mut reads[index];
-            self.copy(read).map_err(|source| ReadError { index, source })?;
-            landed(index, read);
+            let is_cold = cold.first() == Some(&k);
+            if is_cold {
+                cold = &cold[1..];
+            }
+            let read = &mut reads[k];
+            if is_cold || self.copy(read).is_err() {
+                left.push(k);
+            } else {
+                landed(k, read, Ok(()));
+            }
         }
         self.residency.conclude(visit);
-        Ok(())
+        left
     }
 
     fn copy(&self, read: &mut Read<'_>) -> io::Result<()> {
         let wanted = within(self.bytes.len(), read.offset, read.buf.len())?;
+        self.check()?;
         let mut start = wanted.start;
         let mut crc = read.crc;
         for piece in read.buf.chunks_mut(PIECE_BYTES) {
@@ -114,13 +126,17 @@ impl Mapping {
             // assumed of them.
             crc = unsafe { read.sum.copy(crc, self.bytes.as_ptr().add(start), piece) };
             start += piece.len();
-            if self.guard.is_damaged() {
-                return Err(io::Error::other(
-                    "the file was cut short or its device failed under the mapping",
-                ));
-            }
+            self.check()?;
         }
         read.crc = crc;
+        Ok(())
+    }
+
+    fn check(&self) -> io::Result<()> {
+        if self.guard.is_damaged() {
+            let why = "the file was cut short or its device failed under the mapping";
+            return Err(io::Error::other(why));
+        }
         Ok(())
     }
 
@@ -212,33 +228,25 @@ impl ReadAt for Mapping {
         Ok(self.file.metadata()?.len().min(self.bytes.len() as u64))
     }
 
-    fn read_many(
-        &self,
-        reads: &mut [Read<'_>],
-        landed: &mut dyn FnMut(usize, &mut Read<'_>),
-    ) -> Result<(), ReadError> {
+    fn read_many(&self, reads: &mut [Read<'_>], landed: &mut Landed<'_>) {
         let visit = self.visit(reads);
-        self.bring(visit.cold().map(|k| (reads[k].offset, reads[k].buf.len())));
-        self.copy_many(&visit, reads, landed)
+        self.bring(visit.cold().iter().map(|&k| (reads[k].offset, reads[k].buf.len())));
+        for k in self.copy_many(&visit, reads, true, landed) {
+            let outcome = self.copy(&mut reads[k]);
+            landed(k, &mut reads[k], outcome);
+        }
     }
 
-    fn is_warm(&self) -> bool {
-        self.residency.is_warm()
+    fn cost(&self) -> Cost {
+        if self.residency.is_warm() { Cost::MEMORY } else { Cost::DEVICE }
+    }
+
+    fn is_ready(&self, ranges: &[Range<u64>]) -> bool {
+        self.residency.is_warm() || self.is_all_resident(ranges)
     }
 
     fn prefetch(&self, range: Range<u64>) {
         self.hint(range.start, usize::try_from(range.end - range.start).unwrap_or(usize::MAX));
-    }
-
-    fn announce(&self, ranges: &[Range<u64>]) -> bool {
-        if !self.residency.is_warm() {
-            let ranges = ranges.iter().map(|range| {
-                (range.start, usize::try_from(range.end - range.start).unwrap_or(usize::MAX))
-            });
-            let asked = !self.residency.is_blind();
-            self.bring(ranges.filter(|&(offset, len)| !(asked && self.is_resident(offset, len))));
-        }
-        true
     }
 }
 

@@ -3,7 +3,7 @@
 use std::io;
 use std::sync::{Arc, PoisonError, RwLock};
 
-use super::{Append, Read, ReadAt, ReadError, past_end};
+use super::{Append, Cost, Landed, Read, ReadAt, past_end};
 
 /// A storage in memory. Clones share the bytes, so that what is appended through
 /// one handle is read through another.
@@ -39,33 +39,32 @@ impl From<Vec<u8>> for Memory {
 }
 
 impl ReadAt for Memory {
-    fn is_warm(&self) -> bool {
-        true
-    }
-
     fn size(&self) -> io::Result<u64> {
         Ok(self.look(|bytes| bytes.len() as u64))
     }
 
-    fn read_many(
-        &self,
-        reads: &mut [Read<'_>],
-        landed: &mut dyn FnMut(usize, &mut Read<'_>),
-    ) -> Result<(), ReadError> {
-        for (index, read) in reads.iter_mut().enumerate() {
-            self.look(|bytes| {
+    fn read_many(&self, reads: &mut [Read<'_>], landed: &mut Landed<'_>) {
+        self.read_ready(reads, landed);
+    }
+
+    fn read_ready(&self, reads: &mut [Read<'_>], landed: &mut Landed<'_>) -> Vec<usize> {
+        for (k, read) in reads.iter_mut().enumerate() {
+            let outcome = self.look(|bytes| {
                 let wanted = within(bytes.len(), read.offset, read.buf.len())?;
                 read.buf.copy_from_slice(&bytes[wanted]);
                 Ok(())
-            })
-            .map_err(|source| ReadError { index, source })?;
-            landed(index, read.add_up());
+            });
+            landed(k, read.add_up(), outcome);
         }
-        Ok(())
+        Vec::new()
     }
 
-    fn announce(&self, _ranges: &[std::ops::Range<u64>]) -> bool {
+    fn is_ready(&self, _ranges: &[std::ops::Range<u64>]) -> bool {
         true
+    }
+
+    fn cost(&self) -> Cost {
+        Cost::MEMORY
     }
 }
 

@@ -2,12 +2,16 @@
 //!
 //! Reading many ranges at once is the primitive, one range is the special case:
 //! whoever implements [`ReadAt`] sees the whole batch and may coalesce, queue or
-//! map as suits the medium.
+//! map as suits the medium. [`read_all`] reads a batch over many storages, which then
+//! wait at the same time.
 
 mod append;
 mod capacity;
 mod coalesce;
+mod cost;
 mod crashing;
+mod delayed;
+mod descriptors;
 mod faulty;
 mod local;
 #[cfg_attr(not(any(target_os = "linux", target_os = "macos")), path = "absent.rs")]
@@ -16,6 +20,7 @@ mod memory;
 mod pread;
 #[cfg(any(target_os = "linux", target_os = "macos"))]
 mod residency;
+mod scheduler;
 #[cfg(any(target_os = "linux", target_os = "macos"))]
 mod sigbus;
 #[cfg(target_os = "linux")]
@@ -24,7 +29,7 @@ mod warming;
 /// Where there is no io_uring, positioned reads do its work.
 #[cfg(not(target_os = "linux"))]
 mod uring {
-    pub use super::pread::Pread as Uring;
+    pub use super::pread::{Pread as Uring, read_files};
 
     pub fn is_available() -> bool {
         false
@@ -33,17 +38,21 @@ mod uring {
 
 use std::io;
 use std::ops::Range;
+use std::sync::Arc;
 
 use crate::crc::Sum;
 
 pub use append::AppendFile;
 pub(crate) use capacity::available_memory;
+pub use cost::Cost;
 pub use crashing::{CrashState, Crashing};
+pub use delayed::Delayed;
 pub use faulty::{Failure, Faulty};
 pub use local::{Access, LocalFile, identity_at};
 pub use mapping::Mapping;
 pub use memory::Memory;
 pub use pread::Pread;
+pub use scheduler::{Group, read_all};
 pub use uring::Uring;
 
 /// A range of a storage that is wanted, and the place for its bytes.
@@ -73,41 +82,41 @@ impl<'a> Read<'a> {
     }
 }
 
-/// A read of a batch that failed.
-#[derive(Debug)]
-pub struct ReadError {
-    /// Which read of the batch.
-    pub index: usize,
-    /// Why; `UnexpectedEof` for a range that ends past the end of the storage.
-    pub source: io::Error,
-}
+/// Takes each read of a batch once, by its number, as soon as it has landed: filled and
+/// summed, or failed. A range that ends past the end of the storage is `UnexpectedEof`.
+pub type Landed<'l> = dyn FnMut(usize, &mut Read<'_>, io::Result<()>) + 'l;
 
 /// Bytes that can be read at any offset, from several threads at once.
 pub trait ReadAt: Send + Sync {
     /// Returns the number of bytes that are there now.
     fn size(&self) -> io::Result<u64>;
 
-    /// Fills the buffer of every read, and calls `landed(k, &mut reads[k])` on the
-    /// calling thread as soon as it is filled and summed, in any order, once each.
+    /// Reads a batch, and calls `landed` for each read on the calling thread, in any order.
     ///
-    /// On an error some buffers may be filled and others not; which one failed is
-    /// in the error. Interrupted and short reads are continued, not reported.
-    fn read_many(
-        &self,
-        reads: &mut [Read<'_>],
-        landed: &mut dyn FnMut(usize, &mut Read<'_>),
-    ) -> Result<(), ReadError>;
+    /// A read that fails fails alone. Interrupted and short reads are continued, not
+    /// reported. The checksum is that of the read that `landed` gets.
+    fn read_many(&self, reads: &mut [Read<'_>], landed: &mut Landed<'_>);
 
-    /// Says that `ranges` will be read soon. Returns whether the storage brings
-    /// them into memory by itself; if not, reading ahead is up to the caller.
-    fn announce(&self, _ranges: &[Range<u64>]) -> bool {
+    /// Reads what needs no waiting. Returns the numbers of the others, in ascending order;
+    /// those have not landed.
+    fn read_ready(&self, reads: &mut [Read<'_>], _landed: &mut Landed<'_>) -> Vec<usize> {
+        (0..reads.len()).collect()
+    }
+
+    /// Returns whether reading `ranges` would not wait, as far as the storage knows.
+    fn is_ready(&self, _ranges: &[Range<u64>]) -> bool {
         false
     }
 
-    /// Returns whether the latest reads were served from memory. A batch that is not is
-    /// best asked for in few large parts, one that is in many small ones.
-    fn is_warm(&self) -> bool {
-        false
+    /// Returns what a read costs now.
+    fn cost(&self) -> Cost {
+        Cost::DEVICE
+    }
+
+    /// Returns the file to read from, if many files can be waited for in one ring. `bytes`
+    /// are about to be read from it.
+    fn ring(&self, _bytes: u64) -> Option<Arc<Uring>> {
+        None
     }
 
     /// Returns the parts of a range that may hold other bytes than zeros, in order. What is

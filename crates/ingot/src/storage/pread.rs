@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use super::coalesce::{Run, coalesce};
-use super::{Read, ReadAt, ReadError, past_end};
+use super::{Cost, Landed, Read, ReadAt, past_end};
 use crate::pool::Pool;
 
 /// Batches of fewer bytes are read by the calling thread alone: other threads
@@ -56,22 +56,17 @@ impl Pread {
         Ok(())
     }
 
-    /// Fills the reads of a run. Where the run as a whole fails, its reads are
-    /// tried one by one: bytes that nobody asked for must not fail a batch, and
-    /// the error must name the read that it belongs to.
-    pub(super) fn fill_run(&self, run: &mut Run<'_, '_>) -> Result<(), ReadError> {
+    /// Fills the reads of a run, and returns what became of each. Where the run as a whole
+    /// fails, its reads are tried one by one: bytes that nobody asked for fail no read.
+    pub(super) fn fill_run(&self, run: &mut Run<'_, '_>) -> Vec<io::Result<()>> {
         if run.members.len() > 1 {
             let mut bytes = vec![0; run.len];
             if self.fill(run.offset, &mut bytes).is_ok() {
                 run.fill(0, &bytes);
-                return Ok(());
+                return run.members.iter().map(|_| Ok(())).collect();
             }
         }
-        for (index, read) in &mut run.members {
-            self.fill(read.offset, read.buf)
-                .map_err(|source| ReadError { index: *index, source })?;
-        }
-        Ok(())
+        run.members.iter_mut().map(|(_, read)| self.fill(read.offset, read.buf)).collect()
     }
 }
 
@@ -80,50 +75,47 @@ impl ReadAt for Pread {
         Ok(self.file.metadata()?.len())
     }
 
-    fn read_many(
-        &self,
-        reads: &mut [Read<'_>],
-        landed: &mut dyn FnMut(usize, &mut Read<'_>),
-    ) -> Result<(), ReadError> {
+    fn read_many(&self, reads: &mut [Read<'_>], landed: &mut Landed<'_>) {
         if let [read] = reads {
-            self.fill(read.offset, read.buf).map_err(|source| ReadError { index: 0, source })?;
-            landed(0, read.add_up());
-            return Ok(());
+            let outcome = self.fill(read.offset, read.buf);
+            return landed(0, read.add_up(), outcome);
         }
-        land_empty(reads, landed);
-        let mut runs = coalesce(reads);
-        let is_large = runs.iter().map(|run| run.len).sum::<usize>() > SPREAD_BYTES_MIN;
-        let mut waits = 0;
-        for k in 0..runs.len() {
-            let begun = Instant::now();
-            self.fill_run(&mut runs[k])?;
-            waits += usize::from(begun.elapsed() > copying_time(runs[k].len));
-            runs[k].land(landed);
-            if is_large && waits == SPREAD_WAITS {
-                return self.spread(runs.split_off(k + 1), landed);
-            }
-        }
-        Ok(())
+        read_files(vec![(self, 0, reads)], landed);
     }
 }
 
-impl Pread {
-    fn spread(
-        &self,
-        runs: Vec<Run<'_, '_>>,
-        landed: &mut dyn FnMut(usize, &mut Read<'_>),
-    ) -> Result<(), ReadError> {
-        let tasks: Vec<_> = runs.into_iter().map(|run| Mutex::new((run, Ok(())))).collect();
-        Pool::blocking().run(tasks.len(), &|k| {
-            let (run, outcome) = &mut *tasks[k].lock().unwrap_or_else(PoisonError::into_inner);
-            *outcome = self.fill_run(run);
-        });
-        for task in tasks {
-            let (mut run, outcome) = task.into_inner().unwrap_or_else(PoisonError::into_inner);
-            outcome?;
-            run.land(landed);
+/// Reads a batch over many files; the reads of each are numbered from a number on.
+pub(super) fn read_files(groups: Vec<(&Pread, usize, &mut [Read<'_>])>, landed: &mut Landed<'_>) {
+    let mut runs = Vec::new();
+    for (file, first, reads) in groups {
+        land_empty(reads, first, landed);
+        let of_file = coalesce(reads, first, Cost::DEVICE);
+        runs.extend(of_file.into_iter().map(|run| (file, run)));
+    }
+    let is_large = runs.iter().map(|(_, run)| run.len).sum::<usize>() > SPREAD_BYTES_MIN;
+    let mut waits = 0;
+    for k in 0..runs.len() {
+        let (file, run) = &mut runs[k];
+        let begun = Instant::now();
+        let outcomes = file.fill_run(run);
+        waits += usize::from(begun.elapsed() > copying_time(run.len));
+        run.land_each(outcomes, landed);
+        if is_large && waits == SPREAD_WAITS {
+            return spread(runs.split_off(k + 1), landed);
         }
-        Ok(())
+    }
+}
+
+fn spread(runs: Vec<(&Pread, Run<'_, '_>)>, landed: &mut Landed<'_>) {
+    let tasks: Vec<_> =
+        runs.into_iter().map(|(file, run)| Mutex::new((file, run, Vec::new()))).collect();
+    Pool::blocking().run(tasks.len(), &|k| {
+        let (file, run, outcomes) = &mut *tasks[k].lock().unwrap_or_else(PoisonError::into_inner);
+        *outcomes = file.fill_run(run);
+    });
+    for task in tasks {
+        let (_, mut run, outcomes) = task.into_inner().unwrap_or_else(PoisonError::into_inner);
+        run.land_each(outcomes, landed);
     }
 }
 
@@ -132,10 +124,10 @@ fn copying_time(len: usize) -> Duration {
     Duration::from_nanos(20_000 + len as u64)
 }
 
-/// Calls `landed` for the reads of no bytes.
-pub(super) fn land_empty(reads: &mut [Read<'_>], landed: &mut dyn FnMut(usize, &mut Read<'_>)) {
-    for (index, read) in reads.iter_mut().enumerate().filter(|(_, read)| read.buf.is_empty()) {
-        landed(index, read.add_up());
+/// Lands the reads of no bytes, which are numbered from `first` on with the others.
+pub(super) fn land_empty(reads: &mut [Read<'_>], first: usize, landed: &mut Landed<'_>) {
+    for (k, read) in reads.iter_mut().enumerate().filter(|(_, read)| read.buf.is_empty()) {
+        landed(first + k, read.add_up(), Ok(()));
     }
 }
 

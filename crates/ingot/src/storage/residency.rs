@@ -50,8 +50,8 @@ pub(super) struct Visit {
 
 impl Visit {
     /// The reads whose bytes may not be in memory, in ascending order.
-    pub fn cold(&self) -> impl ExactSizeIterator<Item = usize> {
-        self.cold.iter().copied()
+    pub fn cold(&self) -> &[usize] {
+        &self.cold
     }
 
     /// Whether the batch is large enough, or the time has come, to look closely.

@@ -15,16 +15,16 @@ use std::sync::{Arc, OnceLock};
 use io_uring::{IoUring, opcode, types};
 
 use super::coalesce::{Run, coalesce};
-use super::pread::{Pread, land_empty};
-use super::{Read, ReadAt, ReadError};
+use super::pread::{self, Pread, land_empty};
+use super::{Cost, Landed, Read, ReadAt};
 use crate::process;
 
 /// Reads under way at once, and how many bytes they may ask for together.
-const DEPTH: usize = 64;
+const DEPTH: usize = Cost::DEVICE.depth;
 const FLIGHT_BYTES_MAX: usize = 16 << 20;
 
 /// Longer runs are read in parts of this size.
-const PART_BYTES_MAX: usize = 1 << 20;
+const PART_BYTES_MAX: usize = Cost::DEVICE.part;
 
 /// Buffers up to this size are kept for the next read.
 const KEPT_BYTES_MAX: usize = 64 << 10;
@@ -77,52 +77,6 @@ impl Uring {
         let next = if align < ALIGN_LAST { ALIGN_LAST } else { BUFFERED };
         let _ = self.align.compare_exchange(align, next, Ordering::Relaxed, Ordering::Relaxed);
     }
-
-    /// Reads runs until all have landed or failed. Those that have not landed then
-    /// are those with parts left.
-    fn read_runs(
-        &self,
-        ring: &mut Ring,
-        runs: &mut [(Run<'_, '_>, usize)],
-        landed: &mut dyn FnMut(usize, &mut Read<'_>),
-    ) -> io::Result<()> {
-        let mut parts = split(runs);
-        let mut flight_bytes = 0;
-        loop {
-            while let Some(part) = parts.front()
-                && (flight_bytes == 0 || flight_bytes + part.len <= FLIGHT_BYTES_MAX)
-                && let Some(slot) = ring.free.pop()
-            {
-                flight_bytes += part.len;
-                ring.begin(slot, parts.pop_front().expect("seen above"), self.source())?;
-            }
-            if ring.free.len() == DEPTH {
-                return Ok(());
-            }
-            for (slot, result) in ring.wait()? {
-                let part = match ring.finish(slot, result)? {
-                    Outcome::Continued => continue,
-                    Outcome::Misaligned { align, part } => {
-                        self.refuse(align);
-                        flight_bytes -= part.len;
-                        parts.push_front(part);
-                        continue;
-                    }
-                    Outcome::Failed { part } => part,
-                    Outcome::Done { part, bytes } => {
-                        let (run, parts_left) = &mut runs[part.run];
-                        run.fill(part.from, bytes);
-                        *parts_left -= 1;
-                        if *parts_left == 0 {
-                            run.land(landed);
-                        }
-                        part
-                    }
-                };
-                flight_bytes -= part.len;
-            }
-        }
-    }
 }
 
 impl ReadAt for Uring {
@@ -130,30 +84,90 @@ impl ReadAt for Uring {
         self.pread.size()
     }
 
-    fn read_many(
-        &self,
-        reads: &mut [Read<'_>],
-        landed: &mut dyn FnMut(usize, &mut Read<'_>),
-    ) -> Result<(), ReadError> {
-        let Some(mut ring) = Ring::take() else {
-            return self.pread.read_many(reads, landed);
-        };
-        land_empty(reads, landed);
-        let mut runs: Vec<_> = coalesce(reads)
-            .into_iter()
-            .map(|run| {
-                let parts = run.len.div_ceil(PART_BYTES_MAX);
-                (run, parts)
-            })
-            .collect();
-        if self.read_runs(&mut ring, &mut runs, landed).is_ok() {
-            ring.give_back();
+    fn read_many(&self, reads: &mut [Read<'_>], landed: &mut Landed<'_>) {
+        read_files(vec![(self, 0, reads)], landed);
+    }
+}
+
+/// Reads a batch over many files in one ring; the reads of each are numbered from a number on.
+pub(super) fn read_files(
+    mut groups: Vec<(&Uring, usize, &mut [Read<'_>])>,
+    landed: &mut Landed<'_>,
+) {
+    // One read costs less without the ring, and may stay in the page cache.
+    let is_alone = groups.iter().map(|(_, _, reads)| reads.len()).sum::<usize>() == 1;
+    let ring = if is_alone { None } else { Ring::take() };
+    let Some(mut ring) = ring else {
+        let groups = groups.into_iter().map(|(file, first, reads)| (&file.pread, first, reads));
+        return pread::read_files(groups.collect(), landed);
+    };
+    let mut runs = Vec::new();
+    for (file, first, reads) in &mut groups {
+        land_empty(reads, *first, landed);
+        runs.extend(coalesce(reads, *first, Cost::DEVICE).into_iter().map(|run| {
+            let parts_left = run.len.div_ceil(PART_BYTES_MAX);
+            FileRun { file, run, parts_left }
+        }));
+    }
+    if read_runs(&mut ring, &mut runs, landed).is_ok() {
+        ring.give_back();
+    }
+    for FileRun { file, run, .. } in runs.iter_mut().filter(|run| run.parts_left > 0) {
+        let outcomes = file.pread.fill_run(run);
+        run.land_each(outcomes, landed);
+    }
+}
+
+/// A run, its file, and how many parts of it have not arrived.
+struct FileRun<'f, 'r, 'a> {
+    file: &'f Uring,
+    run: Run<'r, 'a>,
+    parts_left: usize,
+}
+
+/// Reads runs until all have landed or failed. Those that have not landed then are those
+/// with parts left.
+fn read_runs(
+    ring: &mut Ring,
+    runs: &mut [FileRun<'_, '_, '_>],
+    landed: &mut Landed<'_>,
+) -> io::Result<()> {
+    let mut parts = split(runs);
+    let mut flight_bytes = 0;
+    loop {
+        while let Some(part) = parts.front()
+            && (flight_bytes == 0 || flight_bytes + part.len <= FLIGHT_BYTES_MAX)
+            && let Some(slot) = ring.free.pop()
+        {
+            flight_bytes += part.len;
+            let part = parts.pop_front().expect("seen above");
+            ring.begin(slot, part, runs[part.run].file.source())?;
         }
-        for (run, _) in runs.iter_mut().filter(|(_, parts_left)| *parts_left > 0) {
-            self.pread.fill_run(run)?;
-            run.land(landed);
+        if ring.free.len() == DEPTH {
+            return Ok(());
         }
-        Ok(())
+        for (slot, result) in ring.wait()? {
+            let part = match ring.finish(slot, result)? {
+                Outcome::Continued => continue,
+                Outcome::Misaligned { align, part } => {
+                    runs[part.run].file.refuse(align);
+                    flight_bytes -= part.len;
+                    parts.push_front(part);
+                    continue;
+                }
+                Outcome::Failed { part } => part,
+                Outcome::Done { part, bytes } => {
+                    let FileRun { run, parts_left, .. } = &mut runs[part.run];
+                    run.fill(part.from, bytes);
+                    *parts_left -= 1;
+                    if *parts_left == 0 {
+                        run.land(landed);
+                    }
+                    part
+                }
+            };
+            flight_bytes -= part.len;
+        }
     }
 }
 
@@ -167,13 +181,14 @@ struct Part {
 }
 
 /// Offsets that no file can have are left out: there is nothing to ask a device for.
-fn split(runs: &[(Run<'_, '_>, usize)]) -> VecDeque<Part> {
+fn split(runs: &[FileRun<'_, '_, '_>]) -> VecDeque<Part> {
     let is_sane = |run: &Run<'_, '_>| {
         let end = run.offset.checked_add(run.len as u64 + ALIGN_LAST as u64);
         end.is_some_and(|end| end <= i64::MAX as u64)
     };
     let mut parts = VecDeque::with_capacity(runs.len());
-    for (k, (run, _)) in runs.iter().enumerate().filter(|(_, (run, _))| is_sane(run)) {
+    for (k, FileRun { run, .. }) in runs.iter().enumerate().filter(|(_, flown)| is_sane(&flown.run))
+    {
         parts.extend((0..run.len).step_by(PART_BYTES_MAX).map(|from| Part {
             run: k,
             offset: run.offset + from as u64,

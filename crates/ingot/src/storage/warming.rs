@@ -4,52 +4,42 @@
 //! behind. Who has read a good part of a file at random will likely read the rest, and
 //! one long sequential read brings that in far sooner than random ones do.
 
+use std::collections::VecDeque;
 use std::fs::File;
 use std::io;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Condvar, Mutex, Once};
+use std::thread;
 
 use super::pread::Pread;
-use crate::errand::Errand;
+use crate::process::PerProcess;
 
-/// The part of a file that is read past the page cache before all of it is brought in.
-const PART: u64 = 4;
+/// The part of a file that is read past the page cache before all of it is brought in: those
+/// who read so much of it at random are likely to want the rest.
+const PART: u64 = 64;
 
 /// Bytes that are read at a time.
 const STEP: usize = 1 << 20;
 
 /// Counts what of a file was read past the page cache, and brings it in when the time has come.
+#[derive(Default)]
 pub(super) struct Warming {
-    file: Arc<File>,
     missed: AtomicU64,
     begun: AtomicBool,
     stop: Arc<AtomicBool>,
 }
 
 impl Warming {
-    pub fn new(file: Arc<File>) -> Warming {
-        Warming {
-            file,
-            missed: AtomicU64::default(),
-            begun: AtomicBool::default(),
-            stop: Arc::default(),
-        }
-    }
-
-    /// Takes note of bytes that were read past the page cache. `fits` says whether the
-    /// file may be expected to stay in memory.
-    pub fn missed(&self, bytes: u64, fits: bool) {
+    /// Takes note of bytes that are read past the page cache from a file of `size` bytes.
+    /// `fits` says whether the file may be expected to stay in memory.
+    pub fn missed(&self, file: &File, bytes: u64, size: u64, fits: bool) {
         let missed = self.missed.fetch_add(bytes, Ordering::Relaxed) + bytes;
-        if !fits || self.begun.load(Ordering::Relaxed) {
+        if !fits || missed < size / PART || self.begun.swap(true, Ordering::Relaxed) {
             return;
         }
-        let Ok(size) = self.file.metadata().map(|now| now.len()) else { return };
-        if missed < size / PART || self.begun.swap(true, Ordering::Relaxed) {
-            return;
+        if let Ok(file) = own(file) {
+            Warmer::of_process().take(Cold { file, size, stop: Arc::clone(&self.stop) });
         }
-        let (file, stop) = (Arc::clone(&self.file), Arc::clone(&self.stop));
-        // Without a thread to spare the file stays where it is, which costs speed alone.
-        let _ = Errand::send(move || bring(&file, size, &stop));
     }
 }
 
@@ -59,9 +49,59 @@ impl Drop for Warming {
     }
 }
 
+/// A file to be brought in, unless it is closed before.
+struct Cold {
+    file: File,
+    size: u64,
+    stop: Arc<AtomicBool>,
+}
+
+/// The one thread of the process that brings files in, one after the other: a device gives
+/// its sequential rate to one reader, and those who wait for records keep theirs.
+struct Warmer {
+    queue: Mutex<VecDeque<Cold>>,
+    arrived: Condvar,
+    started: Once,
+}
+
+impl Warmer {
+    fn of_process() -> Arc<Warmer> {
+        static WARMER: PerProcess<Warmer> = PerProcess::new();
+        WARMER.get(|| Warmer {
+            queue: Mutex::default(),
+            arrived: Condvar::new(),
+            started: Once::new(),
+        })
+    }
+
+    /// Without a thread to spare files stay where they are, which costs speed alone.
+    fn take(self: Arc<Self>, cold: Cold) {
+        self.queue.lock().expect("no panics under this lock").push_back(cold);
+        self.arrived.notify_one();
+        self.started.call_once(|| {
+            let warmer = Arc::clone(&self);
+            let thread = thread::Builder::new().name("ingot-warming".to_owned());
+            let _ = thread.stack_size(128 << 10).spawn(move || warmer.run());
+        });
+    }
+
+    fn run(&self) {
+        loop {
+            let mut queue = self.queue.lock().expect("no panics under this lock");
+            let cold = loop {
+                match queue.pop_front() {
+                    Some(cold) => break cold,
+                    None => queue = self.arrived.wait(queue).expect("no panics under this lock"),
+                }
+            };
+            drop(queue);
+            bring(cold);
+        }
+    }
+}
+
 /// Reads the file from front to end. What fails here is left to those who need the bytes.
-fn bring(file: &Arc<File>, size: u64, stop: &AtomicBool) {
-    let Ok(file) = own(file) else { return };
+fn bring(Cold { file, size, stop }: Cold) {
     let pread = Pread::new(Arc::new(file));
     let mut bytes = vec![0; STEP];
     for offset in (0..size).step_by(STEP) {
@@ -126,19 +166,19 @@ mod tests {
     }
 
     #[test]
-    fn a_file_comes_in_once_a_quarter_was_missed() {
+    fn a_file_comes_in_once_a_part_was_missed() {
         let Some((_path, file)) = cold_file() else { return };
-        let warming = Warming::new(Arc::clone(&file));
-        warming.missed(SIZE as u64 / PART - 1, true);
+        let warming = Warming::default();
+        warming.missed(&file, SIZE as u64 / PART - 1, SIZE as u64, true);
         assert!(!comes_in(&file, Duration::from_millis(100)));
-        warming.missed(1, true);
+        warming.missed(&file, 1, SIZE as u64, true);
         assert!(comes_in(&file, Duration::from_secs(60)));
     }
 
     #[test]
     fn a_file_that_does_not_fit_stays_out() {
         let Some((_path, file)) = cold_file() else { return };
-        Warming::new(Arc::clone(&file)).missed(SIZE as u64, false);
+        Warming::default().missed(&file, SIZE as u64, SIZE as u64, false);
         assert!(!comes_in(&file, Duration::from_millis(100)));
     }
 }

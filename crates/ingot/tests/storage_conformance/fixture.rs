@@ -1,13 +1,16 @@
 //! A file whose bytes are known, and the storages over it.
 
 use std::fs::{self, File, OpenOptions};
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread;
+use std::time::Duration;
 
 use ingot::crc::Sum;
 use ingot::storage::{
-    Access, Faulty, LocalFile, Mapping, Memory, Pread, Read, ReadAt, ReadError, Uring,
+    Access, Delayed, Faulty, Group, Landed, LocalFile, Mapping, Memory, Pread, Read, ReadAt, Uring,
+    read_all,
 };
 use tempfile::TempDir;
 
@@ -44,6 +47,10 @@ impl Fixture {
         let mut storages: Vec<(&'static str, Box<dyn ReadAt>)> = vec![
             ("memory", Box::new(Memory::from(self.bytes.clone()))),
             ("faulty", Box::new(Faulty::new(Memory::from(self.bytes.clone())))),
+            (
+                "delayed",
+                Box::new(Delayed::new(Memory::from(self.bytes.clone()), Duration::from_micros(20))),
+            ),
             ("pread", Box::new(Pread::new(self.file()))),
             ("uring", Box::new(Uring::new(self.file()))),
             ("local", local(Access::Automatic)),
@@ -65,17 +72,53 @@ impl Fixture {
     }
 
     pub fn check_one(&self, name: &str, storage: &dyn ReadAt, ranges: &[(usize, usize)]) {
-        let buffers = read(storage, ranges).unwrap_or_else(|error| panic!("{name}: {error:?}"));
-        for (buffer, &(offset, len)) in buffers.iter().zip(ranges) {
-            assert!(buffer[..] == self.bytes[offset..offset + len], "{name}: {offset}+{len}");
+        for buffers in [read(storage, ranges), read_in_two_steps(storage, ranges)] {
+            let buffers = buffers.unwrap_or_else(|error| panic!("{name}: {error:?}"));
+            for (buffer, &(offset, len)) in buffers.iter().zip(ranges) {
+                assert!(buffer[..] == self.bytes[offset..offset + len], "{name}: {offset}+{len}");
+            }
         }
     }
 }
 
 const SUMS: [Sum; 3] = [Sum::Crc32c, Sum::None, Sum::Crc32];
 
-/// Reads a batch, and checks that each read lands once, filled and summed, on this thread.
+/// A read of a batch that failed.
+#[derive(Debug)]
+pub struct ReadError {
+    pub index: usize,
+    pub source: io::Error,
+}
+
+/// Reads a batch, and checks that each read lands once, filled and summed or failed, on this
+/// thread. Returns the first failure.
 pub fn read(storage: &dyn ReadAt, ranges: &[(usize, usize)]) -> Result<Vec<Vec<u8>>, ReadError> {
+    read_by(ranges, |reads, landed| storage.read_many(reads, landed))
+}
+
+/// As [`read`], first what is ready, then the rest as a batch over storages.
+pub fn read_in_two_steps(
+    storage: &dyn ReadAt,
+    ranges: &[(usize, usize)],
+) -> Result<Vec<Vec<u8>>, ReadError> {
+    read_by(ranges, |reads, landed| {
+        let mut left = storage.read_ready(reads, landed).into_iter().peekable();
+        let (mut numbers, mut rest) = (Vec::new(), Vec::new());
+        for (k, read) in reads.iter_mut().enumerate() {
+            if left.next_if_eq(&k).is_some() {
+                numbers.push(k);
+                rest.push(Read { buf: &mut *read.buf, ..*read });
+            }
+        }
+        let groups = vec![Group { storage, reads: &mut rest }];
+        read_all(groups, &mut |k, read, outcome| landed(numbers[k], read, outcome));
+    })
+}
+
+fn read_by(
+    ranges: &[(usize, usize)],
+    read_many: impl FnOnce(&mut [Read<'_>], &mut Landed<'_>),
+) -> Result<Vec<Vec<u8>>, ReadError> {
     let mut buffers: Vec<Vec<u8>> = ranges.iter().map(|&(_, len)| vec![0xaa; len]).collect();
     let mut reads: Vec<Read<'_>> = buffers
         .iter_mut()
@@ -84,16 +127,24 @@ pub fn read(storage: &dyn ReadAt, ranges: &[(usize, usize)]) -> Result<Vec<Vec<u
         .map(|((buf, &(offset, _)), sum)| Read { sum, crc: 5, ..Read::new(offset as u64, buf) })
         .collect();
     let thread = thread::current().id();
-    let mut landed: Vec<Option<Vec<u8>>> = vec![None; ranges.len()];
-    storage.read_many(&mut reads, &mut |index, bytes| {
+    let mut landed: Vec<Option<io::Result<Vec<u8>>>> = ranges.iter().map(|_| None).collect();
+    read_many(&mut reads, &mut |index, bytes, outcome| {
         assert_eq!(thread::current().id(), thread);
-        assert!(landed[index].replace(bytes.buf.to_vec()).is_none(), "read {index} landed twice");
-        assert_eq!(bytes.crc, bytes.sum.append(5, bytes.buf), "read {index} is summed wrong");
-    })?;
-    for (landed, buffer) in landed.iter().zip(&buffers) {
-        assert!(landed.as_ref() == Some(buffer), "a read did not land, or landed half");
+        if outcome.is_ok() {
+            let sum = bytes.sum.append(5, bytes.buf);
+            assert_eq!(bytes.crc, sum, "read {index} is summed wrong");
+        }
+        let outcome = outcome.map(|()| bytes.buf.to_vec());
+        assert!(landed[index].replace(outcome).is_none(), "read {index} landed twice");
+    });
+    let mut failed = None;
+    for (index, (landed, buffer)) in landed.into_iter().zip(&buffers).enumerate() {
+        match landed.expect("every read lands") {
+            Ok(bytes) => assert!(bytes == *buffer, "read {index} landed half"),
+            Err(source) => failed = failed.or(Some(ReadError { index, source })),
+        }
     }
-    Ok(buffers)
+    failed.map_or(Ok(buffers), Err)
 }
 
 pub struct Random(pub u64);

@@ -4,7 +4,8 @@ use std::fs::File;
 use std::io::ErrorKind;
 use std::thread;
 
-use ingot::storage::Read;
+use ingot::crc::Sum;
+use ingot::storage::{Group, Read, read_all};
 
 use super::fixture::{Fixture, MIB, Random, evict, read};
 use super::process::{Ended, fork};
@@ -144,13 +145,59 @@ fn bytes_that_are_not_in_memory_are_the_same_bytes() {
 }
 
 #[test]
-fn announced_ranges_read_as_before() {
+fn what_is_ready_is_known_without_reading_it() {
     let fixture = Fixture::new(MIB);
     File::open(&fixture.path).unwrap().sync_all().unwrap();
     for (name, storage) in fixture.storages() {
         evict(&fixture.path);
-        storage.announce(&[5..5_000, 3..3, 900_000..u64::MAX, 100_000..200_000]);
+        let _ = storage.is_ready(&[5..5_000, 3..3, 900_000..u64::MAX, 100_000..200_000]);
         fixture.check_one(name, &*storage, &[(5, 4_995), (100_000, 100_000)]);
+        assert!(storage.cost().depth > 0, "{name}");
+    }
+}
+
+#[test]
+fn a_read_that_fails_fails_alone() {
+    let fixture = Fixture::new(MIB);
+    for (name, storage) in fixture.storages() {
+        let (mut good, mut bad) = (vec![[0; 100]; 63], [0; 10]);
+        let mut reads: Vec<Read<'_>> =
+            good.iter_mut().enumerate().map(|(k, buf)| Read::new(k as u64 * 15_000, buf)).collect();
+        reads.insert(20, Read::new(MIB as u64 - 5, &mut bad));
+        let mut failed = Vec::new();
+        storage.read_many(&mut reads, &mut |k, _, outcome| {
+            failed.extend(outcome.err().map(|error| (k, error.kind())));
+        });
+        assert_eq!(failed, [(20, std::io::ErrorKind::UnexpectedEof)], "{name}");
+        for (k, bytes) in good.iter().enumerate() {
+            assert!(bytes[..] == fixture.bytes[k * 15_000..][..100], "{name}");
+        }
+    }
+}
+
+#[test]
+fn a_batch_over_many_storages_reads_them_all() {
+    let fixture = Fixture::new(MIB);
+    let storages = fixture.storages();
+    let mut buffers = vec![[0; 300]; 4 * storages.len()];
+    let mut reads: Vec<Read<'_>> =
+        buffers.iter_mut().enumerate().map(|(k, buf)| Read::new(k as u64 * 20_000, buf)).collect();
+    reads[5].offset = MIB as u64;
+    let groups = storages
+        .iter()
+        .zip(reads.chunks_mut(4))
+        .map(|((_, storage), reads)| Group { storage: &**storage, reads });
+    let mut landed = vec![0; 4 * storages.len()];
+    let mut failed = Vec::new();
+    read_all(groups.collect(), &mut |k, read, outcome| {
+        landed[k] += 1;
+        assert!(outcome.is_err() || read.crc == read.sum.append(7, read.buf), "read {k}");
+        failed.extend(outcome.err().map(|_| k));
+    });
+    assert!(landed.iter().all(|&times| times == 1), "{landed:?}");
+    assert_eq!(failed, [5]);
+    for (k, bytes) in buffers.iter().enumerate().filter(|&(k, _)| k != 5) {
+        assert!(bytes[..] == fixture.bytes[k * 20_000..][..300], "{}", storages[k / 4].0);
     }
 }
 
@@ -160,11 +207,10 @@ fn a_landed_read_may_read_on() {
     for (name, storage) in fixture.storages() {
         let (mut first, mut second) = ([0; 100], [0; 100]);
         let mut reads = [Read::new(0, &mut first), Read::new(500_000, &mut second)];
-        storage
-            .read_many(&mut reads, &mut |_, _| {
-                fixture.check_one(name, &*storage, &[(1_000, 10), (700_000, 10)]);
-            })
-            .unwrap();
+        storage.read_many(&mut reads, &mut |_, _, outcome| {
+            outcome.unwrap();
+            fixture.check_one(name, &*storage, &[(1_000, 10), (700_000, 10)]);
+        });
         assert!(first[..] == fixture.bytes[..100], "{name}");
         assert!(second[..] == fixture.bytes[500_000..500_100], "{name}");
     }
@@ -182,7 +228,7 @@ fn a_panic_while_reads_are_under_way_leaves_the_storage_usable() {
                 .zip(&ranges)
                 .map(|(buf, range)| Read::new(range.0 as u64, buf))
                 .collect();
-            let _ = storage.read_many(&mut reads, &mut |index, _| assert_ne!(index, 50));
+            storage.read_many(&mut reads, &mut |index, _, _| assert_ne!(index, 50));
         }));
         assert!(panicked.is_err(), "{name}");
         fixture.check_one(name, &*storage, &ranges);

@@ -16,6 +16,7 @@ from ingot.dataset.granular.column import Column
 from ingot.dataset.granular.columns import Columns
 from ingot.dataset.granular.layout import REFS, element, is_sequence
 from ingot.dataset.iteration import ROWS
+from ingot.dataset.reading import OwnPlan, Plan
 from ingot.dataset.row import undecodable
 from ingot.dataset.source import Elements, Picks, Row, Rows
 from ingot.dataset.spec import Field, Spec
@@ -101,6 +102,10 @@ class GranularRows:
             return [decode(one) for one in stored] if isinstance(stored, list) else decode(stored)
         except (ValueError, OSError) as error:
             raise undecodable(self.fields[name], self.paths[0], number, error) from error
+
+    def plan(self, numbers: npt.NDArray[np.int64], wanted: Mapping[str, Picks]) -> Plan:
+        """Plan to read the wanted fields of rows."""
+        return OwnPlan(lambda: self.read_rows(numbers, wanted))
 
     def read_rows(self, numbers: npt.NDArray[np.int64], wanted: Mapping[str, Picks]) -> Row:
         """Read the wanted fields of rows, as stacked arrays where possible."""

@@ -17,7 +17,7 @@ from ingot.dataset.hdf5.handle import h5py
 from ingot.dataset.nested import DOT
 from ingot.dataset.spec import Field
 
-Packed: TypeAlias = tuple[memoryview, bytes, int]
+Packed: TypeAlias = tuple[memoryview, bytes]
 Member: TypeAlias = tuple[str, ...]
 """The names that lead to a member of a compound type; () for the whole value."""
 

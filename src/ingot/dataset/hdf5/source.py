@@ -19,6 +19,7 @@ from ingot.dataset.hdf5.column import Column
 from ingot.dataset.hdf5.handle import Handle
 from ingot.dataset.hdf5.location import Location
 from ingot.dataset.hdf5.table import Table
+from ingot.dataset.reading import OwnPlan, Plan
 from ingot.dataset.row import undecodable
 from ingot.dataset.source import Elements, Picks, Row, Rows
 from ingot.dataset.spec import Spec
@@ -217,6 +218,10 @@ class Hdf5Rows:
         starts = range(0, len(each), _STEP)
         blocks = (self._read(each[start : start + _STEP], [name])[name] for start in starts)
         return np.array([len(one) for block in blocks for one in block], np.int64)
+
+    def plan(self, numbers: npt.NDArray[np.int64], wanted: Mapping[str, Picks]) -> Plan:
+        """Plan to read the wanted fields of rows."""
+        return OwnPlan(lambda: self.read_rows(numbers, wanted))
 
     def read_rows(self, numbers: Numbers, wanted: Mapping[str, Picks]) -> Row:
         """Return what is wanted of rows, of each field stacked to an array where that can be."""

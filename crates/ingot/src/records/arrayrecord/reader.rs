@@ -1,13 +1,14 @@
 //! An ArrayRecord file as a container.
 
 use std::any::Any;
-use std::ops::Range;
 use std::sync::Arc;
 
+use super::super::cache::Pin;
 use super::super::container::{Cell, Container, Form};
 use super::super::contents::Source;
 use super::super::fetch::Files;
 use super::super::groups::Groups;
+use super::super::locate::Missing;
 use super::super::reader::Stats;
 use super::super::verify::Verification;
 use crate::error::{Error, Result};
@@ -220,9 +221,9 @@ impl Container for ArrayRecord {
         Some(Ok(self.part(row, chunk, &group, inner)))
     }
 
-    fn prepare(&self, rows: &[u64]) {
+    fn missing(&self, rows: &[u64]) -> Vec<Missing> {
         if self.index.group_size() == Some(1) {
-            return;
+            return Vec::new();
         }
         let mut chunks: Vec<usize> = rows.iter().map(|&row| self.index.place(row).0).collect();
         chunks.sort_unstable();
@@ -237,11 +238,18 @@ impl Container for ArrayRecord {
             room = room.saturating_sub(len);
             room > 0
         });
-        let ranges: Vec<Range<u64>> =
-            chunks.into_iter().map(|chunk| self.index.range(chunk)).collect();
-        self.groups.load_many(Source::of(self), &ranges, &|range, stored| {
-            self.unpack(self.chunk_at(range.start)?, stored)
+        let missing = chunks.into_iter().map(|chunk| {
+            let (range, storage) = (self.index.range(chunk), Arc::clone(&self.storage));
+            let (offset, len) = (range.start, range.end - range.start);
+            Missing { number: chunk as u64, storage, offset, len }
         });
+        missing.collect()
+    }
+
+    fn load(&self, number: u64, bytes: Vec<u8>) -> Result<Pin> {
+        let chunk = number as usize;
+        let load = || self.unpack(chunk, &bytes);
+        Ok(self.groups.get_or_load(self.index.range(chunk).start, load)?)
     }
 
     fn decode(&self, cell: &Cell, stored: &[u8], value: &mut [u8]) -> Result<()> {
@@ -306,9 +314,5 @@ impl Container for ArrayRecord {
 impl Files for ArrayRecord {
     fn file(&self, _number: u32) -> &dyn Container {
         self
-    }
-
-    fn is_warm(&self) -> bool {
-        self.storage.is_warm()
     }
 }

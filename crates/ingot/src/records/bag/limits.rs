@@ -1,13 +1,15 @@
 //! The table of limits, loaded as it is needed.
 
 use std::ops::Range;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
+use super::super::cache::{Block, Blocks};
 use super::super::contents::Source;
+use super::super::locate::Missing;
 use crate::error::Result;
 use crate::format::Violation;
 use crate::format::bag::{self, LIMIT_LEN, Table};
-use crate::storage::{Read, ReadAt};
+use crate::storage::ReadAt;
 
 /// Limits that are loaded together.
 const BLOCK: u64 = 4096;
@@ -19,13 +21,13 @@ pub struct Limits {
     table: Table,
     /// Bytes that records can be in.
     records_len: u64,
-    blocks: Vec<OnceLock<Box<[u8]>>>,
+    blocks: Blocks<Vec<u8>>,
 }
 
 impl Limits {
     /// Returns the limits in `table`, which `storage` must hold.
     pub fn new(storage: Arc<dyn ReadAt>, name: &str, table: Table, records_len: u64) -> Limits {
-        let blocks = (0..table.limits.div_ceil(BLOCK)).map(|_| OnceLock::new()).collect();
+        let blocks = Blocks::new(table.limits.div_ceil(BLOCK) as usize);
         Limits { storage, name: name.to_owned(), table, records_len, blocks }
     }
 
@@ -44,24 +46,27 @@ impl Limits {
         (self.table.offset + first * LIMIT_LEN, limits * LIMIT_LEN)
     }
 
-    fn block(&self, block: u64) -> Result<&[u8]> {
-        let slot = &self.blocks[block as usize];
-        if let Some(limits) = slot.get() {
-            return Ok(limits);
+    /// Returns the limit of record `row`, and loads its block if need be.
+    fn limit(&self, row: u64) -> Result<u64> {
+        let block = (row / BLOCK) as usize;
+        if let Some(limits) = self.blocks.get(block) {
+            return Ok(bag::limit(&limits, row % BLOCK));
         }
-        let (offset, len) = self.extent(block);
-        let limits = self.source().read(offset, len)?.into_boxed_slice();
-        Ok(slot.get_or_init(|| limits))
+        let (offset, len) = self.extent(block as u64);
+        let limits = self.load(block, self.source().read(offset, len)?);
+        Ok(bag::limit(&limits, row % BLOCK))
+    }
+
+    /// Takes the bytes of a block.
+    pub fn load(&self, block: usize, bytes: Vec<u8>) -> Arc<Block<Vec<u8>>> {
+        let len = bytes.len();
+        self.blocks.put(block, bytes, len)
     }
 
     /// Returns where record `row`, which must exist, is.
     pub fn range(&self, row: u64) -> Result<Range<u64>> {
-        let limit = |row: u64| {
-            let block = self.block(row / BLOCK)?;
-            Ok(bag::limit(block, row % BLOCK))
-        };
-        let start = if row == 0 { 0 } else { limit(row - 1)? };
-        let end = limit(row)?;
+        let start = if row == 0 { 0 } else { self.limit(row - 1)? };
+        let end = self.limit(row)?;
         bag::check(start, end, self.records_len)
             .map_err(|why| self.corrupt(row, why).at_record(row))?;
         Ok(start..end)
@@ -73,38 +78,30 @@ impl Limits {
 
     /// As [`Limits::range`], but returns `None` instead of reading from the storage.
     pub fn range_loaded(&self, row: u64) -> Option<Result<Range<u64>>> {
-        let is_loaded = |row: u64| self.blocks[(row / BLOCK) as usize].get().is_some();
+        let is_loaded = |row: u64| self.blocks.has((row / BLOCK) as usize);
         (is_loaded(row) && is_loaded(row.saturating_sub(1))).then(|| self.range(row))
     }
 
     /// Brings the limit of record `row`, which must exist, into the cache of the processor if
     /// it is loaded.
     pub fn touch(&self, row: u64) {
-        if let Some(limits) = self.blocks[(row / BLOCK) as usize].get() {
+        if let Some(limits) = self.blocks.get((row / BLOCK) as usize) {
             std::hint::black_box(limits[(row % BLOCK * LIMIT_LEN) as usize]);
         }
     }
 
-    /// Loads what it takes to find records, which must exist, in one go. What cannot be
-    /// read is reported when its turn comes.
-    pub fn load(&self, rows: &[u64]) {
+    /// Returns the blocks that are not loaded and that it takes to find records.
+    pub fn missing(&self, rows: &[u64]) -> Vec<Missing> {
         let mut blocks: Vec<u64> =
             rows.iter().flat_map(|&row| [row.saturating_sub(1) / BLOCK, row / BLOCK]).collect();
         blocks.sort_unstable();
         blocks.dedup();
-        blocks.retain(|&block| self.blocks[block as usize].get().is_none());
-        let mut bytes: Vec<Box<[u8]>> =
-            blocks.iter().map(|&block| vec![0; self.extent(block).1 as usize].into()).collect();
-        let mut reads: Vec<Read<'_>> = blocks
-            .iter()
-            .zip(&mut bytes)
-            .map(|(&block, bytes)| Read::new(self.extent(block).0, bytes))
-            .collect();
-        if self.storage.read_many(&mut reads, &mut |_, _| {}).is_ok() {
-            for (block, bytes) in blocks.into_iter().zip(bytes) {
-                self.blocks[block as usize].get_or_init(|| bytes);
-            }
-        }
+        blocks.retain(|&block| !self.blocks.has(block as usize));
+        let missing = blocks.into_iter().map(|number| {
+            let (offset, len) = self.extent(number);
+            Missing { number, storage: Arc::clone(&self.storage), offset, len }
+        });
+        missing.collect()
     }
 
     /// Returns the same limits for the child of a fork: a thread of the parent may have been

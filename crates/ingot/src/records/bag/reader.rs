@@ -4,10 +4,12 @@ use std::any::Any;
 use std::ops::Range;
 use std::sync::Arc;
 
+use super::super::cache::Pin;
 use super::super::container::{Cell, Container, Form};
 use super::super::contents::Source;
 use super::super::fetch::Files;
 use super::super::groups::Groups;
+use super::super::locate::{Missing, prepare};
 use super::super::reader::Stats;
 use super::super::verify::{Damage, Verification, verify_cells};
 use super::limits::Limits;
@@ -15,10 +17,13 @@ use crate::compression::{Dictionary, Failure, frame};
 use crate::error::{Error, Result};
 use crate::format::bag::{self, LIMIT_LEN, Table};
 use crate::format::{Group, Violation};
-use crate::storage::{Read, ReadAt};
+use crate::storage::ReadAt;
 
 /// Records that are verified between two calls of `progress`.
 const STEP: u64 = 4096;
+
+/// Blocks of limits are loaded under their own numbers, records under theirs from here on.
+const FIRST_RECORD: u64 = 1 << 63;
 
 /// How the records of a bag are stored; a bag does not say it itself.
 #[derive(Clone, Default)]
@@ -111,7 +116,7 @@ impl Bag {
                 Form::Part(0),
             )));
         }
-        if !self.storage.is_warm() {
+        if !self.storage.cost().is_free() {
             return None;
         }
         match self.content_size(range) {
@@ -125,9 +130,7 @@ impl Bag {
         let mut head = [0; frame::HEAD_LEN];
         let len = head.len().min((range.end - range.start) as usize);
         let source = Source::of(self);
-        self.storage
-            .read_many(&mut [Read::new(range.start, &mut head[..len])], &mut |_, _| {})
-            .map_err(|error| source.failed(range.start, error.source))?;
+        source.read_into(range.start, &mut head[..len])?;
         let stored = usize::try_from(range.end - range.start).unwrap_or(usize::MAX);
         frame::content_len(&head[..len], stored)
             .map_err(|why| source.corrupt(range.start, Violation(why)))
@@ -207,15 +210,32 @@ impl Container for Bag {
         }
     }
 
-    fn prepare(&self, rows: &[u64]) {
-        self.limits.load(rows);
-        if matches!(self.options.packing, Packing::Plain) || self.storage.is_warm() {
-            return;
+    /// Limits first, then records that are compressed: only they tell how long they are.
+    fn missing(&self, rows: &[u64]) -> Vec<Missing> {
+        let limits = self.limits.missing(rows);
+        let is_plain = matches!(self.options.packing, Packing::Plain);
+        if !limits.is_empty() || is_plain || self.storage.cost().is_free() {
+            return limits;
         }
-        let ranges = rows.iter().filter_map(|&row| self.limits.range(row).ok());
-        let ranges: Vec<Range<u64>> = ranges.filter(|range| !range.is_empty()).collect();
-        self.groups
-            .load_many(Source::of(self), &ranges, &|range, stored| self.unpack(range, stored));
+        let found = |&row: &u64| Some((row, self.limits.range_loaded(row)?.ok()?));
+        let compressed = rows.iter().filter_map(found);
+        let missing = compressed
+            .filter(|(_, range)| !range.is_empty() && self.groups.get(range.start).is_none());
+        let missing = missing.map(|(row, range)| Missing {
+            number: FIRST_RECORD + row,
+            storage: Arc::clone(&self.storage),
+            offset: range.start,
+            len: range.end - range.start,
+        });
+        missing.collect()
+    }
+
+    fn load(&self, number: u64, bytes: Vec<u8>) -> Result<Pin> {
+        let Some(row) = number.checked_sub(FIRST_RECORD) else {
+            return Ok(self.limits.load(number as usize, bytes));
+        };
+        let range = self.limits.range(row)?;
+        Ok(self.groups.get_or_load(range.start, || self.unpack(&range, &bytes))?)
     }
 
     fn decode(&self, cell: &Cell, stored: &[u8], value: &mut [u8]) -> Result<()> {
@@ -254,7 +274,7 @@ impl Container for Bag {
         let mut found = Verification::default();
         while found.rows < self.num_rows() {
             let rows: Vec<u64> = (found.rows..self.num_rows().min(found.rows + STEP)).collect();
-            self.prepare(&rows);
+            let pins = prepare(&[(self, rows.clone())]);
             let mut cells = Vec::with_capacity(rows.len());
             for &row in &rows {
                 match self.find(row) {
@@ -262,6 +282,7 @@ impl Container for Bag {
                     Err(error) => found.damaged.push(Damage::of(&error, row..row + 1, 0)),
                 }
             }
+            drop(pins);
             found.damaged.extend(verify_cells(self, &cells));
             found.rows += rows.len() as u64;
             progress(found.rows)?;
@@ -290,9 +311,5 @@ impl Container for Bag {
 impl Files for Bag {
     fn file(&self, _number: u32) -> &dyn Container {
         self
-    }
-
-    fn is_warm(&self) -> bool {
-        self.storage.is_warm()
     }
 }

@@ -144,8 +144,4 @@ impl Files for FfRecord {
     fn file(&self, _number: u32) -> &dyn Container {
         self
     }
-
-    fn is_warm(&self) -> bool {
-        self.storage.is_warm()
-    }
 }

@@ -288,13 +288,12 @@ pub fn read_ranges(source: Source<'_>, ranges: Vec<Range<u64>>) -> Vec<Result<Ve
             reads.push(Read::new(range.start, bytes));
         }
     }
-    let mut landed = vec![false; reads.len()];
-    let outcome = source.storage.read_many(&mut reads, &mut |k, _| landed[k] = true);
-    let Err(error) = outcome else { return found };
-    let failed = numbers[error.index];
-    found[failed] = Err(source.failed(ranges[failed].start, error.source));
-    for (k, _) in numbers.into_iter().zip(landed).filter(|&(k, landed)| !landed && k != failed) {
-        found[k] = source.read(ranges[k].start, ranges[k].end - ranges[k].start);
+    let mut failures = Vec::new();
+    source.storage.read_many(&mut reads, &mut |k, _, outcome| {
+        failures.extend(outcome.err().map(|error| (numbers[k], error)));
+    });
+    for (k, error) in failures {
+        found[k] = Err(source.failed(ranges[k].start, error));
     }
     found
 }
@@ -344,9 +343,5 @@ impl Container for Hdf5 {
 impl Files for Hdf5 {
     fn file(&self, _number: u32) -> &dyn Container {
         self
-    }
-
-    fn is_warm(&self) -> bool {
-        self.storage.is_warm()
     }
 }

@@ -1,0 +1,67 @@
+//! More files than a process may have descriptors.
+#![allow(unsafe_code)]
+
+mod support;
+
+use ingot::format::ingot::Schema;
+use ingot::records::{Cell, Compression, Files, Mode, Sequence};
+use ingot::storage::Memory;
+use support::{append_rows, create, options, record_rows};
+
+fn record_of(file: usize, row: usize) -> Vec<u8> {
+    format!("record {row} of file {file}").into_bytes()
+}
+
+fn records(file: usize) -> Vec<u8> {
+    let storage = Memory::new();
+    let mut writer = create(storage.clone(), &Schema::records(), options(Compression::None));
+    append_rows(&mut writer, &record_rows(&[record_of(file, 0), record_of(file, 1)]));
+    writer.close().unwrap();
+    storage.bytes()
+}
+
+fn fetch(files: &Sequence, cell: Cell) -> ingot::Result<Vec<u8>> {
+    let mut value = vec![0; cell.raw as usize];
+    files.fetch(&[cell], &mut [&mut value])?;
+    Ok(value)
+}
+
+#[test]
+fn files_that_are_not_used_are_closed_and_opened_again() {
+    let limit = libc::rlimit { rlim_cur: 64, rlim_max: 64 };
+    // SAFETY: a plain call; this test is alone in its process.
+    assert_eq!(unsafe { libc::setrlimit(libc::RLIMIT_NOFILE, &limit) }, 0);
+    let folder = tempfile::tempdir().unwrap();
+    let paths: Vec<_> = (0..300)
+        .map(|file| {
+            let path = folder.path().join(format!("{file:04}.ingot"));
+            std::fs::write(&path, records(file)).unwrap();
+            path
+        })
+        .collect();
+    let files = Sequence::open(&paths, Mode::Whole, true, &mut || Ok(())).unwrap();
+    let descriptors = std::fs::read_dir("/proc/self/fd").unwrap().count();
+    assert!(descriptors < 60, "{descriptors} descriptors for 300 files");
+    for file in [0_usize, 299, 150, 3, 200, 0] {
+        let cell = files.locate(2 * file as u64 + 1).unwrap();
+        assert_eq!(fetch(&files, cell).unwrap(), record_of(file, 1));
+    }
+    // All that were closed are refused if something else has taken their place.
+    let cells: Vec<Cell> = (0..300).map(|file| files.locate(2 * file).unwrap()).collect();
+    for path in &paths {
+        let other = path.with_extension("other");
+        std::fs::write(&other, records(9_999)).unwrap();
+        std::fs::rename(&other, path).unwrap();
+    }
+    let mut refused = 0;
+    for (file, &cell) in cells.iter().enumerate() {
+        match fetch(&files, cell) {
+            Ok(value) => assert_eq!(value, record_of(file, 0)),
+            Err(error) => {
+                assert!(error.to_string().contains("was replaced"), "{error}");
+                refused += 1;
+            }
+        }
+    }
+    assert!(refused >= 300 - descriptors, "{refused} files were refused");
+}
