@@ -8,7 +8,7 @@ mod job;
 mod staff;
 mod threads;
 
-use std::cell::Cell;
+use std::cell::{Cell, OnceCell};
 use std::num::NonZeroUsize;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
@@ -36,9 +36,10 @@ pub struct Pool {
     gained: AtomicI64,
 }
 
-/// Sharing a batch gains about as long as the caller worked on it, and loses what it then
-/// waits for a helper that was kept from its core. When the losses outweigh the gains,
-/// something else wants the cores, and the caller works alone for this many batches.
+/// Sharing a batch gains the time in which the caller would have done what helpers did. It
+/// loses what it takes to call them, and what the caller then waits for one that was kept from
+/// its core. When the losses outweigh the gains, something else wants the cores or batches are
+/// too small, and the caller works alone for this many batches.
 const ALONE: u32 = 1024;
 
 /// What sharing is credited with at the start, and can gather at most, in nanoseconds.
@@ -92,11 +93,11 @@ impl Pool {
         let job = Job::new(work);
         job.publish(tasks);
         job.complete();
-        let shared = tasks > 1 && self.shares();
-        if shared {
-            self.staff.call(&job, self.staff.most().min(tasks - 1));
+        let sharing = (tasks > 1 && self.shares()).then(Sharing::begin);
+        if let Some(sharing) = &sharing {
+            sharing.call(&self.staff, &job, self.staff.most().min(tasks - 1));
         }
-        self.conclude(&job, shared, |work| work());
+        self.conclude(&job, sharing, |work| work());
     }
 
     /// As [`Pool::run`], with tasks that become possible one after the other: `feed` runs
@@ -110,21 +111,21 @@ impl Pool {
         aside: impl FnOnce(&mut (dyn FnMut() + Send)),
     ) {
         let job = Job::new(work);
-        let shared = Cell::new(false);
+        let sharing = OnceCell::new();
         let fed = catch_unwind(AssertUnwindSafe(|| {
             feed(&|more| {
                 let tasks = job.publish(1);
-                if more && tasks == 1 {
-                    shared.set(self.shares());
+                if more && tasks == 1 && self.shares() {
+                    sharing.get_or_init(Sharing::begin);
                 }
-                let has_room = || job.num_called() < self.staff.most();
-                if more && shared.get() && has_room() && job.is_short_of_helpers() {
-                    self.staff.call(&job, 1);
+                let Some(sharing) = sharing.get().filter(|_| more) else { return };
+                if job.num_called() < self.staff.most() && job.is_short_of_helpers() {
+                    sharing.call(&self.staff, &job, 1);
                 }
             });
         }));
         job.complete();
-        self.conclude(&job, shared.get(), aside);
+        self.conclude(&job, sharing.into_inner(), aside);
         fed.unwrap_or_else(|panic| resume_unwind(panic));
     }
 
@@ -141,9 +142,8 @@ impl Pool {
         left > 0
     }
 
-    /// Draws the consequences of a batch that the caller worked on and then waited for.
-    fn judge(&self, worked: Duration, waited: Duration) {
-        let gain = worked.as_nanos() as i64 - waited.as_nanos() as i64;
+    /// Draws the consequences of a batch that sharing has gained so many nanoseconds for.
+    fn judge(&self, gain: i64) {
         let gained = self.gained.load(Ordering::Relaxed).saturating_add(gain).min(CREDIT);
         if gained < 0 {
             self.alone.store(ALONE, Ordering::Relaxed);
@@ -155,28 +155,70 @@ impl Pool {
     fn conclude(
         &self,
         job: &Arc<Job>,
-        shared: bool,
+        sharing: Option<Sharing>,
         aside: impl FnOnce(&mut (dyn FnMut() + Send)),
     ) {
-        let mut worked = Duration::ZERO;
+        let (mut done, mut worked) = (0, Duration::ZERO);
         let began = Instant::now();
+        let is_shared = sharing.is_some();
         let mut rest = || {
-            job.work();
+            done = job.work();
             worked = began.elapsed();
-            if shared {
+            if is_shared {
                 self.staff.take_back(job);
                 job.wait();
             }
         };
         let left = catch_unwind(AssertUnwindSafe(|| aside(&mut rest)));
         job.wait();
-        if shared && self.staff.lingers() {
-            self.judge(worked, began.elapsed().saturating_sub(worked));
+        if let Some(sharing) = sharing
+            && self.staff.lingers()
+        {
+            let waited = began.elapsed().saturating_sub(worked);
+            self.judge(sharing.gain(began, job.num_tasks() - done, done, worked, waited));
         }
         left.unwrap_or_else(|panic| resume_unwind(panic));
         if job.has_panicked() {
             resume_unwind(Box::new("a task of the pool panicked"));
         }
+    }
+}
+
+/// What a batch that is shared has taken so far.
+struct Sharing {
+    began: Instant,
+    called: Cell<usize>,
+    calling: Cell<Duration>,
+}
+
+impl Sharing {
+    fn begin() -> Sharing {
+        Sharing { began: Instant::now(), called: Cell::new(0), calling: Cell::new(Duration::ZERO) }
+    }
+
+    fn call(&self, staff: &Arc<Staff>, job: &Arc<Job>, helpers: usize) {
+        let since = Instant::now();
+        staff.call(job, helpers);
+        self.called.set(self.called.get() + helpers);
+        self.calling.set(self.calling.get() + since.elapsed());
+    }
+
+    /// Returns how many nanoseconds sharing has gained: helpers did `helped` tasks while the
+    /// caller published them until `fed`, did `done` tasks for `worked` and then `waited`.
+    fn gain(
+        &self,
+        fed: Instant,
+        helped: usize,
+        done: usize,
+        worked: Duration,
+        waited: Duration,
+    ) -> i64 {
+        let saved = if done == 0 {
+            fed - self.began
+        } else {
+            worked.mul_f64((helped as f64 / done as f64).min(self.called.get() as f64))
+        };
+        saved.as_nanos() as i64 - waited.as_nanos() as i64 - self.calling.get().as_nanos() as i64
     }
 }
 

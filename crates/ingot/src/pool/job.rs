@@ -6,8 +6,11 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread::{self, Thread};
 use std::time::{Duration, Instant};
 
-/// How long a thread looks for something that another is about to do before it leaves or sleeps.
+/// How long a helper looks for the next task of a batch before it leaves.
 const PATIENCE: Duration = Duration::from_micros(30);
+
+/// How long a caller looks whether its batch has ended before it sleeps.
+const PATIENCE_OF_CALLER: Duration = Duration::from_micros(80);
 
 /// How often a caller that sleeps looks by itself whether its batch has ended.
 const NAP: Duration = Duration::from_millis(10);
@@ -70,6 +73,11 @@ impl Job {
         self.complete.store(true, Ordering::Release);
     }
 
+    /// Returns how many tasks were published.
+    pub fn num_tasks(&self) -> usize {
+        self.ready.load(Ordering::Acquire)
+    }
+
     /// Returns whether there are more tasks than helpers who were called to them, and none of
     /// these is free.
     pub fn is_short_of_helpers(&self) -> bool {
@@ -99,9 +107,10 @@ impl Job {
         self.panicked.load(Ordering::Relaxed)
     }
 
-    /// Works on tasks until there is none to claim.
+    /// Works on tasks until there is none to claim. Returns how many that were.
     #[allow(unsafe_code)]
-    pub fn work(&self) {
+    pub fn work(&self) -> usize {
+        let mut done = 0;
         while let Some(task) = self.claim() {
             // SAFETY: task `task` is unfinished, so the caller still waits for it.
             let work = unsafe { &*self.work.0 };
@@ -112,7 +121,9 @@ impl Job {
             if self.is_finished() {
                 self.caller.unpark();
             }
+            done += 1;
         }
+        done
     }
 
     /// Works on tasks as a helper that was called, and leaves when none has come for a while.
@@ -126,7 +137,7 @@ impl Job {
 
     /// Waits until all tasks have ended.
     pub fn wait(&self) {
-        spin(PATIENCE, || self.is_finished());
+        spin(PATIENCE_OF_CALLER, || self.is_finished());
         while !self.is_finished() {
             thread::park_timeout(NAP);
         }
