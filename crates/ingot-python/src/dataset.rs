@@ -18,6 +18,7 @@ use crate::error::raised;
 use crate::object;
 use crate::rows::{row_of, rows_of};
 use crate::signals::watched;
+use crate::threads;
 
 /// What is asked of a row: a field, and of a sequence from where to where and every which.
 type Asked = (usize, Option<u64>, Option<u64>, Option<NonZeroUsize>);
@@ -284,6 +285,7 @@ impl PyRows {
         rows: &Rows,
         located: &[Vec<Cell>],
     ) -> PyResult<Vec<Packed<'py>>> {
+        threads::settle(py)?;
         check_growth(rows, located.iter().flatten()).map_err(raised)?;
         let lens = located.iter().map(|cells| cells.iter().map(|cell| cell.raw as usize).sum());
         let mut buffers: Vec<Vec<u8>> =

@@ -10,6 +10,7 @@ use pyo3::prelude::*;
 
 use crate::batch::{self, Packed, Spares};
 use crate::error::raised;
+use crate::threads;
 
 /// A column of a file that is open.
 #[pyclass(frozen, name = "Hdf5Column", module = "ingot._core")]
@@ -69,6 +70,7 @@ impl PyHdf5 {
         columns: Vec<PyRef<'py, PyColumn>>,
         rows: PyBuffer<i64>,
     ) -> PyResult<Vec<Packed<'py>>> {
+        threads::settle(py)?;
         let file = self.file()?;
         let rows: Vec<u64> = rows.to_vec(py)?.into_iter().map(|row| row as u64).collect();
         let columns: Vec<&Column> = columns.iter().map(|column| &column.0).collect();
