@@ -6,6 +6,7 @@ import re
 import subprocess
 import sys
 import traceback
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -319,3 +320,44 @@ def test_a_batch_of_a_data_set_arrives_as_tensors(tmp_path, workers):
     assert sorted(seen) == list(range(100))
     rows = DataLoader(ds.select("image", "label"), batch_size=10, num_workers=workers)
     assert [batch["label"].tolist() for batch in rows][3] == list(range(30, 40))
+
+
+def count_threads(_record):
+    names = [(task / "comm").read_text() for task in Path("/proc/self/task").iterdir()]
+    helpers = sum(name.strip().removeprefix("ingot-").isdigit() for name in names)
+    return ingot._core.threads(), helpers
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="needs /proc")
+@pytest.mark.parametrize("method", METHODS)
+def test_a_worker_reads_with_one_thread(make, method):
+    reader = ingot.open(make([bytes(4096)] * 256, compression=None))
+    assert len(reader[range(64)]) == 64
+    loader = DataLoader(
+        ingot.torch.Dataset(reader, count_threads),
+        batch_size=64,
+        num_workers=2,
+        collate_fn=set,
+        multiprocessing_context=method,
+    )
+    assert set().union(*loader) == {(1, 0)}
+
+
+def ask_for_three(_worker):
+    ingot.set_threads(3)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="needs /proc")
+@pytest.mark.parametrize("way", ["variable", "setting"])
+def test_a_worker_reads_with_more_threads_if_it_is_asked_to(make, way, monkeypatch):
+    if way == "variable":
+        monkeypatch.setenv("INGOT_THREADS", "3")
+    loader = DataLoader(
+        ingot.torch.Dataset(make([bytes(4096)] * 64, compression=None), count_threads),
+        batch_size=64,
+        num_workers=1,
+        collate_fn=set,
+        worker_init_fn=ask_for_three if way == "setting" else None,
+        multiprocessing_context="fork",
+    )
+    assert {threads for threads, _ in set().union(*loader)} == {3}

@@ -29,6 +29,7 @@ from ingot.records import (
     View,
     Writer,
 )
+from ingot.threads import set_threads
 
 __all__ = [
     "Batch",
@@ -60,4 +61,5 @@ __all__ = [
     "recover",
     "set_max_decoded_bytes",
     "set_metadata",
+    "set_threads",
 ]

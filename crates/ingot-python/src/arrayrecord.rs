@@ -9,6 +9,7 @@ use pyo3::prelude::*;
 use crate::error::raised;
 use crate::own::Own;
 use crate::record;
+use crate::threads;
 
 #[pyclass(frozen, subclass, name = "ArrayRecordWriter", module = "ingot._core")]
 pub struct PyArWriter {
@@ -50,6 +51,7 @@ impl PyArWriter {
         pad: bool,
         sync: bool,
     ) -> PyResult<Self> {
+        threads::settle(py)?;
         let codec = match codec {
             "none" => ArCodec::None,
             "brotli" => ArCodec::Brotli(u32::try_from(level).unwrap_or(u32::MAX), window_log),

@@ -12,6 +12,7 @@ use pyo3::types::PyBytes;
 use crate::error::raised;
 use crate::own::Own;
 use crate::record;
+use crate::threads;
 
 /// The file of its limits, its compression, a dictionary, and whether its limits begin with a
 /// zero.
@@ -92,6 +93,7 @@ impl PyBagWriter {
         dictionary: Option<&[u8]>,
         sync: bool,
     ) -> PyResult<Self> {
+        threads::settle(py)?;
         let existing = match mode {
             "create" => path::Existing::Refuse,
             "replace" => path::Existing::Replace,

@@ -9,6 +9,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
 use crate::error::raised;
+use crate::threads;
 
 /// A batch of more records than this asks for its memory first: so many bytes for each, besides
 /// its content.
@@ -62,6 +63,7 @@ pub fn read_many<'py>(
     count: usize,
     mut locate: impl FnMut(usize) -> PyResult<Cell>,
 ) -> PyResult<(Vec<Bound<'py, PyBytes>>, Option<Error>)> {
+    threads::settle(py)?;
     if count > MANY && !has_memory(OBJECT * count) {
         let message = format!("out of memory for {count} records");
         return Err(pyo3::exceptions::PyMemoryError::new_err(message));

@@ -13,6 +13,7 @@ use pyo3::types::{PyBytes, PyList, PyMemoryView, PyString};
 
 use crate::batch::{self, Spares};
 use crate::object;
+use crate::threads;
 
 /// Memory that decoded values stood in: the batch that is used and the next one take turns.
 static SPARES: LazyLock<Arc<Spares>> = LazyLock::new(|| Arc::new(Spares::keeping(2, 128 << 20)));
@@ -137,6 +138,7 @@ pub fn decode_pictures<'py>(
     data: &Bound<'py, PyAny>,
     offsets: &[u8],
 ) -> PyResult<Pixels<'py>> {
+    threads::settle(py)?;
     let kind = match kind {
         "jpg" => Kind::Jpeg,
         "png" => Kind::Png,

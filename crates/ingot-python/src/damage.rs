@@ -5,6 +5,7 @@ use ingot::records::{Damage, Sequence};
 use pyo3::prelude::*;
 
 use crate::error::raised;
+use crate::threads;
 
 pub type DamageTuple = (Option<u64>, u64, u64, String);
 
@@ -19,6 +20,7 @@ pub fn check(
     files: &Sequence,
     progress: Option<Py<PyAny>>,
 ) -> PyResult<(u64, Vec<DamageTuple>)> {
+    threads::settle(py)?;
     let mut stopped = None;
     let total = files.num_rows();
     let outcome = py.detach(|| {

@@ -19,6 +19,7 @@ use crate::listing::PyListing;
 use crate::object;
 use crate::rows::{row_of, rows_of};
 use crate::signals::watched;
+use crate::threads;
 
 /// What is asked of a row: a field, and of a sequence from where to where and every which.
 type Asked = (usize, Option<u64>, Option<u64>, Option<NonZeroUsize>);
@@ -245,6 +246,7 @@ type AskTuple = (usize, Option<Vec<(u64, u64, NonZeroUsize)>>);
 /// Reads what several plans ask for in one go; returns the values of each field of each plan.
 #[pyfunction]
 pub fn read_plans<'py>(py: Python<'py>, plans: Vec<Plan<'py>>) -> PyResult<Vec<Vec<Packed<'py>>>> {
+    threads::settle(py)?;
     let Some(spares) = plans.first().map(|(first, ..)| Arc::clone(&first.get().spares)) else {
         return Ok(Vec::new());
     };

@@ -11,6 +11,7 @@ use pyo3::types::{PyBytes, PyMemoryView};
 
 use crate::batch::{self, Spares};
 use crate::error::raised;
+use crate::threads;
 
 /// A column of a file that is open.
 #[pyclass(frozen, name = "Hdf5Column", module = "ingot._core")]
@@ -70,6 +71,7 @@ impl PyHdf5 {
         columns: Vec<PyRef<'py, PyColumn>>,
         rows: PyBuffer<i64>,
     ) -> PyResult<Vec<(Bound<'py, PyMemoryView>, Bound<'py, PyBytes>)>> {
+        threads::settle(py)?;
         let file = self.file()?;
         let rows: Vec<u64> = rows.to_vec(py)?.into_iter().map(|row| row as u64).collect();
         let columns: Vec<&Column> = columns.iter().map(|column| &column.0).collect();

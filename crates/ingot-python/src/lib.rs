@@ -20,6 +20,7 @@ mod record;
 mod rows;
 mod signals;
 mod stream;
+mod threads;
 mod writer;
 
 use pyo3::prelude::*;
@@ -50,6 +51,8 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(ffrecord::decode_tree, module)?)?;
     module.add_function(wrap_pyfunction!(limit::max_decoded_bytes, module)?)?;
     module.add_function(wrap_pyfunction!(limit::set_max_decoded_bytes, module)?)?;
+    module.add_function(wrap_pyfunction!(threads::set_threads, module)?)?;
+    module.add_function(wrap_pyfunction!(threads::threads, module)?)?;
     module.add_function(wrap_pyfunction!(writer::recover, module)?)?;
     Ok(())
 }

@@ -20,6 +20,7 @@ use crate::object;
 use crate::rows::{row_of, rows_of};
 use crate::signals::watched;
 use crate::stream::PyStream;
+use crate::threads;
 
 #[pyclass(frozen, subclass, name = "Reader", module = "ingot._core")]
 pub struct PyReader {
@@ -191,6 +192,7 @@ impl PyReader {
         py: Python<'py>,
         indices: &Bound<'py, PyAny>,
     ) -> PyResult<(Bound<'py, PyMemoryView>, Bound<'py, PyByteArray>, u64)> {
+        threads::settle(py)?;
         let reader = self.reader()?;
         let rows = rows_of(&reader, indices)?;
         let mut cells = Vec::with_capacity(rows.len());
@@ -250,6 +252,7 @@ impl PyReader {
         py: Python<'py>,
         indices: &Bound<'py, PyAny>,
     ) -> PyResult<Bound<'py, PyByteArray>> {
+        threads::settle(py)?;
         let reader = self.reader()?;
         let rows = rows_of(&reader, indices)?;
         let mut cells = Vec::with_capacity(rows.len());

@@ -11,6 +11,7 @@ use crate::bytes;
 use crate::error::raised;
 use crate::object;
 use crate::rows::row_of;
+use crate::threads;
 
 #[pyclass(name = "Stream", module = "ingot._core")]
 pub struct PyStream {
@@ -134,6 +135,7 @@ impl PyStream {
     fn __next__(&mut self, py: Python<'_>) -> PyResult<Option<Py<PyBytes>>> {
         while self.ready.is_empty() {
             py.check_signals()?; // A loop in C, such as `list(reader)`, never does.
+            threads::settle(py)?;
             self.follow_fork(py)?;
             self.top_up(py);
             match self.ahead.pop() {

@@ -15,6 +15,7 @@ use crate::error::raised;
 use crate::own::Own;
 use crate::record;
 use crate::signals::watched;
+use crate::threads;
 
 /// A buffer, the offsets of values in it, and how many of them each row has.
 type PackedField<'py> = (Bound<'py, PyAny>, PyBackedBytes, Option<PyBackedBytes>);
@@ -77,6 +78,7 @@ impl PyWriter {
         sync: bool,
         fields: Option<Vec<FieldTuple>>,
     ) -> PyResult<Self> {
+        threads::settle(py)?;
         let options = options(compression, level, sync)?;
         let typed = fields.is_some();
         let schema = fields.map_or_else(|| Ok(Schema::records()), schema_of)?;

@@ -2,148 +2,115 @@
 //!
 //! The caller of [`Pool::run`] works too, so a batch never waits for a thread to
 //! wake up: helpers that come in time take a share, the others find nothing left.
+//! A batch calls no more helpers than it has tasks for, and nothing spins for long.
 
-use std::cell::Cell;
-use std::collections::VecDeque;
+mod job;
+mod staff;
+mod threads;
+
+use std::cell::{Cell, OnceCell};
+use std::num::NonZeroUsize;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
-use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU32, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Condvar, Mutex, Once};
-use std::thread;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, AtomicU32, Ordering};
 use std::time::{Duration, Instant};
+
+use job::Job;
+use staff::Staff;
+pub use threads::{asked_threads, set_threads};
 
 use crate::process::PerProcess;
 
-/// How long a helper of the compute pool looks for the next batch before it goes to
-/// sleep. A thread that sleeps comes too late for a batch of microseconds.
-const LINGER: Duration = Duration::from_micros(60);
+/// Helpers of the compute pool that look for the next batch at a time.
+const LINGERING: usize = 2;
 
-/// A set of helper threads of one process, started when they are first needed.
+/// Helpers of the pool for calls that wait for a device.
+const BLOCKING: usize = 63;
+
+/// Helper threads of one process, each started when a batch first has a task for it.
 pub struct Pool {
-    shared: Arc<Shared>,
-    helpers: usize,
-    linger: Duration,
-    started: Once,
+    staff: Arc<Staff>,
     /// Batches that the caller is to work on alone.
     alone: AtomicU32,
     /// Nanoseconds that sharing has gained lately.
     gained: AtomicI64,
 }
 
-/// Sharing a batch gains about as long as the caller worked on it, and loses what it then
-/// waits for a helper that was kept from its core. When the losses outweigh the gains,
-/// something else wants the cores, and the caller works alone for this many batches.
+/// Sharing a batch gains the time in which the caller would have done what helpers did. It
+/// loses what it takes to call them, and what the caller then waits for one that was kept from
+/// its core. When the losses outweigh the gains, something else wants the cores or batches are
+/// too small, and the caller works alone for this many batches.
 const ALONE: u32 = 1024;
 
 /// What sharing is credited with at the start, and can gather at most, in nanoseconds.
 const CREDIT: i64 = 4_000_000;
 
-#[derive(Default)]
-struct Shared {
-    queue: Mutex<VecDeque<Arc<Job>>>,
-    arrived: Condvar,
-    /// Jobs ever submitted: lets a lingering helper see news without the lock.
-    submitted: AtomicU64,
-    sleeping: AtomicUsize,
-}
-
-/// A batch of numbered tasks that any number of threads claim one by one.
-struct Job {
-    work: Work,
-    /// Tasks that were published so far, and whether those are all.
-    ready: AtomicUsize,
-    complete: AtomicBool,
-    claimed: AtomicUsize,
-    finished: AtomicUsize,
-    panicked: AtomicBool,
-    caller: thread::Thread,
-}
-
-/// A borrowed closure, alive for as long as its job has unfinished tasks.
-struct Work(*const (dyn Fn(usize) + Sync));
-
-#[allow(unsafe_code)]
-// SAFETY: the closure is `Sync`, and `Pool::run` does not return before the last call ended.
-unsafe impl Send for Work {}
-#[allow(unsafe_code)]
-// SAFETY: as above.
-unsafe impl Sync for Work {}
-
 impl Pool {
-    /// Returns the pool for work that keeps a core busy: one thread a core, the caller among them.
+    /// Returns the pool for work that keeps a core busy: as many threads as [`set_threads`] or
+    /// the environment variable `INGOT_THREADS` says, else one a core, the caller among them.
     pub fn compute() -> Arc<Pool> {
         static POOL: PerProcess<Pool> = PerProcess::new();
-        POOL.get(|| Pool::new(thread::available_parallelism().map_or(1, usize::from) - 1, LINGER))
+        POOL.get(|| Pool::new(threads::first_threads() - 1, LINGERING))
     }
 
     /// Returns the pool for calls that wait for a device: more threads than cores.
     pub fn blocking() -> Arc<Pool> {
         static POOL: PerProcess<Pool> = PerProcess::new();
-        POOL.get(|| Pool::new(63, Duration::ZERO))
+        POOL.get(|| Pool::new(BLOCKING, 0))
     }
 
-    fn new(helpers: usize, linger: Duration) -> Pool {
+    fn new(helpers: usize, lingering_max: usize) -> Pool {
         Pool {
-            shared: Arc::default(),
-            helpers,
-            linger,
-            started: Once::new(),
+            staff: Staff::new(helpers, lingering_max),
             alone: AtomicU32::new(0),
             gained: AtomicI64::new(CREDIT),
         }
     }
 
-    /// Draws the consequences of a batch that the caller worked on and then waited for.
-    fn judge(&self, worked: Duration, waited: Duration) {
-        let gain = worked.as_nanos() as i64 - waited.as_nanos() as i64;
-        let gained = self.gained.load(Ordering::Relaxed).saturating_add(gain).min(CREDIT);
-        if gained < 0 {
-            self.alone.store(ALONE, Ordering::Relaxed);
-        }
-        self.gained.store(if gained < 0 { CREDIT / 4 } else { gained }, Ordering::Relaxed);
-    }
-
-    fn is_alone(&self) -> bool {
-        let left = self.alone.load(Ordering::Relaxed);
-        if left > 0 {
-            self.alone.store(left - 1, Ordering::Relaxed);
-        }
-        left > 0
-    }
-
-    /// Starts the helpers. If the system has fewer threads to spare, the caller works more.
-    fn start(&self) {
-        for k in 0..self.helpers {
-            let (shared, linger) = (Arc::clone(&self.shared), self.linger);
-            let helper = thread::Builder::new().name(format!("ingot-{k}")).stack_size(512 << 10);
-            if helper.spawn(move || help(&shared, linger)).is_err() {
-                return;
-            }
-        }
-    }
-
-    /// Number of threads that can work on one batch, the caller included.
+    /// Returns how many threads can work on one batch, the caller included.
     pub fn width(&self) -> usize {
-        self.helpers + 1
+        self.staff.most() + 1
+    }
+
+    /// Sets how many threads can work on one batch, the caller included, from the next one on.
+    pub fn resize(&self, width: NonZeroUsize) {
+        self.staff.set_most(width.get() - 1);
+    }
+
+    /// Returns how many helpers were started.
+    pub fn num_helpers(&self) -> usize {
+        self.staff.num_threads()
+    }
+
+    /// Returns how often helpers were started or woken.
+    pub fn num_wakes(&self) -> u64 {
+        self.staff.num_wakes()
     }
 
     /// Calls `work(0)` to `work(tasks - 1)`, on the calling thread and on helpers,
     /// and returns when all have ended. A panic in a task is passed on to the caller.
     pub fn run(&self, tasks: usize, work: &(dyn Fn(usize) + Sync)) {
         let job = Job::new(work);
-        job.ready.store(tasks, Ordering::Release);
-        job.complete.store(true, Ordering::Release);
-        let shared = tasks > 1 && self.share(&job, tasks - 1);
-        self.conclude(&job, shared, |work| work());
+        job.publish(tasks);
+        job.complete();
+        let sharing = (tasks > 1 && self.shares()).then(Sharing::begin);
+        if let Some(sharing) = &sharing {
+            sharing.call(&self.staff, &job, self.staff.most().min(tasks - 1));
+        }
+        self.conclude(&job, sharing, |work| work());
     }
 
     /// As [`Pool::run`], while the calling thread does something else first.
     pub fn run_beside(&self, tasks: usize, work: &(dyn Fn(usize) + Sync), first: impl FnOnce()) {
         let job = Job::new(work);
-        job.ready.store(tasks, Ordering::Release);
-        job.complete.store(true, Ordering::Release);
-        let shared = tasks > 0 && self.share(&job, tasks);
+        job.publish(tasks);
+        job.complete();
+        let sharing = (tasks > 0 && self.shares()).then(Sharing::begin);
+        if let Some(sharing) = &sharing {
+            sharing.call(&self.staff, &job, self.staff.most().min(tasks));
+        }
         let done = catch_unwind(AssertUnwindSafe(first));
-        self.conclude(&job, shared, |work| work());
+        self.conclude(&job, sharing, |work| work());
         done.unwrap_or_else(|panic| resume_unwind(panic));
     }
 
@@ -158,193 +125,138 @@ impl Pool {
         aside: impl FnOnce(&mut (dyn FnMut() + Send)),
     ) {
         let job = Job::new(work);
-        let shared = Cell::new(false);
+        let sharing = OnceCell::new();
         let fed = catch_unwind(AssertUnwindSafe(|| {
             feed(&|more| {
-                let tasks = job.ready.fetch_add(1, Ordering::Release) + 1;
-                if more && tasks == 1 {
-                    shared.set(self.share(&job, self.helpers));
+                let tasks = job.publish(1);
+                if more && tasks == 1 && self.shares() {
+                    sharing.get_or_init(Sharing::begin);
+                }
+                let Some(sharing) = sharing.get().filter(|_| more) else { return };
+                if job.num_called() < self.staff.most() && job.is_short_of_helpers() {
+                    sharing.call(&self.staff, &job, 1);
                 }
             });
         }));
-        job.complete.store(true, Ordering::Release);
-        self.conclude(&job, shared.get(), aside);
+        job.complete();
+        self.conclude(&job, sharing.into_inner(), aside);
         fed.unwrap_or_else(|panic| resume_unwind(panic));
     }
 
-    /// Calls helpers to a job, unless the caller is better off alone.
-    fn share(&self, job: &Arc<Job>, wanted: usize) -> bool {
-        if self.helpers == 0 || self.is_alone() {
-            return false;
+    /// Returns whether helpers are to be called to a batch: the caller may be better off alone.
+    fn shares(&self) -> bool {
+        self.staff.most() > 0 && !self.is_alone()
+    }
+
+    fn is_alone(&self) -> bool {
+        let left = self.alone.load(Ordering::Relaxed);
+        if left > 0 {
+            self.alone.store(left - 1, Ordering::Relaxed);
         }
-        self.started.call_once(|| self.start());
-        self.shared.submit(job, self.helpers.min(wanted));
-        true
+        left > 0
+    }
+
+    /// Draws the consequences of a batch that sharing has gained so many nanoseconds for.
+    fn judge(&self, gain: i64) {
+        let gained = self.gained.load(Ordering::Relaxed).saturating_add(gain).min(CREDIT);
+        if gained < 0 {
+            self.alone.store(ALONE, Ordering::Relaxed);
+        }
+        self.gained.store(if gained < 0 { CREDIT / 4 } else { gained }, Ordering::Relaxed);
     }
 
     /// Works on what is left of a job, and waits for the others.
     fn conclude(
         &self,
         job: &Arc<Job>,
-        shared: bool,
+        sharing: Option<Sharing>,
         aside: impl FnOnce(&mut (dyn FnMut() + Send)),
     ) {
-        let mut worked = Duration::ZERO;
+        let (mut done, mut worked, mut waited) = (0, Duration::ZERO, Duration::ZERO);
         let began = Instant::now();
+        let is_shared = sharing.is_some();
         let mut rest = || {
-            job.work_until_claimed();
+            done = job.work();
             worked = began.elapsed();
-            if shared {
-                self.shared.retire(job);
+            if is_shared {
+                self.staff.take_back(job);
                 job.wait();
+                waited = began.elapsed().saturating_sub(worked);
             }
         };
         let left = catch_unwind(AssertUnwindSafe(|| aside(&mut rest)));
         job.wait();
-        if shared && !self.linger.is_zero() {
-            self.judge(worked, began.elapsed().saturating_sub(worked));
+        if let Some(sharing) = sharing
+            && self.staff.lingers()
+        {
+            self.judge(sharing.gain(began, job.num_tasks() - done, done, worked, waited));
         }
         left.unwrap_or_else(|panic| resume_unwind(panic));
-        if job.panicked.load(Ordering::Relaxed) {
+        if job.has_panicked() {
             resume_unwind(Box::new("a task of the pool panicked"));
         }
     }
 }
 
-impl Shared {
-    fn submit(&self, job: &Arc<Job>, wanted: usize) {
-        self.queue.lock().expect("no panics under this lock").push_back(Arc::clone(job));
-        self.submitted.fetch_add(1, Ordering::SeqCst);
-        for _ in 0..wanted.min(self.sleeping.load(Ordering::SeqCst)) {
-            self.arrived.notify_one();
-        }
-    }
-
-    fn retire(&self, job: &Arc<Job>) {
-        self.queue
-            .lock()
-            .expect("no panics under this lock")
-            .retain(|queued| !Arc::ptr_eq(queued, job));
-    }
-
-    fn front(&self) -> Option<Arc<Job>> {
-        let mut queue = self.queue.lock().expect("no panics under this lock");
-        while queue.front().is_some_and(|job| job.is_claimed()) {
-            queue.pop_front();
-        }
-        queue.front().cloned()
-    }
-
-    fn sleep(&self, seen: u64) {
-        let mut queue = self.queue.lock().expect("no panics under this lock");
-        self.sleeping.fetch_add(1, Ordering::SeqCst);
-        while queue.is_empty() && self.submitted.load(Ordering::SeqCst) == seen {
-            queue = self.arrived.wait(queue).expect("no panics under this lock");
-        }
-        self.sleeping.fetch_sub(1, Ordering::SeqCst);
-    }
+/// What a batch that is shared has taken so far.
+struct Sharing {
+    began: Instant,
+    called: Cell<usize>,
+    calling: Cell<Duration>,
 }
 
-impl Job {
-    /// Returns a job without tasks. Who makes one must not return before all of its tasks
-    /// have ended: see [`Pool::conclude`].
-    #[allow(unsafe_code)]
-    fn new(work: &(dyn Fn(usize) + Sync)) -> Arc<Job> {
-        // SAFETY: only the lifetime changes. The pointer is used by claimed tasks alone,
-        // and those who make jobs wait for every claimed task, also when something panics.
-        let work: *const (dyn Fn(usize) + Sync + 'static) =
-            unsafe { std::mem::transmute(std::ptr::from_ref(work)) };
-        Arc::new(Job {
-            work: Work(work),
-            ready: AtomicUsize::new(0),
-            complete: AtomicBool::new(false),
-            claimed: AtomicUsize::new(0),
-            finished: AtomicUsize::new(0),
-            panicked: AtomicBool::new(false),
-            caller: thread::current(),
-        })
+impl Sharing {
+    fn begin() -> Sharing {
+        Sharing { began: Instant::now(), called: Cell::new(0), calling: Cell::new(Duration::ZERO) }
     }
 
-    fn is_claimed(&self) -> bool {
-        self.complete.load(Ordering::Acquire)
-            && self.claimed.load(Ordering::Relaxed) >= self.ready.load(Ordering::Acquire)
-    }
-
-    #[allow(unsafe_code)]
-    fn work_until_claimed(&self) {
-        loop {
-            let task = self.claimed.fetch_add(1, Ordering::AcqRel);
-            if !self.comes(task) {
-                return;
-            }
-            // SAFETY: task `task` is unfinished, so the caller still waits in `run_while`.
-            let work = unsafe { &*self.work.0 };
-            if catch_unwind(AssertUnwindSafe(|| work(task))).is_err() {
-                self.panicked.store(true, Ordering::Relaxed);
-            }
-            self.finished.fetch_add(1, Ordering::AcqRel);
-            if self.is_finished() {
-                self.caller.unpark();
-            }
-        }
-    }
-
-    /// Waits for a task to be published; false if it never will be.
-    fn comes(&self, task: usize) -> bool {
-        let mut spins = 0_u32;
-        while self.ready.load(Ordering::Acquire) <= task {
-            if self.complete.load(Ordering::Acquire) {
-                return self.ready.load(Ordering::Acquire) > task;
-            }
-            spins += 1;
-            if spins < 4_000 {
-                std::hint::spin_loop();
-            } else {
-                thread::yield_now(); // Who publishes may be waiting for this core.
-            }
-        }
-        true
-    }
-
-    fn is_finished(&self) -> bool {
-        self.complete.load(Ordering::Acquire)
-            && self.finished.load(Ordering::Acquire) >= self.ready.load(Ordering::Acquire)
-    }
-
-    fn wait(&self) {
-        let mut spins = 0_u32;
-        while !self.is_finished() {
-            spins += 1;
-            if spins < 4_000 {
-                std::hint::spin_loop();
-            } else {
-                thread::park_timeout(Duration::from_millis(10));
-            }
-        }
-    }
-}
-
-fn help(shared: &Shared, linger: Duration) {
-    loop {
-        let seen = shared.submitted.load(Ordering::SeqCst);
-        while let Some(job) = shared.front() {
-            job.work_until_claimed();
-        }
+    fn call(&self, staff: &Arc<Staff>, job: &Arc<Job>, helpers: usize) {
         let since = Instant::now();
-        while shared.submitted.load(Ordering::Relaxed) == seen && since.elapsed() < linger {
-            for _ in 0..32 {
-                std::hint::spin_loop();
-            }
-        }
-        if shared.submitted.load(Ordering::SeqCst) == seen {
-            shared.sleep(seen);
-        }
+        staff.call(job, helpers);
+        self.called.set(self.called.get() + helpers);
+        self.calling.set(self.calling.get() + since.elapsed());
+    }
+
+    /// Returns how many nanoseconds sharing has gained: helpers did `helped` tasks while the
+    /// caller published them until `fed`, did `done` tasks for `worked` and then `waited`.
+    fn gain(
+        &self,
+        fed: Instant,
+        helped: usize,
+        done: usize,
+        worked: Duration,
+        waited: Duration,
+    ) -> i64 {
+        let saved = if done == 0 {
+            fed - self.began
+        } else {
+            worked.mul_f64((helped as f64 / done as f64).min(self.called.get() as f64))
+        };
+        saved.as_nanos() as i64 - waited.as_nanos() as i64 - self.calling.get().as_nanos() as i64
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::AtomicUsize;
+    use std::thread;
+
     use super::*;
+
+    const MANY: usize = 63;
+
+    /// Runs so many tasks that become possible one after the other.
+    fn feed(pool: &Pool, tasks: usize, work: &(dyn Fn(usize) + Sync)) {
+        let feed = |publish: &dyn Fn(bool)| (1..=tasks).for_each(|k| publish(k < tasks));
+        pool.run_while(work, feed, |rest| rest());
+    }
+
+    /// Waits until all helpers of a pool sleep.
+    fn settle(pool: &Pool) {
+        while pool.staff.num_awake() > 0 {
+            thread::yield_now();
+        }
+    }
 
     #[test]
     fn every_task_runs_exactly_once() {
@@ -380,5 +292,99 @@ mod tests {
             }
         });
         assert_eq!(total.into_inner(), 400);
+    }
+
+    #[test]
+    fn a_batch_wakes_no_more_helpers_than_it_has_shares_for() {
+        let pool = Pool::new(MANY, LINGERING);
+        for batch in 1..=100 {
+            pool.run(3, &|_| thread::sleep(Duration::from_micros(100)));
+            assert!(pool.num_wakes() <= 2 * batch);
+        }
+        let pool = Pool::new(MANY, LINGERING);
+        for batch in 1..=100 {
+            feed(&pool, 3, &|_| thread::sleep(Duration::from_micros(100)));
+            assert!(pool.num_wakes() <= 2 * batch);
+        }
+    }
+
+    #[test]
+    fn the_helpers_that_slept_last_are_woken_again() {
+        let pool = Pool::new(MANY, LINGERING);
+        for _ in 0..20 {
+            feed(&pool, 3, &|_| {});
+            settle(&pool);
+        }
+        assert!(pool.num_helpers() <= 2);
+    }
+
+    #[test]
+    fn a_batch_with_many_shares_gets_all_helpers() {
+        let pool = Pool::new(MANY, LINGERING);
+        let together = std::sync::Barrier::new(MANY + 1);
+        pool.run(MANY + 1, &|_| {
+            together.wait();
+        });
+        assert_eq!((pool.num_helpers(), pool.num_wakes()), (MANY, MANY as u64));
+    }
+
+    #[test]
+    fn few_helpers_linger() {
+        let pool = Pool::new(MANY, LINGERING);
+        for _ in 0..20 {
+            pool.run(MANY + 1, &|_| {
+                thread::sleep(Duration::from_micros(100));
+                assert!(pool.staff.num_lingering() <= LINGERING);
+            });
+        }
+        settle(&pool);
+        assert_eq!(pool.staff.num_lingering(), 0);
+    }
+
+    #[test]
+    fn the_caller_of_a_pool_of_one_works_alone() {
+        let pool = Pool::new(0, LINGERING);
+        let here = thread::current().id();
+        for _ in 0..10 {
+            pool.run(100, &|_| assert_eq!(thread::current().id(), here));
+            feed(&pool, 100, &|_| assert_eq!(thread::current().id(), here));
+        }
+        assert_eq!((pool.num_helpers(), pool.num_wakes()), (0, 0));
+    }
+
+    #[test]
+    fn another_size_holds_from_the_next_batch_on() {
+        let width = |threads| NonZeroUsize::new(threads).unwrap();
+        let pool = Pool::new(0, LINGERING);
+        for threads in [2, 8, 3, 1, 5] {
+            settle(&pool);
+            pool.resize(width(threads));
+            let (now, most) = (AtomicUsize::new(0), AtomicUsize::new(0));
+            pool.run(40, &|_| {
+                most.fetch_max(now.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
+                thread::sleep(Duration::from_millis(1));
+                now.fetch_sub(1, Ordering::SeqCst);
+            });
+            assert!(most.into_inner() <= threads);
+        }
+        assert!(pool.num_helpers() <= 7);
+    }
+
+    #[test]
+    fn a_helper_leaves_a_batch_that_is_fed_slowly() {
+        let pool = Pool::new(1, LINGERING);
+        let count = AtomicUsize::new(0);
+        let feed = |publish: &dyn Fn(bool)| {
+            for k in 1..=3 {
+                publish(k < 3);
+                settle(&pool);
+            }
+        };
+        let work = |_| {
+            count.fetch_add(1, Ordering::Relaxed);
+        };
+        pool.run_while(&work, feed, |rest| rest());
+        assert_eq!(count.into_inner(), 3);
+        assert_eq!((pool.num_helpers(), pool.num_wakes()), (1, 2));
     }
 }

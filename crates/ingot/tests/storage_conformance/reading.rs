@@ -180,8 +180,11 @@ fn a_batch_over_many_storages_reads_them_all() {
     let fixture = Fixture::new(MIB);
     let storages = fixture.storages();
     let mut buffers = vec![[0; 300]; 4 * storages.len()];
-    let mut reads: Vec<Read<'_>> =
-        buffers.iter_mut().enumerate().map(|(k, buf)| Read::new(k as u64 * 20_000, buf)).collect();
+    let mut reads: Vec<Read<'_>> = buffers
+        .iter_mut()
+        .enumerate()
+        .map(|(k, buf)| Read { sum: Sum::Crc32c, crc: 7, ..Read::new(k as u64 * 20_000, buf) })
+        .collect();
     reads[5].offset = MIB as u64;
     let groups = storages
         .iter()
