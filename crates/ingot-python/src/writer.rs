@@ -1,6 +1,7 @@
 //! `ingot._core.Writer` and `recover`.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use ingot::format::ingot::{FieldKind, Schema};
 use ingot::records::{Compression, Options, Packed, Recovery, Value, Writer, path};
@@ -13,15 +14,15 @@ use crate::damage::{DamageTuple, tuples};
 use crate::dataset::{FieldTuple, Given, schema_of};
 use crate::error::raised;
 use crate::own::Own;
-use crate::record;
+use crate::record::PyRecordWriter;
 use crate::signals::watched;
 
 /// A buffer, the offsets of values in it, and how many of them each row has.
 type PackedField<'py> = (Bound<'py, PyAny>, PyBackedBytes, Option<PyBackedBytes>);
 
-#[pyclass(frozen, subclass, name = "Writer", module = "ingot._core")]
+#[pyclass(frozen, subclass, extends = PyRecordWriter, name = "Writer", module = "ingot._core")]
 pub struct PyWriter {
-    writer: Own<Writer>,
+    writer: Arc<Own<Writer>>,
 }
 
 fn options(compression: Option<&str>, level: i32, sync: bool) -> PyResult<Options> {
@@ -42,26 +43,6 @@ fn options(compression: Option<&str>, level: i32, sync: bool) -> PyResult<Option
     Ok(Options { compression, level, sync })
 }
 
-impl PyWriter {
-    fn with<T>(&self, py: Python<'_>, call: impl FnOnce(&mut Writer) -> T) -> PyResult<T> {
-        self.writer.with(py, call)
-    }
-
-    fn push(&self, py: Python<'_>, record: &Bound<'_, PyAny>) -> PyResult<u64> {
-        record::with_bytes(record, |bytes| self.push_bytes(py, bytes))
-    }
-
-    fn push_bytes(&self, py: Python<'_>, record: &[u8]) -> PyResult<u64> {
-        self.with(py, |writer| {
-            let row = writer.push(record).map_err(raised)?;
-            if writer.is_full() {
-                py.detach(|| writer.submit()).map_err(raised)?;
-            }
-            Ok(row)
-        })?
-    }
-}
-
 #[pymethods]
 impl PyWriter {
     #[new]
@@ -76,7 +57,7 @@ impl PyWriter {
         level: i32,
         sync: bool,
         fields: Option<Vec<FieldTuple>>,
-    ) -> PyResult<Self> {
+    ) -> PyResult<PyClassInitializer<Self>> {
         let options = options(compression, level, sync)?;
         let typed = fields.is_some();
         let schema = fields.map_or_else(|| Ok(Schema::records()), schema_of)?;
@@ -95,12 +76,9 @@ impl PyWriter {
             );
             return Err(PyValueError::new_err(message));
         }
-        Ok(PyWriter { writer: Own::new(writer) })
-    }
-
-    /// Add a record, anything bytes-like, and return its index.
-    fn append(&self, py: Python<'_>, record: &Bound<'_, PyAny>) -> PyResult<u64> {
-        self.push(py, record)
+        let writer = Arc::new(Own::new(writer));
+        let base = PyRecordWriter::new(Arc::<Own<Writer>>::clone(&writer));
+        Ok(PyClassInitializer::from(base).add_subclass(PyWriter { writer }))
     }
 
     /// Adds a row: for each field its bytes, or a list of them for a sequence.
@@ -113,7 +91,7 @@ impl PyWriter {
                 Given::Sequence(elements) => elements.iter().map(|one| one.as_bytes()).collect(),
             })
             .collect();
-        self.with(py, |writer| {
+        self.writer.with(py, |writer| {
             let kinds: Vec<FieldKind> =
                 writer.schema().fields().iter().map(|field| field.kind).collect();
             if kinds.len() != elements.len() {
@@ -167,52 +145,28 @@ impl PyWriter {
                 counts: counts.as_deref(),
             })
             .collect();
-        self.with(py, |writer| py.detach(|| writer.extend_packed(&packed, count)))?.map_err(raised)
-    }
-
-    /// Add every record of an iterable.
-    fn extend(&self, py: Python<'_>, records: &Bound<'_, PyAny>) -> PyResult<()> {
-        for (k, record) in records.try_iter()?.enumerate() {
-            self.push(py, &record?)?;
-            if k % 1024 == 0 {
-                py.check_signals()?;
-            }
-        }
-        Ok(())
+        self.writer
+            .with(py, |writer| py.detach(|| writer.extend_packed(&packed, count)))?
+            .map_err(raised)
     }
 
     /// Commit all records so far: whatever happens later, they are in the file.
     fn flush(&self, py: Python<'_>) -> PyResult<()> {
-        self.with(py, |writer| py.detach(|| writer.flush()))?.map_err(raised)
-    }
-
-    /// Commit all records and make the file whole. A second call does nothing.
-    fn close(&self, py: Python<'_>) -> PyResult<()> {
-        self.with(py, |writer| py.detach(|| writer.close()))?.map_err(raised)
+        self.writer.with(py, |writer| py.detach(|| writer.flush()))?.map_err(raised)
     }
 
     /// Leave the file unfinished, with the records that are committed; return how many.
     fn abandon(&self, py: Python<'_>) -> PyResult<u64> {
-        self.with(py, |writer| {
+        self.writer.with(py, |writer| {
             py.detach(|| writer.abandon());
             writer.num_committed()
         })
     }
 
-    fn __len__(&self, py: Python<'_>) -> PyResult<usize> {
-        self.with(py, |writer| writer.num_rows() as usize)
-    }
-
     /// How many records are committed, those in the file before this writer included.
     #[getter]
     fn num_committed(&self, py: Python<'_>) -> PyResult<u64> {
-        self.with(py, |writer| writer.num_committed())
-    }
-
-    /// Whether the writer was closed or abandoned.
-    #[getter]
-    fn closed(&self, py: Python<'_>) -> PyResult<bool> {
-        self.with(py, |writer| writer.is_closed())
+        self.writer.with(py, |writer| writer.num_committed())
     }
 }
 
