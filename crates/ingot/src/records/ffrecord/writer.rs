@@ -93,16 +93,17 @@ impl RecordWriter for FfWriter {
             return Err(self.draft.invalid(why));
         }
         FfWriter::check_count(self.draft.name(), number + 1)?;
-        if self.run.len() + record.len() > RUN {
-            self.spill()?;
+        // The caller's bytes may change meanwhile, so each is read once and the copy is summed.
+        let mut crc = 0;
+        for piece in record.chunks(RUN) {
+            if self.run.len() + piece.len() > RUN {
+                self.spill()?;
+            }
+            let start = self.run.len();
+            self.run.extend_from_slice(piece);
+            crc = Entries::sum(crc, &self.run[start..]);
         }
-        if record.len() < RUN {
-            self.run.extend_from_slice(record);
-        } else {
-            let outcome = self.draft.file()?.sink().append(record);
-            self.draft.note(0, "write", outcome)?;
-        }
-        self.entries.push(record);
+        self.entries.push(record.len() as u64, crc);
         Ok(number)
     }
 
