@@ -33,6 +33,7 @@ __all__ = [
 __version__: str
 
 _Field: TypeAlias = tuple[str, str, int | None, str | None]
+_Encoding: TypeAlias = tuple[int, bytes, int, int]
 _Packed: TypeAlias = tuple[memoryview, bytes, int]
 _Damage: TypeAlias = tuple[int | None, int, int, str]
 _Bag: TypeAlias = tuple[str | None, str, bytes | None, bool]
@@ -132,6 +133,7 @@ class Writer(RecordWriter):
         level: int,
         sync: bool,
         fields: Sequence[_Field] | None = None,
+        encodings: Sequence[_Encoding | None] | None = None,
     ) -> Self: ...
     @property
     def num_committed(self) -> int: ...
@@ -139,6 +141,7 @@ class Writer(RecordWriter):
     def extend_packed(
         self, fields: Sequence[tuple[BytesLike, bytes, bytes | None]], count: int
     ) -> None: ...
+    def encodings(self) -> list[_Encoding | None]: ...
     def flush(self) -> None: ...
     def abandon(self) -> int: ...  # type: ignore[override]
 

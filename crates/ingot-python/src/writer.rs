@@ -3,11 +3,15 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use ingot::compression::Codec;
 use ingot::format::ingot::{FieldKind, Schema};
-use ingot::records::{Compression, Options, Packed, Recovery, Value, Writer, path};
+use ingot::records::{
+    Choice, Compression, Decision, Options, Packed, Recovery, Value, Writer, path,
+};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
+use pyo3::types::PyBytes;
 
 use crate::cells::Cells;
 use crate::damage::{DamageTuple, tuples};
@@ -19,6 +23,17 @@ use crate::signals::watched;
 
 /// A buffer, the offsets of values in it, and how many of them each row has.
 type PackedField<'py> = (Bound<'py, PyAny>, PyBackedBytes, Option<PyBackedBytes>);
+
+/// How a field is compressed: its codec and dictionary, how often its values were tried, and
+/// how many bytes of them.
+type Encoding<B = PyBackedBytes> = (u8, B, u32, u64);
+
+fn decision_of((codec, dictionary, tries, evidence): Encoding) -> PyResult<Decision> {
+    let codec = Codec::of(codec)
+        .ok_or_else(|| PyValueError::new_err(format!("there is no codec {codec}")))?;
+    let choice = Choice { codec, dictionary: dictionary.to_vec() };
+    Ok(Decision { choice, tries, evidence })
+}
 
 #[pyclass(frozen, subclass, extends = PyRecordWriter, name = "Writer", module = "ingot._core")]
 pub struct PyWriter {
@@ -46,7 +61,7 @@ fn options(compression: Option<&str>, level: i32, sync: bool) -> PyResult<Option
 #[pymethods]
 impl PyWriter {
     #[new]
-    #[pyo3(signature = (path, mode, metadata, compression, level, sync, fields=None))]
+    #[pyo3(signature = (path, mode, metadata, compression, level, sync, fields=None, encodings=None))]
     #[allow(clippy::too_many_arguments)]
     fn new(
         py: Python<'_>,
@@ -57,17 +72,17 @@ impl PyWriter {
         level: i32,
         sync: bool,
         fields: Option<Vec<FieldTuple>>,
+        encodings: Option<Vec<Option<Encoding>>>,
     ) -> PyResult<PyClassInitializer<Self>> {
         let options = options(compression, level, sync)?;
         let typed = fields.is_some();
         let schema = fields.map_or_else(|| Ok(Schema::records()), schema_of)?;
-        let writer = watched(py, |watch| match mode {
+        let mut writer = watched(py, |watch| match mode {
             "append" => path::append(&path, options, watch).map(|(writer, _)| writer),
             "replace" => path::replace(&path, schema, metadata, options),
             _ => path::create(&path, schema, metadata, options),
         })?;
         if !typed && writer.schema().is_typed() {
-            let mut writer = writer;
             py.detach(|| writer.abandon());
             let message = format!(
                 "{}: its rows have fields; ingot.DatasetWriter(path, spec, append=True) goes on \
@@ -75,6 +90,11 @@ impl PyWriter {
                 path.display()
             );
             return Err(PyValueError::new_err(message));
+        }
+        if let Some(encodings) = encodings {
+            let known = encodings.into_iter().map(|known| known.map(decision_of).transpose());
+            let known = known.collect::<PyResult<_>>()?;
+            writer.assume(known).map_err(raised)?;
         }
         let writer = Arc::new(Own::new(writer));
         let base = PyRecordWriter::new(Arc::<Own<Writer>>::clone(&writer));
@@ -161,6 +181,19 @@ impl PyWriter {
             py.detach(|| writer.abandon());
             writer.num_committed()
         })
+    }
+
+    /// Returns how each field is compressed, where that is decided, for another writer to take
+    /// over.
+    fn encodings<'py>(
+        &self,
+        py: Python<'py>,
+    ) -> PyResult<Vec<Option<Encoding<Bound<'py, PyBytes>>>>> {
+        let told = |Decision { choice, tries, evidence }: Decision| {
+            (choice.codec.code(), PyBytes::new(py, &choice.dictionary), tries, evidence)
+        };
+        let known = self.writer.with(py, |writer| writer.decisions())?.map_err(raised)?;
+        Ok(known.into_iter().map(|known| known.map(told)).collect())
     }
 
     /// How many records are committed, those in the file before this writer included.

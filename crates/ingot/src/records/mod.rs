@@ -39,6 +39,6 @@ pub use recovery::{Recovery, append, recover};
 pub use rows::{Rows, Wanted};
 pub use sequence::Sequence;
 pub use spool::Spool;
-pub use training::Compression;
+pub use training::{Choice, Compression, Decision, Decisions};
 pub use verify::{Damage, Verification};
 pub use writer::{Options, Writer};

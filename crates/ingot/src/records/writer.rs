@@ -3,16 +3,16 @@
 use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::thread::{self, JoinHandle};
 
 use super::batch::{Batch, Packed, Value};
 use super::draft::{Draft, RecordWriter, failed};
 use super::segment::{Beginning, Tail};
-use super::training::{Compression, SAMPLE};
+use super::training::{Compression, Decision, Decisions, SAMPLE};
 use crate::error::{Error, Result};
 use crate::format::checksum::FileId;
-use crate::format::ingot::{FieldKind, Header, Schema};
+use crate::format::ingot::{Field, FieldKind, Header, Schema};
 use crate::limit::has_memory;
 use crate::storage::Append;
 
@@ -52,6 +52,7 @@ pub struct Writer {
     limit: usize,
     rows: u64,
     committed: Arc<AtomicU64>,
+    decisions: Arc<Mutex<Decisions>>,
 }
 
 /// The writer's thread, and the ways to it.
@@ -100,6 +101,7 @@ impl Writer {
     pub(super) fn start(tail: Tail, name: &str, schema: Schema, options: Options) -> Result<Self> {
         let rows = tail.committed();
         let committed = Arc::new(AtomicU64::new(rows));
+        let decisions = tail.decisions();
         let failure = Arc::default();
         let (orders, taken) = sync_channel(2);
         let (returned, spare) = sync_channel(4);
@@ -117,6 +119,7 @@ impl Writer {
             limit: if trains { SAMPLE } else { BATCH },
             rows,
             committed,
+            decisions,
         })
     }
 
@@ -129,6 +132,33 @@ impl Writer {
         let committed = Arc::clone(&self.committed);
         self.draft.then(Box::new(move |whole| finish(whole, committed.load(Ordering::Acquire))));
         self
+    }
+
+    /// Compresses as another writer with the same schema and options has decided, instead of
+    /// trying what suits the first rows. Is called before there are any.
+    pub fn assume(&mut self, decisions: Decisions) -> Result<()> {
+        self.draft.check()?;
+        let fields = self.schema.fields();
+        if decisions.len() != fields.len() {
+            let (found, wanted) = (decisions.len(), fields.len());
+            return Err(self.draft.invalid(format!("{found} decisions for {wanted} fields")));
+        }
+        let is_open = |(field, known): (&Field, &Option<Decision>)| {
+            field.kind != FieldKind::Column && !known.as_ref().is_some_and(Decision::is_settled)
+        };
+        if !fields.iter().zip(&decisions).any(is_open) {
+            self.limit = BATCH;
+        }
+        *self.decisions.lock().expect("no panics under this lock") = decisions;
+        Ok(())
+    }
+
+    /// Returns how the fields are compressed, as far as that is decided; all of it once the
+    /// writer is closed.
+    pub fn decisions(&self) -> Result<Decisions> {
+        // In the child of a fork the lock may be held by a thread that is not there.
+        self.draft.check_process()?;
+        Ok(self.decisions.lock().expect("no panics under this lock").clone())
     }
 
     /// Returns what errors call this file.
