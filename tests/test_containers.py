@@ -193,7 +193,7 @@ def test_a_link_in_the_way_of_a_new_file_is_not_followed(tmp_path, link):
         link(victim, tmp_path / f"{name}.part")
         path = tmp_path / name
         with pytest.raises(ingot.errors.FormatError, match="in the way of the new one"):
-            ArrayRecordWriter(path) if "array" in name else FFRecordWriter(str(path), 1, False)  # noqa: FBT003
+            ArrayRecordWriter(path) if "array" in name else FFRecordWriter(str(path), 1, sync=False)
         assert victim.read_bytes() == b"precious"
 
 

@@ -7,13 +7,11 @@ from typing_extensions import Buffer as BytesLike
 from typing_extensions import disjoint_base
 
 __all__ = [
-    "ArrayRecordWriter",
-    "BagWriter",
     "Buffer",
-    "FFRecordWriter",
     "Hdf5Column",
     "Hdf5File",
     "Reader",
+    "RecordWriter",
     "Rows",
     "Stream",
     "Writer",
@@ -29,6 +27,9 @@ __all__ = [
     "split_texts",
     "stack_arrays",
     "threads",
+    "write_arrayrecord",
+    "write_bag",
+    "write_ffrecord",
 ]
 
 __version__: str
@@ -36,24 +37,14 @@ __version__: str
 _Field: TypeAlias = tuple[str, str, int | None, str | None]
 _Packed: TypeAlias = tuple[memoryview | bytearray, bytes | None, bytes | None]
 _Ask: TypeAlias = tuple[int, Sequence[tuple[int, int, int]] | None]
+_Encoding: TypeAlias = tuple[int, bytes, int, int]
 _Damage: TypeAlias = tuple[int | None, int, int, str]
 _Bag: TypeAlias = tuple[str | None, str, bytes | None, bool]
 _Indices: TypeAlias = Iterable[SupportsIndex] | npt.NDArray[np.integer[Any]]
 
 @disjoint_base
-class ArrayRecordWriter:
-    def __new__(
-        cls,
-        path: str,
-        *,
-        group_size: int,
-        codec: str,
-        level: int,
-        window_log: int | None,
-        transpose: int | None,
-        pad: bool,
-        sync: bool,
-    ) -> Self: ...
+class RecordWriter:
+    def __new__(cls, writer: RecordWriter) -> Self: ...
     @property
     def closed(self) -> bool: ...
     def __len__(self) -> int: ...
@@ -61,29 +52,8 @@ class ArrayRecordWriter:
     def extend(self, records: Iterable[BytesLike]) -> None: ...
     def close(self) -> None: ...
     def abandon(self) -> None: ...
-
-@disjoint_base
-class BagWriter:
-    def __new__(
-        cls,
-        path: str,
-        limits_path: str | None,
-        *,
-        mode: str,
-        level: int | None,
-        dictionary: bytes | None,
-        sync: bool,
-    ) -> Self: ...
-    @property
-    def closed(self) -> bool: ...
-    @property
-    def size(self) -> int: ...
-    def __len__(self) -> int: ...
-    def append(self, record: BytesLike) -> int: ...
-    def extend(self, records: Iterable[BytesLike]) -> None: ...
-    def flush(self) -> None: ...
-    def close(self) -> None: ...
-    def abandon(self) -> None: ...
+    def _flush(self) -> None: ...
+    def _size(self) -> int | None: ...
 
 @final
 class Buffer:
@@ -169,7 +139,7 @@ class Rows:
     def close(self) -> None: ...
 
 @disjoint_base
-class Writer:
+class Writer(RecordWriter):
     def __new__(
         cls,
         path: str,
@@ -179,31 +149,17 @@ class Writer:
         level: int,
         sync: bool,
         fields: Sequence[_Field] | None = None,
+        encodings: Sequence[_Encoding | None] | None = None,
     ) -> Self: ...
     @property
-    def closed(self) -> bool: ...
-    @property
     def num_committed(self) -> int: ...
-    def __len__(self) -> int: ...
-    def append(self, record: BytesLike) -> int: ...
-    def extend(self, records: Iterable[BytesLike]) -> None: ...
     def append_row(self, values: Sequence[bytes | list[bytes]]) -> int: ...
     def extend_packed(
         self, fields: Sequence[tuple[BytesLike, bytes, bytes | None]], count: int
     ) -> None: ...
+    def encodings(self) -> list[_Encoding | None]: ...
     def flush(self) -> None: ...
-    def close(self) -> None: ...
-    def abandon(self) -> int: ...
-
-@disjoint_base
-class FFRecordWriter:
-    def __new__(cls, path: str, n: int | None, sync: bool) -> Self: ...
-    @property
-    def closed(self) -> bool: ...
-    def __len__(self) -> int: ...
-    def append(self, record: BytesLike) -> int: ...
-    def close(self) -> None: ...
-    def abandon(self) -> None: ...
+    def abandon(self) -> int: ...  # type: ignore[override]
 
 @final
 class Hdf5Column: ...
@@ -241,3 +197,24 @@ def threads() -> int: ...
 def has_fields(path: str) -> bool: ...
 def decode_tree(record: bytes, num_files: int, path: str) -> dict[str, Any]: ...
 def recover(path: str, sync: bool) -> tuple[int, bool, int, list[_Damage]]: ...
+def write_arrayrecord(
+    path: str,
+    *,
+    group_size: int,
+    codec: str,
+    level: int,
+    window_log: int | None,
+    transpose: int | None,
+    pad: bool,
+    sync: bool,
+) -> RecordWriter: ...
+def write_bag(
+    path: str,
+    limits_path: str | None,
+    *,
+    mode: str,
+    level: int | None,
+    dictionary: bytes | None,
+    sync: bool,
+) -> RecordWriter: ...
+def write_ffrecord(path: str, n: int | None, sync: bool) -> RecordWriter: ...

@@ -45,6 +45,29 @@ def test_files_are_written_byte_for_byte_as_by_ffrecord(tmp_path, name, counted)
     assert names(tmp_path) == ["x.ffr"]
 
 
+@pytest.mark.parametrize("size", [200_000, 5_000_000])
+@pytest.mark.parametrize("counted", [True, False])
+def test_a_sample_that_another_thread_changes_still_verifies(tmp_path, size, counted):
+    sample = np.zeros(size, np.uint8)
+    count = 20_000_000 // size
+    done = threading.Event()
+
+    def change():
+        while not done.is_set():
+            np.add(sample, 1, out=sample)
+
+    thread = threading.Thread(target=change)
+    thread.start()
+    try:
+        with ffrecord.FileWriter(tmp_path / "x.ffr", count if counted else None) as writer:
+            for _ in range(count):
+                writer.write_one(sample)
+    finally:
+        done.set()
+        thread.join()
+    assert ingot.open(tmp_path / "x.ffr").verify().damaged == []
+
+
 def test_one_damaged_sample_leaves_the_others_alone():
     reader = ffrecord.FileReader(golden("corrupted.ffr"))
     whole = ingot.open(golden("mixed.ffr"))

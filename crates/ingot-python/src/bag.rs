@@ -1,18 +1,14 @@
-//! `ingot._core.BagWriter`, and what a bag does not say itself.
+//! Bags, and what a bag does not say itself.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use ingot::compression::Dictionary;
-use ingot::records::{Bag, BagOptions, BagWriter, Packer, Packing, path};
+use ingot::records::{Bag, BagOptions, Packer, Packing, path};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
-use pyo3::types::PyBytes;
 
-use crate::error::raised;
-use crate::own::Own;
-use crate::record;
-use crate::threads;
+use crate::record::PyRecordWriter;
 
 /// The file of its limits, its compression, a dictionary, and whether its limits begin with a
 /// zero.
@@ -56,130 +52,33 @@ impl Reading {
     }
 }
 
-/// Records that are handed to the engine at a time, at most.
-const RUN: usize = 1024;
-
-/// And their bytes, after which a run ends.
-const RUN_BYTES: usize = 1 << 20;
-
-#[pyclass(frozen, subclass, name = "BagWriter", module = "ingot._core")]
-pub struct PyBagWriter {
-    writer: Own<BagWriter>,
-}
-
-impl PyBagWriter {
-    fn with<T>(&self, py: Python<'_>, call: impl FnOnce(&mut BagWriter) -> T) -> PyResult<T> {
-        self.writer.with(py, call)
-    }
-
-    fn push_run(&self, py: Python<'_>, run: &mut Vec<Bound<'_, PyBytes>>) -> PyResult<()> {
-        let records: Vec<&[u8]> = run.iter().map(|record| record.as_bytes()).collect();
-        self.with(py, |writer| py.detach(|| writer.push_many(&records)))?.map_err(raised)?;
-        run.clear();
-        py.check_signals()
-    }
-}
-
-#[pymethods]
-impl PyBagWriter {
-    #[new]
-    #[pyo3(signature = (path, limits_path, *, mode, level, dictionary, sync))]
-    fn new(
-        py: Python<'_>,
-        path: PathBuf,
-        limits_path: Option<PathBuf>,
-        mode: &str,
-        level: Option<i32>,
-        dictionary: Option<&[u8]>,
-        sync: bool,
-    ) -> PyResult<Self> {
-        threads::settle(py)?;
-        let existing = match mode {
-            "create" => path::Existing::Refuse,
-            "replace" => path::Existing::Replace,
-            "replace-in-place" => path::Existing::ReplaceInPlace,
-            "append" => path::Existing::Continue,
-            other => {
-                let message = format!(
-                    "mode is \"create\", \"replace\", \"replace-in-place\" or \"append\", not {other:?}"
-                );
-                return Err(PyValueError::new_err(message));
-            }
-        };
-        let dictionary = dictionary.unwrap_or_default();
-        let packer = level.map(|level| Packer::new(level, dictionary));
-        let packer = packer.transpose().map_err(PyValueError::new_err)?;
-        let writer = py
-            .detach(|| path::write_bag(&path, limits_path.as_deref(), existing, packer, sync))
-            .map_err(raised)?;
-        Ok(PyBagWriter { writer: Own::new(writer) })
-    }
-
-    /// Add a record; return its number.
-    fn append(&self, py: Python<'_>, record: &Bound<'_, PyAny>) -> PyResult<u64> {
-        record::with_bytes(record, |bytes| {
-            self.with(py, |writer| {
-                if bytes.len() < record::SMALL && writer.is_cheap(bytes.len()) {
-                    writer.push(bytes)
-                } else {
-                    py.detach(|| writer.push(bytes))
-                }
-            })?
-            .map_err(raised)
-        })
-    }
-
-    /// Add records.
-    fn extend(&self, py: Python<'_>, records: &Bound<'_, PyAny>) -> PyResult<()> {
-        let (mut run, mut bytes) = (Vec::new(), 0);
-        for record in records.try_iter()? {
-            match record?.cast_into::<PyBytes>() {
-                Ok(record) => {
-                    bytes += record.as_bytes().len();
-                    run.push(record);
-                }
-                Err(other) => {
-                    self.push_run(py, &mut run)?;
-                    self.append(py, &other.into_inner())?;
-                }
-            }
-            if run.len() == RUN || bytes >= RUN_BYTES {
-                self.push_run(py, &mut run)?;
-                bytes = 0;
-            }
+/// Starts a bag, or goes on with one.
+#[pyfunction]
+#[pyo3(signature = (path, limits_path, *, mode, level, dictionary, sync))]
+pub fn write_bag(
+    py: Python<'_>,
+    path: PathBuf,
+    limits_path: Option<PathBuf>,
+    mode: &str,
+    level: Option<i32>,
+    dictionary: Option<&[u8]>,
+    sync: bool,
+) -> PyResult<PyRecordWriter> {
+    let existing = match mode {
+        "create" => path::Existing::Refuse,
+        "replace" => path::Existing::Replace,
+        "replace-in-place" => path::Existing::ReplaceInPlace,
+        "append" => path::Existing::Continue,
+        other => {
+            let message = format!(
+                "mode is \"create\", \"replace\", \"replace-in-place\" or \"append\", not {other:?}"
+            );
+            return Err(PyValueError::new_err(message));
         }
-        self.push_run(py, &mut run)
-    }
-
-    /// Bring all records so far into the files: readers of separate limits see them.
-    fn flush(&self, py: Python<'_>) -> PyResult<()> {
-        self.with(py, |writer| py.detach(|| writer.flush()))?.map_err(raised)
-    }
-
-    /// Complete the bag. A second call does nothing.
-    fn close(&self, py: Python<'_>) -> PyResult<()> {
-        self.with(py, |writer| py.detach(|| writer.close()))?.map_err(raised)
-    }
-
-    /// Give the bag up: with its limits at its end nothing appears under its name, with
-    /// limits of their own what was flushed stays.
-    fn abandon(&self, py: Python<'_>) -> PyResult<()> {
-        self.with(py, |writer| py.detach(|| writer.abandon()))?.map_err(raised)
-    }
-
-    /// Whether the writer was closed or abandoned.
-    #[getter]
-    fn closed(&self, py: Python<'_>) -> PyResult<bool> {
-        self.with(py, |writer| writer.is_closed())
-    }
-
-    /// Bytes of the records so far, as they are stored, and of their limits.
-    #[getter]
-    fn size(&self, py: Python<'_>) -> PyResult<u64> {
-        self.with(py, |writer| py.detach(|| writer.size()))?.map_err(raised)
-    }
-
-    fn __len__(&self, py: Python<'_>) -> PyResult<usize> {
-        self.with(py, |writer| writer.len() as usize)
-    }
+    };
+    let packer = level.map(|level| Packer::new(level, dictionary.unwrap_or_default()));
+    let packer = packer.transpose().map_err(PyValueError::new_err)?;
+    PyRecordWriter::open(py, || {
+        path::write_bag(&path, limits_path.as_deref(), existing, packer, sync)
+    })
 }

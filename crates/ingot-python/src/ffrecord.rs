@@ -1,65 +1,25 @@
-//! `ingot._core.FFRecordWriter` and the tree of packed folders.
+//! FFRecord files and the tree of packed folders.
 
 use std::path::PathBuf;
 
 use ingot::Error;
 use ingot::format::ffrecord::tree::{self, Folder, Node};
-use ingot::records::{FfWriter, path};
+use ingot::records::path;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
 
 use crate::error::raised;
-use crate::own::Own;
-use crate::record;
+use crate::record::PyRecordWriter;
 
-#[pyclass(frozen, subclass, name = "FFRecordWriter", module = "ingot._core")]
-pub struct PyFfWriter {
-    writer: Own<FfWriter>,
-}
-
-impl PyFfWriter {
-    fn with<T>(&self, py: Python<'_>, call: impl FnOnce(&mut FfWriter) -> T) -> PyResult<T> {
-        self.writer.with(py, call)
-    }
-}
-
-#[pymethods]
-impl PyFfWriter {
-    #[new]
-    fn new(py: Python<'_>, path: PathBuf, n: Option<u64>, sync: bool) -> PyResult<Self> {
-        let writer = py.detach(|| path::write_ffrecord(&path, n, sync)).map_err(raised)?;
-        Ok(PyFfWriter { writer: Own::new(writer) })
-    }
-
-    fn append(&self, py: Python<'_>, record: &Bound<'_, PyAny>) -> PyResult<u64> {
-        record::with_bytes(record, |bytes| {
-            self.with(py, |writer| {
-                if bytes.len() < record::SMALL {
-                    writer.push(bytes)
-                } else {
-                    py.detach(|| writer.push(bytes))
-                }
-            })?
-            .map_err(raised)
-        })
-    }
-
-    fn close(&self, py: Python<'_>) -> PyResult<()> {
-        self.with(py, |writer| py.detach(|| writer.close()))?.map_err(raised)
-    }
-
-    fn abandon(&self, py: Python<'_>) -> PyResult<()> {
-        self.with(py, |writer| py.detach(|| writer.abandon()))?.map_err(raised)
-    }
-
-    #[getter]
-    fn closed(&self, py: Python<'_>) -> PyResult<bool> {
-        self.with(py, |writer| writer.is_closed())
-    }
-
-    fn __len__(&self, py: Python<'_>) -> PyResult<usize> {
-        self.with(py, |writer| writer.len() as usize)
-    }
+/// Starts an FFRecord file of exactly `n` records, or of any number.
+#[pyfunction]
+pub fn write_ffrecord(
+    py: Python<'_>,
+    path: PathBuf,
+    n: Option<u64>,
+    sync: bool,
+) -> PyResult<PyRecordWriter> {
+    PyRecordWriter::open(py, || path::write_ffrecord(&path, n, sync))
 }
 
 /// Returns the tree of a packed folder: names to record numbers, or to dicts again. `path`

@@ -31,8 +31,6 @@ static ALLOCATOR: allocator::Reserving = allocator::Reserving;
 #[pymodule(gil_used = false)]
 fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
-    module.add_class::<arrayrecord::PyArWriter>()?;
-    module.add_class::<bag::PyBagWriter>()?;
     module.add_class::<batch::PyBuffer>()?;
     module.add_class::<reader::PyReader>()?;
     module.add_class::<dataset::PyRows>()?;
@@ -40,8 +38,10 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<hdf5::PyColumn>()?;
     module.add_class::<hdf5::PyHdf5>()?;
     module.add_class::<stream::PyStream>()?;
+    module.add_class::<record::PyRecordWriter>()?;
     module.add_class::<writer::PyWriter>()?;
-    module.add_class::<ffrecord::PyFfWriter>()?;
+    module.add_function(wrap_pyfunction!(arrayrecord::write_arrayrecord, module)?)?;
+    module.add_function(wrap_pyfunction!(bag::write_bag, module)?)?;
     module.add_function(wrap_pyfunction!(cells::decode_pictures, module)?)?;
     module.add_function(wrap_pyfunction!(cells::split_bytes, module)?)?;
     module.add_function(wrap_pyfunction!(cells::split_texts, module)?)?;
@@ -49,6 +49,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(dataset::has_fields, module)?)?;
     module.add_function(wrap_pyfunction!(dataset::read_plans, module)?)?;
     module.add_function(wrap_pyfunction!(ffrecord::decode_tree, module)?)?;
+    module.add_function(wrap_pyfunction!(ffrecord::write_ffrecord, module)?)?;
     module.add_function(wrap_pyfunction!(limit::max_decoded_bytes, module)?)?;
     module.add_function(wrap_pyfunction!(limit::set_max_decoded_bytes, module)?)?;
     module.add_function(wrap_pyfunction!(threads::set_threads, module)?)?;

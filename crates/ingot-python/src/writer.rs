@@ -1,28 +1,44 @@
 //! `ingot._core.Writer` and `recover`.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 
+use ingot::compression::Codec;
 use ingot::format::ingot::{FieldKind, Schema};
-use ingot::records::{Compression, Options, Packed, Recovery, Value, Writer, path};
+use ingot::records::{
+    Choice, Compression, Decision, Options, Packed, Recovery, Value, Writer, path,
+};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
+use pyo3::types::PyBytes;
 
 use crate::cells::Cells;
 use crate::damage::{DamageTuple, tuples};
 use crate::dataset::{FieldTuple, Given, schema_of};
 use crate::error::raised;
 use crate::own::Own;
-use crate::record;
+use crate::record::PyRecordWriter;
 use crate::signals::watched;
 use crate::threads;
 
 /// A buffer, the offsets of values in it, and how many of them each row has.
 type PackedField<'py> = (Bound<'py, PyAny>, PyBackedBytes, Option<PyBackedBytes>);
 
-#[pyclass(frozen, subclass, name = "Writer", module = "ingot._core")]
+/// How a field is compressed: its codec and dictionary, how often its values were tried, and
+/// how many bytes of them.
+type Encoding<B = PyBackedBytes> = (u8, B, u32, u64);
+
+fn decision_of((codec, dictionary, tries, evidence): Encoding) -> PyResult<Decision> {
+    let codec = Codec::of(codec)
+        .ok_or_else(|| PyValueError::new_err(format!("there is no codec {codec}")))?;
+    let choice = Choice { codec, dictionary: dictionary.to_vec() };
+    Ok(Decision { choice, tries, evidence })
+}
+
+#[pyclass(frozen, subclass, extends = PyRecordWriter, name = "Writer", module = "ingot._core")]
 pub struct PyWriter {
-    writer: Own<Writer>,
+    writer: Arc<Own<Writer>>,
 }
 
 fn options(compression: Option<&str>, level: i32, sync: bool) -> PyResult<Options> {
@@ -43,30 +59,10 @@ fn options(compression: Option<&str>, level: i32, sync: bool) -> PyResult<Option
     Ok(Options { compression, level, sync })
 }
 
-impl PyWriter {
-    fn with<T>(&self, py: Python<'_>, call: impl FnOnce(&mut Writer) -> T) -> PyResult<T> {
-        self.writer.with(py, call)
-    }
-
-    fn push(&self, py: Python<'_>, record: &Bound<'_, PyAny>) -> PyResult<u64> {
-        record::with_bytes(record, |bytes| self.push_bytes(py, bytes))
-    }
-
-    fn push_bytes(&self, py: Python<'_>, record: &[u8]) -> PyResult<u64> {
-        self.with(py, |writer| {
-            let row = writer.push(record).map_err(raised)?;
-            if writer.is_full() {
-                py.detach(|| writer.submit()).map_err(raised)?;
-            }
-            Ok(row)
-        })?
-    }
-}
-
 #[pymethods]
 impl PyWriter {
     #[new]
-    #[pyo3(signature = (path, mode, metadata, compression, level, sync, fields=None))]
+    #[pyo3(signature = (path, mode, metadata, compression, level, sync, fields=None, encodings=None))]
     #[allow(clippy::too_many_arguments)]
     fn new(
         py: Python<'_>,
@@ -77,18 +73,18 @@ impl PyWriter {
         level: i32,
         sync: bool,
         fields: Option<Vec<FieldTuple>>,
-    ) -> PyResult<Self> {
+        encodings: Option<Vec<Option<Encoding>>>,
+    ) -> PyResult<PyClassInitializer<Self>> {
         threads::settle(py)?;
         let options = options(compression, level, sync)?;
         let typed = fields.is_some();
         let schema = fields.map_or_else(|| Ok(Schema::records()), schema_of)?;
-        let writer = watched(py, |watch| match mode {
+        let mut writer = watched(py, |watch| match mode {
             "append" => path::append(&path, options, watch).map(|(writer, _)| writer),
             "replace" => path::replace(&path, schema, metadata, options),
             _ => path::create(&path, schema, metadata, options),
         })?;
         if !typed && writer.schema().is_typed() {
-            let mut writer = writer;
             py.detach(|| writer.abandon());
             let message = format!(
                 "{}: its rows have fields; ingot.DatasetWriter(path, spec, append=True) goes on \
@@ -97,12 +93,14 @@ impl PyWriter {
             );
             return Err(PyValueError::new_err(message));
         }
-        Ok(PyWriter { writer: Own::new(writer) })
-    }
-
-    /// Add a record, anything bytes-like, and return its index.
-    fn append(&self, py: Python<'_>, record: &Bound<'_, PyAny>) -> PyResult<u64> {
-        self.push(py, record)
+        if let Some(encodings) = encodings {
+            let known = encodings.into_iter().map(|known| known.map(decision_of).transpose());
+            let known = known.collect::<PyResult<_>>()?;
+            writer.assume(known).map_err(raised)?;
+        }
+        let writer = Arc::new(Own::new(writer));
+        let base = PyRecordWriter::new(Arc::<Own<Writer>>::clone(&writer));
+        Ok(PyClassInitializer::from(base).add_subclass(PyWriter { writer }))
     }
 
     /// Adds a row: for each field its bytes, or a list of them for a sequence.
@@ -115,7 +113,7 @@ impl PyWriter {
                 Given::Sequence(elements) => elements.iter().map(|one| one.as_bytes()).collect(),
             })
             .collect();
-        self.with(py, |writer| {
+        self.writer.with(py, |writer| {
             let kinds: Vec<FieldKind> =
                 writer.schema().fields().iter().map(|field| field.kind).collect();
             if kinds.len() != elements.len() {
@@ -169,52 +167,41 @@ impl PyWriter {
                 counts: counts.as_deref(),
             })
             .collect();
-        self.with(py, |writer| py.detach(|| writer.extend_packed(&packed, count)))?.map_err(raised)
-    }
-
-    /// Add every record of an iterable.
-    fn extend(&self, py: Python<'_>, records: &Bound<'_, PyAny>) -> PyResult<()> {
-        for (k, record) in records.try_iter()?.enumerate() {
-            self.push(py, &record?)?;
-            if k % 1024 == 0 {
-                py.check_signals()?;
-            }
-        }
-        Ok(())
+        self.writer
+            .with(py, |writer| py.detach(|| writer.extend_packed(&packed, count)))?
+            .map_err(raised)
     }
 
     /// Commit all records so far: whatever happens later, they are in the file.
     fn flush(&self, py: Python<'_>) -> PyResult<()> {
-        self.with(py, |writer| py.detach(|| writer.flush()))?.map_err(raised)
-    }
-
-    /// Commit all records and make the file whole. A second call does nothing.
-    fn close(&self, py: Python<'_>) -> PyResult<()> {
-        self.with(py, |writer| py.detach(|| writer.close()))?.map_err(raised)
+        self.writer.with(py, |writer| py.detach(|| writer.flush()))?.map_err(raised)
     }
 
     /// Leave the file unfinished, with the records that are committed; return how many.
     fn abandon(&self, py: Python<'_>) -> PyResult<u64> {
-        self.with(py, |writer| {
+        self.writer.with(py, |writer| {
             py.detach(|| writer.abandon());
             writer.num_committed()
         })
     }
 
-    fn __len__(&self, py: Python<'_>) -> PyResult<usize> {
-        self.with(py, |writer| writer.num_rows() as usize)
+    /// Returns how each field is compressed, where that is decided, for another writer to take
+    /// over.
+    fn encodings<'py>(
+        &self,
+        py: Python<'py>,
+    ) -> PyResult<Vec<Option<Encoding<Bound<'py, PyBytes>>>>> {
+        let told = |Decision { choice, tries, evidence }: Decision| {
+            (choice.codec.code(), PyBytes::new(py, &choice.dictionary), tries, evidence)
+        };
+        let known = self.writer.with(py, |writer| writer.decisions())?.map_err(raised)?;
+        Ok(known.into_iter().map(|known| known.map(told)).collect())
     }
 
     /// How many records are committed, those in the file before this writer included.
     #[getter]
     fn num_committed(&self, py: Python<'_>) -> PyResult<u64> {
-        self.with(py, |writer| writer.num_committed())
-    }
-
-    /// Whether the writer was closed or abandoned.
-    #[getter]
-    fn closed(&self, py: Python<'_>) -> PyResult<bool> {
-        self.with(py, |writer| writer.is_closed())
+        self.writer.with(py, |writer| writer.num_committed())
     }
 }
 

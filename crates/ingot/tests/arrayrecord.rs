@@ -9,7 +9,9 @@ use ingot::format::Group;
 use ingot::format::arrayrecord::footer::Entry;
 use ingot::format::arrayrecord::{Footer, postscript, signature};
 use ingot::format::riegeli::{Compression, Encoder, chunk, simple};
-use ingot::records::{ArCodec, ArOptions, ArWriter, ArrayRecord, Container, Files as _, prepare};
+use ingot::records::{
+    ArCodec, ArOptions, ArWriter, ArrayRecord, Container, Files as _, RecordWriter as _, prepare,
+};
 use ingot::storage::{Failure, Faulty, Memory};
 use ingot::{Error, Result};
 use support::Random;
@@ -47,7 +49,7 @@ fn write(records: &[Vec<u8>], options: ArOptions) -> Vec<u8> {
     let mut writer =
         ArWriter::new(Box::new(memory.clone()), "x", options, Box::new(|_| Ok(()))).unwrap();
     for (k, record) in records.iter().enumerate() {
-        assert_eq!(writer.push(record).unwrap(), k as u64);
+        assert_eq!(writer.append(record).unwrap(), k as u64);
     }
     writer.close().unwrap();
     assert!(writer.is_closed());
@@ -226,7 +228,7 @@ fn a_failed_write_fails_the_writer_and_publishes_nothing() {
             Ok(())
         });
         let mut writer = ArWriter::new(Box::new(storage), "x", PLAIN, finish).unwrap();
-        let pushed: Result<Vec<u64>> = records.iter().map(|record| writer.push(record)).collect();
+        let pushed: Result<Vec<u64>> = records.iter().map(|record| writer.append(record)).collect();
         let closed = writer.close();
         if pushed.is_ok() && closed.is_ok() {
             assert_eq!(outcome.load(Ordering::Relaxed), 2);

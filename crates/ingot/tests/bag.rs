@@ -11,8 +11,8 @@ use std::sync::Arc;
 use ingot::compression::Dictionary;
 use ingot::records::path::Existing;
 use ingot::records::{
-    Bag, BagOptions, BagWriter, Container, Files as _, Mode, Packer, Packing, Placement, Spool,
-    path,
+    Bag, BagOptions, BagWriter, Container, Files as _, Mode, Packer, Packing, Placement,
+    RecordWriter as _, Spool, path,
 };
 use ingot::storage::Memory;
 use ingot::{Error, Result};
@@ -134,7 +134,7 @@ fn what_is_written_is_read_back() {
             finish,
         );
         for (k, record) in records.iter().enumerate() {
-            assert_eq!(writer.push(record).unwrap(), k as u64);
+            assert_eq!(writer.append(record).unwrap(), k as u64);
         }
         writer.close().unwrap();
         let packing = if zstd { Packing::Zstd(None) } else { Packing::Plain };
@@ -245,7 +245,7 @@ fn a_tail_bag_appears_when_it_is_closed() {
     let path = folder.join("x.bag");
     let mut writer = write(&path, None, Existing::Replace).unwrap();
     for k in 0..100_000 {
-        writer.push(format!("{k}").as_bytes()).unwrap();
+        writer.append(format!("{k}").as_bytes()).unwrap();
     }
     writer.flush().unwrap();
     assert!(!path.exists());
@@ -254,12 +254,12 @@ fn a_tail_bag_appears_when_it_is_closed() {
     let found = texts(&path, None);
     assert!(found.iter().enumerate().all(|(k, text)| *text == format!("{k}")));
     assert_eq!(
-        (found.len(), writer.size().unwrap()),
+        (found.len(), writer.size().unwrap().unwrap()),
         (100_000, std::fs::metadata(&path).unwrap().len())
     );
 
     let mut writer = write(&path, None, Existing::Replace).unwrap();
-    writer.push(b"other").unwrap();
+    writer.append(b"other").unwrap();
     writer.abandon().unwrap();
     assert_eq!(texts(&path, None), found);
     assert_eq!(std::fs::read_dir(&folder).unwrap().count(), 1);
@@ -275,10 +275,10 @@ fn what_is_flushed_to_a_separate_bag_is_seen() {
     let (path, limits) = (folder.join("x.bag"), folder.join("x.idx"));
     let mut writer = write(&path, Some(&limits), Existing::Refuse).unwrap();
     assert_eq!(texts(&path, Some(&limits)), [""; 0]);
-    writer.push(b"one").unwrap();
-    writer.push(b"").unwrap();
+    writer.append(b"one").unwrap();
+    writer.append(b"").unwrap();
     writer.flush().unwrap();
-    writer.push(b"lost").unwrap();
+    writer.append(b"lost").unwrap();
     assert_eq!(texts(&path, Some(&limits)), ["one", ""]);
     let second = write(&path, Some(&limits), Existing::Continue);
     assert!(matches!(second.err(), Some(Error::Locked { .. })));
@@ -287,11 +287,11 @@ fn what_is_flushed_to_a_separate_bag_is_seen() {
     assert!(write(&path, Some(&limits), Existing::Refuse).is_err());
 
     let mut writer = write(&path, Some(&limits), Existing::Continue).unwrap();
-    assert_eq!(writer.push(b"two").unwrap(), 2);
+    assert_eq!(writer.append(b"two").unwrap(), 2);
     writer.close().unwrap();
     assert_eq!(texts(&path, Some(&limits)), ["one", "", "two"]);
     let mut writer = write(&path, Some(&limits), Existing::Replace).unwrap();
-    writer.push(b"anew").unwrap();
+    writer.append(b"anew").unwrap();
     writer.close().unwrap();
     assert_eq!(texts(&path, Some(&limits)), ["anew"]);
     std::fs::remove_dir_all(&folder).unwrap();
@@ -306,7 +306,7 @@ fn a_pair_that_was_torn_goes_on_behind_its_last_limit() {
     std::fs::write(&path, b"onetwothr").unwrap();
     std::fs::write(&limits, &table).unwrap();
     let mut writer = write(&path, Some(&limits), Existing::Continue).unwrap();
-    assert_eq!(writer.push(b"3").unwrap(), 2);
+    assert_eq!(writer.append(b"3").unwrap(), 2);
     writer.close().unwrap();
     assert_eq!(texts(&path, Some(&limits)), ["one", "two", "3"]);
     assert_eq!(std::fs::read(&path).unwrap(), b"onetwo3");

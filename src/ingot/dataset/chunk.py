@@ -1,13 +1,13 @@
 """Making the shards of a chunk of inputs."""
 
 from collections.abc import Callable, Iterable, Mapping, MutableSequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from ingot.dataset import row
 from ingot.dataset.manifest import Shard
-from ingot.dataset.shards import Options, ShardWriter, names_of, size_of
+from ingot.dataset.shards import Encodings, Options, ShardWriter, names_of, size_of
 from ingot.dataset.spec import Spec
 
 
@@ -38,6 +38,7 @@ class Maker:
         spec: The fields.
         metadata: The metadata from the user, as JSON.
         options: The options of the shards.
+        encodings: What the first shard in this process decided.
     """
 
     fn: Callable[[Any], Any]
@@ -46,6 +47,7 @@ class Maker:
     spec: Spec
     metadata: str
     options: Options
+    encodings: Encodings = field(default_factory=Encodings)
 
     def make(
         self, task: Task, state: MutableSequence[int], tell: Callable[[], object]
@@ -80,7 +82,8 @@ class Maker:
     def writer(self, number: int) -> ShardWriter:
         """Return a writer for the shards of a chunk."""
         names = names_of(self.token, number, 0)
-        return ShardWriter(self.folder, names, self.spec, self.metadata, self.options)
+        what = (self.spec, self.metadata, self.options)
+        return ShardWriter(self.folder, names, *what, encodings=self.encodings)
 
 
 def place_of(task: Task, number: int) -> str:

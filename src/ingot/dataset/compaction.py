@@ -3,7 +3,7 @@
 import math
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from ingot.codecs import Codec
@@ -15,7 +15,7 @@ from ingot.dataset.manifest import Manifest, Shard
 from ingot.dataset.metadata import json_of
 from ingot.dataset.owner import Owner
 from ingot.dataset.progress import Meter, Progress
-from ingot.dataset.shards import Compression, Options, ShardWriter, limits, names_of
+from ingot.dataset.shards import Compression, Encodings, Options, ShardWriter, limits, names_of
 from ingot.dataset.source import Part
 from ingot.dataset.spec import Spec
 from ingot.dataset.stored import Stored
@@ -121,6 +121,7 @@ class _Work:
         names: Names for new files.
         options: How they are written.
         spec: The fields, if codecs were given.
+        encodings: How the first of them is compressed.
     """
 
     folder: Path
@@ -128,6 +129,7 @@ class _Work:
     names: Iterator[str]
     options: Options
     spec: Spec | None
+    encodings: Encodings = field(default_factory=Encodings)
 
     def compact(self, manifest: Manifest, run: Sequence[Shard]) -> None:
         """Write a run of files as one, which replaces them.
@@ -155,7 +157,8 @@ class _Work:
     def _merged(self, source: Stored, metadata: str) -> list[Shard]:
         """Write the rows of files to one file."""
         unlimited = Options(self.options.compression, self.options.level, self.options.sync)
-        writer = ShardWriter(self.folder, self.names, source.spec, metadata, unlimited)
+        what = (source.spec, metadata, unlimited)
+        writer = ShardWriter(self.folder, self.names, *what, encodings=self.encodings)
         part = Part(source, tuple(source.spec), range(len(source)))
         try:
             for rows in packed(part, source.spec) or ():

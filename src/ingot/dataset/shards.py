@@ -27,6 +27,18 @@ _PREFIXES = ["", "K", "M", "G", "T"]
 _SIZE = re.compile(r"(\d{1,30}(?:\.\d{1,30})?)\s*([kKMGT]?)(i?)B?")
 
 
+@dataclass(slots=True)
+class Encodings:
+    """How the fields of a data set are compressed, as its first file decided.
+
+    Attributes:
+        known: The codec and the dictionary of each field, how often its values were tried, and
+            how many bytes of them; None for a field without values.
+    """
+
+    known: list[tuple[int, bytes, int, int] | None] | None = None
+
+
 @dataclass(frozen=True, slots=True)
 class Options:
     """How files are written.
@@ -59,10 +71,13 @@ class Options:
             message = f"level is 1 to {_LEVELS[-1]}, not {self.level!r:.50}"
             raise ValueError(message)
 
-    def open(self, path: Path, mode: str, metadata: str, spec: Spec) -> NativeWriter:
+    def open(
+        self, path: Path, mode: str, metadata: str, spec: Spec, encodings: Encodings | None = None
+    ) -> NativeWriter:
         """Open a file for rows with these fields; modes are those of the native writer."""
         native = (self.compression, self.level, self.sync)
-        return NativeWriter(str(path), mode, metadata, *native, spec.stored())
+        known = None if encodings is None else encodings.known
+        return NativeWriter(str(path), mode, metadata, *native, spec.stored(), known)
 
 
 def limits(shard_bytes: int | str | None, shard_rows: int | None) -> tuple[int | None, int | None]:
@@ -111,21 +126,39 @@ def names_of(token: str, *numbers: int) -> Iterator[str]:
 class ShardWriter:
     """Writes rows to files of a directory; closes each file when it is full.
 
-    The caller must list the files in a manifest.
+    The caller must list the files in a manifest. The first file decides how the fields are
+    compressed; the others do the same.
 
     Attributes:
         finished: The closed files.
     """
 
     def __init__(
-        self, folder: Path, names: Iterator[str], spec: Spec, metadata: str, options: Options
+        self,
+        folder: Path,
+        names: Iterator[str],
+        spec: Spec,
+        metadata: str,
+        options: Options,
+        *,
+        encodings: Encodings | None = None,
     ) -> None:
-        """Set the directory and the names of the files."""
+        """Set the directory and the names of the files.
+
+        Args:
+            folder: The directory.
+            names: The names.
+            spec: The fields.
+            metadata: The metadata from the user, as JSON.
+            options: How to write the files.
+            encodings: What earlier writers of the data set decided; updated with each file.
+        """
         self._folder = folder
         self._names = names
         self._spec = spec
         self._metadata = metadata
         self._options = options
+        self._encodings = Encodings() if encodings is None else encodings
         self._writer: NativeWriter | None = None
         self._name = ""
         self._nbytes = 0
@@ -166,7 +199,9 @@ class ShardWriter:
     def _start(self) -> NativeWriter:
         self._name = next(self._names)
         path = self._folder / self._name
-        self._writer = self._options.open(path, "create", self._metadata, self._spec)
+        self._writer = self._options.open(
+            path, "create", self._metadata, self._spec, self._encodings
+        )
         self._nbytes = 0
         return self._writer
 
@@ -178,6 +213,7 @@ class ShardWriter:
             return
         rows = len(self._writer)
         self._writer.close()
+        self._encodings.known = self._writer.encodings()
         self._writer = None
         path = self._folder / self._name
         (own,) = NativeRows([str(path)], partial=False).ids()

@@ -59,7 +59,8 @@ class DatasetWriter:
             have committed. Without it, such a writer counts towards the next commit.
         check: How to check values that are given as files: "structure" checks the structure of
             images, to the end; "decode" decodes every value.
-        compression: "auto", "zstd", "lz4" or None, as for `ingot.Writer`.
+        compression: "auto", "zstd", "lz4" or None, as for `ingot.Writer`. The first rows decide
+            for each field, in all files that this writer makes.
         level: Level of zstd, 1 (fast) to 22 (small).
         metadata: A dict of JSON values that is stored with the data set.
         progress: True for a line on standard error with rows, rate and bytes, or a function

@@ -7,9 +7,8 @@ from typing import Any, Literal, Self, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from ingot._core import BagWriter as NativeWriter
 from ingot._core import Reader as NativeReader
-from ingot._core import Stream
+from ingot._core import RecordWriter, Stream, write_bag
 from ingot.records.closing import Closing
 from ingot.records.paths import StrPath, absolute
 from ingot.records.reader import Reader
@@ -88,7 +87,7 @@ def _absolute(file: BagFile) -> BagFile:
     )
 
 
-class BagWriter(NativeWriter, Closing):
+class BagWriter(RecordWriter, Closing):
     """Writes a bag that Bagz and Granular can read.
 
     If the limits are at its end, the bag appears under its name when it is closed, and an
@@ -127,12 +126,16 @@ class BagWriter(NativeWriter, Closing):
     ) -> Self:
         """Open the file; see the class."""
         limits = None if limits_path is None else str(absolute(limits_path))
-        return super().__new__(
-            cls,
-            str(absolute(path)),
-            limits,
-            mode=mode,
-            level=level,
-            dictionary=dictionary,
-            sync=sync,
+        native = write_bag(
+            str(absolute(path)), limits, mode=mode, level=level, dictionary=dictionary, sync=sync
         )
+        return super().__new__(cls, native)
+
+    @property
+    def size(self) -> int:
+        """Bytes of the records so far, as they are stored, and of their limits."""
+        return self._size() or 0
+
+    def flush(self) -> None:
+        """Write all records so far to the files."""
+        self._flush()

@@ -1,9 +1,11 @@
 """FFRecord files, with what users of FFRecord need. Others use `ingot.open`."""
 
+from typing import Self
+
 import numpy as np
 import numpy.typing as npt
 
-from ingot._core import FFRecordWriter, decode_tree
+from ingot._core import RecordWriter, decode_tree, write_ffrecord
 from ingot.records.reader import Reader
 
 __all__ = ["FFRecordReader", "FFRecordWriter", "decode_tree"]
@@ -27,3 +29,17 @@ class FFRecordReader(Reader):
     def legacy_files(self) -> list[int]:
         """Return the files whose index has no checksum."""
         return self._ffrecord_legacy()
+
+
+class FFRecordWriter(RecordWriter):
+    """Writes an FFRecord file, which appears under its name when it is closed.
+
+    Args:
+        path: The file to write; it must be absolute.
+        n: The number of records; None for any number, which then wait in a second file.
+        sync: Whether `close` waits until the file is on the storage device.
+    """
+
+    def __new__(cls, path: str, n: int | None, *, sync: bool) -> Self:
+        """Open the file; see the class."""
+        return super().__new__(cls, write_ffrecord(path, n, sync))

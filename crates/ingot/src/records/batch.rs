@@ -83,6 +83,11 @@ impl Batch {
         self.bytes.len() >= bytes || self.ends.len() >= PAGE_CELLS as usize
     }
 
+    /// Whether a record of so many bytes would make it so.
+    pub fn is_full_with(&self, record: usize, bytes: usize) -> bool {
+        self.bytes.len() + record >= bytes || self.ends.len() + 1 >= PAGE_CELLS as usize
+    }
+
     /// Returns cell `k`.
     pub fn cell(&self, k: usize) -> &[u8] {
         let start = k.checked_sub(1).map_or(0, |before| self.ends[before]);

@@ -10,7 +10,8 @@ use std::sync::Arc;
 use super::arrayrecord::{ArOptions, ArWriter, ArrayRecord};
 use super::container::Container;
 use super::contents::{Front, Source, Watch, read_header};
-use super::ffrecord::{FfRecord, FfWriter};
+use super::draft::Finish;
+use super::ffrecord::{FfRecord, FfWriter, Room};
 use super::reader::{Mode, Reader};
 use super::recovery::{self, Recovery};
 use super::spool::Spool;
@@ -18,7 +19,6 @@ use super::writer::{Options, Writer};
 use crate::error::{Error, Result};
 use crate::format::arrayrecord::SIGNATURE_LEN;
 use crate::format::ingot::{HEADER_LEN, Header, Schema};
-use crate::process;
 use crate::storage::{self, Append as _, AppendFile, LocalFile, ReadAt};
 
 pub use bag::{Existing, open_bag, open_named_bag, packing_of, write_bag};
@@ -94,42 +94,26 @@ fn front(storage: &dyn ReadAt) -> Vec<u8> {
 /// closed.
 pub fn write_arrayrecord(path: &Path, options: ArOptions) -> Result<ArWriter> {
     options.check()?;
-    let (file, finish) = start_hidden(path, options.sync)?;
-    ArWriter::new(file, &name(path), options, finish)
-}
-
-/// What makes a file appear under its name, if it is whole, or removes it.
-type Finish = Box<dyn FnOnce(bool) -> Result<()> + Send>;
-
-/// Returns what does nothing in the child of a fork: the file is that of the parent.
-fn in_this_process(finish: impl FnOnce(bool) -> Result<()> + Send + 'static) -> Finish {
-    let made = process::generation();
-    Box::new(move |whole| if process::generation() == made { finish(whole) } else { Ok(()) })
-}
-
-/// Starts an empty file beside `path`.
-fn start_hidden(path: &Path, sync: bool) -> Result<(Box<AppendFile>, Finish)> {
     let target = target_of(path)?;
     let hidden = beside(&target, ".part");
     let file = Box::new(start_over(&hidden)?);
-    let finish =
-        in_this_process(
-            move |whole: bool| {
-                if whole { publish(&hidden, &target, sync) } else { remove(&hidden) }
-            },
-        );
-    Ok((file, finish))
+    ArWriter::new(file, &name(path), options, publishing(hidden, target, options.sync))
+}
+
+/// Returns what lets a file appear under its name if it is whole, and removes it if not.
+fn publishing(hidden: PathBuf, target: PathBuf, sync: bool) -> Finish {
+    Box::new(move |whole| if whole { publish(&hidden, &target, sync) } else { remove(&hidden) })
 }
 
 /// Starts a new file at `path`, which must not exist. If it is given up before anything
 /// is committed, it is removed.
 pub fn create(path: &Path, schema: Schema, metadata: &str, options: Options) -> Result<Writer> {
     let (writer, own) = start(path, schema, metadata, options)?;
-    Ok(writer.then(Box::new(
+    Ok(writer.then(
         move |whole, committed| {
             if whole || committed > 0 { Ok(()) } else { own.remove() }
         },
-    )))
+    ))
 }
 
 /// A file that a writer has made, as it can be told from another that has its name later.
@@ -191,11 +175,11 @@ pub fn replace(path: &Path, schema: Schema, metadata: &str, options: Options) ->
             .map_err(|source| failed(&hidden, "set permissions", source))?;
     }
     let target = path.to_path_buf();
-    Ok(writer.then(Box::new(move |whole, _| {
+    Ok(writer.then(move |whole, _| {
         let outcome = if whole { publish(&hidden, &target, options.sync) } else { own.remove() };
         drop(old);
         outcome
-    })))
+    }))
 }
 
 /// Refuses to replace a file behind a link that is none of ours.
@@ -277,21 +261,14 @@ pub fn write_ffrecord(path: &Path, records: Option<u64>, sync: bool) -> Result<F
     FfWriter::check_count(&name(path), records.unwrap_or(0))?;
     let (hidden, spool) = (beside(&target, ".part"), beside(&target, ".spool"));
     let file = Box::new(start_over(&hidden)?);
-    let finish = {
-        let (hidden, spool, spooled) = (hidden, spool.clone(), records.is_none());
-        in_this_process(move |whole: bool| {
-            if spooled {
-                remove(&spool)?;
-            }
-            if whole { publish(&hidden, &target, sync) } else { remove(&hidden) }
-        })
-    };
+    let publish = publishing(hidden, target, sync);
     let Some(records) = records else {
         let append = Box::new(start_over(&spool)?);
-        let spool = Spool { append, read: reading(&spool)? };
-        return Ok(FfWriter::spooled(file, spool, &name(path), sync, finish));
+        let room = Room::Spooled(Spool { append, read: reading(&spool)? });
+        let finish = Box::new(move |whole| remove(&spool).and_then(|()| publish(whole)));
+        return FfWriter::new(file, room, &name(path), sync, finish);
     };
-    FfWriter::sized(file, &name(path), records, sync, finish)
+    FfWriter::new(file, Room::Announced(records), &name(path), sync, publish)
 }
 
 /// Returns the file that is to be written or replaced: behind a symbolic link it is that

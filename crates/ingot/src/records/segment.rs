@@ -1,10 +1,10 @@
 //! Turning batches of rows into segments of the file.
 
 use std::collections::VecDeque;
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 
 use super::batch::Batch;
-use super::training::{self, Choice, SAMPLE};
+use super::training::{self, Choice, Decision, Decisions};
 use super::writer::Options;
 use crate::compression::{Codec, Compressor};
 use crate::error::{Error, Result};
@@ -23,7 +23,7 @@ const COMPRESS: usize = 64 << 10;
 /// host: 0.4 GB/s was seen then, and 3 GB/s with these, with little to gain otherwise.
 const RUN: u64 = 64 << 10;
 
-/// How many short batches a field gets to show what compresses it best.
+/// How many short batches of a file are tried.
 const TRIES: u32 = 8;
 
 /// The end of the file: everything that a writer adds goes through here.
@@ -49,13 +49,14 @@ pub struct Tail {
     page: PageBuilder,
     /// For each field how it is compressed; `None` until that is known.
     fields: Vec<Option<FieldEncoder>>,
+    decisions: Arc<Mutex<Decisions>>,
 }
 
 struct FieldEncoder {
     encoding: Encoding,
     /// One for each thread that may work at once.
     compressors: Vec<Mutex<Compressor>>,
-    /// Batches that the choice was made on; at [`TRIES`] it is settled.
+    /// Batches of this file that were tried; at [`TRIES`] no more are.
     tries: u32,
 }
 
@@ -87,7 +88,7 @@ impl Tail {
         at: Beginning,
     ) -> Self {
         let page = PageBuilder::new(&header.schema, at.position, at.rows, at.cells);
-        let fields = header.schema.fields().iter().map(|_| None).collect();
+        let fields = header.schema.fields();
         Tail {
             storage,
             name: name.to_owned(),
@@ -102,7 +103,8 @@ impl Tail {
             durable: at.durable,
             contents: Directory { header: header.bytes.clone(), ..at.contents },
             page,
-            fields,
+            fields: fields.iter().map(|_| None).collect(),
+            decisions: Arc::new(Mutex::new(vec![None; fields.len()])),
             header,
         }
     }
@@ -110,6 +112,11 @@ impl Tail {
     /// Returns the schema of the file.
     pub fn schema(&self) -> &Schema {
         &self.header.schema
+    }
+
+    /// Returns how fields are compressed. What is there before the first rows is taken over.
+    pub fn decisions(&self) -> Arc<Mutex<Decisions>> {
+        Arc::clone(&self.decisions)
     }
 
     /// Commits a page that stands at the end of the file already.
@@ -231,7 +238,7 @@ impl Tail {
         Ok(())
     }
 
-    /// Settles how each field is compressed as soon as a batch tells enough. A short
+    /// Settles how each field is compressed as soon as there are enough values. A short
     /// batch, of few rows before a flush, gets what suits it and leaves the choice open.
     fn choose(&mut self, batch: &Batch, fields: &[u16], last: bool) -> Result<()> {
         let Options { compression, level, .. } = self.options;
@@ -248,14 +255,23 @@ impl Tail {
             if values.is_empty() {
                 continue;
             }
-            let choice = training::choose(compression, level, &values);
-            let enough =
-                !last || values.iter().map(|value| value.len()).sum::<usize>() >= SAMPLE / 4;
-            let tries = if enough { TRIES } else { tries + 1 };
-            match &mut self.fields[k] {
-                Some(field) if field.is(&choice) => field.tries = tries,
-                _ => self.adopt(k, &choice, tries)?,
+            let known = self.decisions.lock().expect("no panics under this lock")[k].clone();
+            if let Some(known) = known.as_ref().filter(|known| known.is_settled()) {
+                self.adopt(k, &known.choice, TRIES)?;
+                continue;
             }
+            let choice = training::choose(compression, level, &values);
+            let stays = self.fields[k].as_ref().is_some_and(|field| field.is(&choice));
+            let bytes = values.iter().map(|value| value.len() as u64).sum();
+            let choice =
+                known.as_ref().filter(|_| stays).map_or(choice, |known| known.choice.clone());
+            let decision = Decision::after(known.as_ref(), choice, bytes, !last);
+            let tries = if decision.is_settled() { TRIES } else { tries + 1 };
+            match &mut self.fields[k] {
+                Some(field) if stays => field.tries = tries,
+                _ => self.adopt(k, &decision.choice, tries)?,
+            }
+            self.decisions.lock().expect("no panics under this lock")[k] = Some(decision);
         }
         Ok(())
     }

@@ -30,13 +30,47 @@ const DICTIONARY_VALUES_MIN: usize = 64;
 /// `Auto` leaves a field alone if it does not shrink to this share, in percent.
 const WORTH: usize = 90;
 
+/// Bytes of values that settle a choice, if they come in short batches.
+const ENOUGH: u64 = 1 << 20;
+
 /// How one field is compressed from now on.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Choice {
+    /// How to read what is stored.
     pub codec: Codec,
-    /// Empty for none.
+    /// What zstd was primed with; empty for nothing.
     pub dictionary: Vec<u8>,
 }
+
+/// A choice, and what it rests on.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Decision {
+    /// What was chosen last.
+    pub choice: Choice,
+    /// How often values were tried, in this file and in those it has the decision from.
+    pub tries: u32,
+    /// Bytes of values that were tried; a full batch counts as enough of them.
+    pub evidence: u64,
+}
+
+impl Decision {
+    /// Returns the decision after values were tried once more.
+    pub fn after(known: Option<&Decision>, choice: Choice, bytes: u64, is_full: bool) -> Decision {
+        let (tries, evidence) = known.map_or((0, 0), |known| (known.tries, known.evidence));
+        let least = if is_full { ENOUGH } else { 0 };
+        let evidence = evidence.saturating_add(bytes).max(least);
+        Decision { choice, tries: tries.saturating_add(1), evidence }
+    }
+
+    /// Whether later values are not tried.
+    pub fn is_settled(&self) -> bool {
+        self.evidence >= ENOUGH
+    }
+}
+
+/// The decision for each field, where there is one. Files of one data set hand it on, so that
+/// it is made once.
+pub type Decisions = Vec<Option<Decision>>;
 
 /// Chooses for one field, by trying on its first values.
 pub fn choose(wish: Compression, level: i32, values: &[&[u8]]) -> Choice {

@@ -1,19 +1,19 @@
 //! A record file, open for writing.
 
 use std::io;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::thread::{self, JoinHandle};
 
 use super::batch::{Batch, Packed, Value};
+use super::draft::{Draft, RecordWriter, failed};
 use super::segment::{Beginning, Tail};
-use super::training::{Compression, SAMPLE};
+use super::training::{Compression, Decision, Decisions, SAMPLE};
 use crate::error::{Error, Result};
 use crate::format::checksum::FileId;
-use crate::format::ingot::{FieldKind, Header, Schema};
+use crate::format::ingot::{Field, FieldKind, Header, Schema};
 use crate::limit::has_memory;
-use crate::process;
 use crate::storage::Append;
 
 /// Rows are handed over in batches of about this many bytes.
@@ -46,38 +46,16 @@ const WORK: usize = 6;
 /// prepares the next rows. After an error every later call fails with the same
 /// error: what was committed before it stays.
 pub struct Writer {
-    name: String,
+    draft: Draft<Drain>,
     schema: Schema,
     batch: Batch,
     limit: usize,
     rows: u64,
-    generation: u64,
-    state: Arc<State>,
-    drain: Option<Drain>,
-    /// What to do when the file is whole or was given up.
-    finish: Option<Finish>,
+    committed: Arc<AtomicU64>,
+    decisions: Arc<Mutex<Decisions>>,
 }
 
-/// Called once, when the file is whole or was given up.
-/// Gets whether it is whole, and the rows that are committed.
-pub(super) type Finish = Box<dyn FnOnce(bool, u64) -> Result<()> + Send>;
-
-/// What the writer's thread tells.
-#[derive(Default)]
-struct State {
-    committed: AtomicU64,
-    /// Whether there is a failure: spares the calls of every row the lock.
-    failed: AtomicBool,
-    failure: Mutex<Option<Error>>,
-}
-
-impl State {
-    fn fail(&self, error: Error) {
-        *self.failure.lock().expect("no panics under this lock") = Some(error);
-        self.failed.store(true, Ordering::Release);
-    }
-}
-
+/// The writer's thread, and the ways to it.
 struct Drain {
     orders: SyncSender<Order>,
     spare: Receiver<Batch>,
@@ -122,44 +100,70 @@ impl Writer {
     /// Goes on at the end of a file that was settled by [`super::recovery::settle`].
     pub(super) fn start(tail: Tail, name: &str, schema: Schema, options: Options) -> Result<Self> {
         let rows = tail.committed();
-        let state = Arc::new(State::default());
-        state.committed.store(rows, Ordering::Relaxed);
+        let committed = Arc::new(AtomicU64::new(rows));
+        let decisions = tail.decisions();
+        let failure = Arc::default();
         let (orders, taken) = sync_channel(2);
         let (returned, spare) = sync_channel(4);
-        let shared = Arc::clone(&state);
+        let (told, noted) = (Arc::clone(&committed), Arc::clone(&failure));
         let thread = thread::Builder::new()
             .name("ingot-writer".to_owned())
-            .spawn(move || drain(tail, &taken, &returned, &shared))
-            .map_err(|source| Error::Storage {
-                path: name.to_owned(),
-                record: None,
-                offset: 0,
-                action: "start of a thread",
-                source,
-            })?;
+            .spawn(move || drain(tail, &taken, &returned, &told, &noted))
+            .map_err(|source| failed(name, 0, "start of a thread", source))?;
         let trains = matches!(options.compression, Compression::Auto | Compression::Zstd);
+        let drain = Drain { orders, spare, thread };
         Ok(Writer {
-            name: name.to_owned(),
+            draft: Draft::sharing(name, drain, Box::new(|_| Ok(())), failure),
             batch: Batch::new(&schema),
             schema,
             limit: if trains { SAMPLE } else { BATCH },
             rows,
-            generation: process::generation(),
-            state,
-            drain: Some(Drain { orders, spare, thread }),
-            finish: None,
+            committed,
+            decisions,
         })
     }
 
-    /// Has `finish` called when the file is whole or was given up.
-    pub(super) fn then(mut self, finish: Finish) -> Self {
-        self.finish = Some(finish);
+    /// Has `finish` called when the file is whole or was given up; it gets which, and the rows
+    /// that are committed.
+    pub(super) fn then(
+        mut self,
+        finish: impl FnOnce(bool, u64) -> Result<()> + Send + 'static,
+    ) -> Self {
+        let committed = Arc::clone(&self.committed);
+        self.draft.then(Box::new(move |whole| finish(whole, committed.load(Ordering::Acquire))));
         self
+    }
+
+    /// Compresses as another writer with the same schema and options has decided, instead of
+    /// trying what suits the first rows. Is called before there are any.
+    pub fn assume(&mut self, decisions: Decisions) -> Result<()> {
+        self.draft.check()?;
+        let fields = self.schema.fields();
+        if decisions.len() != fields.len() {
+            let (found, wanted) = (decisions.len(), fields.len());
+            return Err(self.draft.invalid(format!("{found} decisions for {wanted} fields")));
+        }
+        let is_open = |(field, known): (&Field, &Option<Decision>)| {
+            field.kind != FieldKind::Column && !known.as_ref().is_some_and(Decision::is_settled)
+        };
+        if !fields.iter().zip(&decisions).any(is_open) {
+            self.limit = BATCH;
+        }
+        *self.decisions.lock().expect("no panics under this lock") = decisions;
+        Ok(())
+    }
+
+    /// Returns how the fields are compressed, as far as that is decided; all of it once the
+    /// writer is closed.
+    pub fn decisions(&self) -> Result<Decisions> {
+        // In the child of a fork the lock may be held by a thread that is not there.
+        self.draft.check_process()?;
+        Ok(self.decisions.lock().expect("no panics under this lock").clone())
     }
 
     /// Returns what errors call this file.
     pub fn name(&self) -> &str {
-        &self.name
+        self.draft.name()
     }
 
     /// Returns the fields of a row.
@@ -174,20 +178,20 @@ impl Writer {
 
     /// Rows that are committed: they survive whatever happens to this process.
     pub fn num_committed(&self) -> u64 {
-        self.state.committed.load(Ordering::Acquire)
+        self.committed.load(Ordering::Acquire)
     }
 
     /// Whether the writer was closed or abandoned.
     pub fn is_closed(&self) -> bool {
-        self.drain.is_none()
+        self.draft.is_closed()
     }
 
     /// Adds a row to a plain record file and returns its number. If [`Writer::is_full`]
     /// says so afterwards, [`Writer::submit`] is due.
     pub fn push(&mut self, record: &[u8]) -> Result<u64> {
-        self.check()?;
+        self.draft.check()?;
         if !self.schema.is_records() {
-            return Err(Error::Invalid(format!("{}: rows have several fields", self.name)));
+            return Err(self.draft.invalid("rows have several fields"));
         }
         self.make_room(record.len())?;
         self.batch.push_record(record);
@@ -197,7 +201,7 @@ impl Writer {
 
     /// Adds a row of several fields and returns its number; see [`Writer::push`].
     pub fn push_row(&mut self, values: &[Value<'_>]) -> Result<u64> {
-        self.check()?;
+        self.draft.check()?;
         self.make_room(values.iter().map(Value::len).sum())?;
         self.batch.push(&self.schema, self.rows, values)?;
         self.rows += 1;
@@ -213,7 +217,8 @@ impl Writer {
         if wanted <= capacity || has_memory(wanted.max(2 * capacity).saturating_mul(WORK)) {
             return Ok(());
         }
-        Err(Error::Memory { path: self.name.clone(), record: Some(self.rows), bytes: bytes as u64 })
+        let path = self.name().to_owned();
+        Err(Error::Memory { path, record: Some(self.rows), bytes: bytes as u64 })
     }
 
     /// Adds `count` rows, of which each field is packed by itself.
@@ -262,10 +267,10 @@ impl Writer {
 
     /// Hands the gathered rows to the writer's thread; waits while it is two batches behind.
     pub fn submit(&mut self) -> Result<()> {
-        self.check()?;
+        self.draft.check()?;
         self.order(Order::Write)?;
         self.limit = BATCH;
-        self.failure()
+        self.draft.check_sound()
     }
 
     /// As [`Writer::push`] and, when due, [`Writer::submit`].
@@ -289,115 +294,102 @@ impl Writer {
     /// Commits all rows so far: they survive a crash of the process and, with
     /// [`Options::sync`], of the machine.
     pub fn flush(&mut self) -> Result<()> {
-        self.check()?;
+        self.draft.check()?;
         let (answer, done) = sync_channel(1);
         self.order(|batch| Order::Flush(batch, answer))?;
         // The thread drops the answer unsent only if it ends: it has noted why, or panicked.
         let answered = done.recv().is_ok();
-        self.failure()?;
+        self.draft.check_sound()?;
         if answered { Ok(()) } else { Err(self.crashed()) }
     }
 
     /// Returns the error for a thread that has ended without a word; what it was writing is
     /// not committed.
     fn crashed(&self) -> Error {
-        Error::Storage {
-            path: self.name.clone(),
-            record: None,
-            offset: 0,
-            action: "write",
-            source: io::Error::other("the writer's thread panicked"),
-        }
+        failed(self.name(), 0, "write", io::Error::other("the writer's thread panicked"))
     }
 
     /// Commits all rows and makes the file whole. A second call does nothing, but fails
     /// if the first one did.
     pub fn close(&mut self) -> Result<()> {
-        if self.drain.is_none() {
-            return self.failure();
+        if self.is_closed() {
+            return self.draft.check_sound();
         }
-        self.check_process()?;
+        self.draft.check_process()?;
         let sent = self.order(Order::Close);
-        self.stop();
-        let closed = sent.and_then(|()| self.failure());
-        let finished = self
-            .finish
-            .take()
-            .map_or(Ok(()), |finish| finish(closed.is_ok(), self.num_committed()));
-        closed.and(finished)
+        let finished = self.stop(sent.is_ok());
+        sent.and(self.draft.check_sound()).and(finished)
     }
 
     /// Leaves the file as it is, with the rows that are committed.
     pub fn abandon(&mut self) {
-        if self.check_process().is_err() {
-            return;
-        }
-        self.stop();
-        if let Some(finish) = self.finish.take() {
+        if !self.draft.is_foreign() {
             // What is in the way of cleaning up is in the way of nothing else.
-            let _ = finish(false, self.num_committed());
-        }
-    }
-
-    fn check(&self) -> Result<()> {
-        self.check_process()?;
-        if self.state.failed.load(Ordering::Acquire) {
-            self.failure()?;
-        }
-        if self.drain.is_none() {
-            return Err(Error::Closed { path: self.name.clone(), what: "writer" });
-        }
-        Ok(())
-    }
-
-    fn check_process(&self) -> Result<()> {
-        if self.generation == process::generation() {
-            return Ok(());
-        }
-        Err(Error::Invalid(format!(
-            "{}: this writer belongs to the parent process; a file has one writer",
-            self.name
-        )))
-    }
-
-    fn failure(&self) -> Result<()> {
-        match &*self.state.failure.lock().expect("no panics under this lock") {
-            Some(error) => Err(error.again()),
-            None => Ok(()),
+            let _ = self.stop(false);
         }
     }
 
     fn order(&mut self, order: impl FnOnce(Batch) -> Order) -> Result<()> {
-        let Some(drain) = &self.drain else { return Ok(()) };
+        let drain = self.draft.file()?;
         let spare = drain.spare.try_recv().unwrap_or_else(|_| Batch::new(&self.schema));
         let batch = std::mem::replace(&mut self.batch, spare);
         if drain.orders.send(order(batch)).is_err() {
-            self.failure()?;
+            self.draft.check_sound()?;
             return Err(self.crashed());
         }
         Ok(())
     }
 
-    fn stop(&mut self) {
-        if let Some(Drain { orders, spare, thread }) = self.drain.take() {
-            drop(orders);
-            drop(spare);
-            if thread.join().is_err() {
-                self.state.fail(self.crashed());
-            }
-        }
+    /// Waits for the thread and ends the draft, which is whole if nothing failed.
+    fn stop(&mut self, whole: bool) -> Result<()> {
+        let Some((Drain { orders, spare, thread }, finish)) = self.draft.take() else {
+            return Ok(());
+        };
+        drop((orders, spare));
+        let ended = thread.join().map_err(|_| self.crashed());
+        let ended = self.draft.keep(ended).and_then(|()| self.draft.check_sound());
+        finish(whole && ended.is_ok())
     }
 }
 
 impl Drop for Writer {
     fn drop(&mut self) {
-        if self.check_process().is_ok() {
-            self.abandon();
-        } else {
+        if self.draft.is_foreign() {
             // The thread at the other end lives in the parent process.
-            std::mem::forget(self.drain.take());
-            std::mem::forget(self.finish.take());
+            std::mem::forget(self.draft.take());
         }
+        self.abandon();
+    }
+}
+
+impl RecordWriter for Writer {
+    fn append(&mut self, record: &[u8]) -> Result<u64> {
+        Writer::append(self, record)
+    }
+
+    fn is_cheap(&self, len: usize) -> bool {
+        len < BATCH && !self.batch.is_full_with(len, self.limit)
+    }
+
+    fn flush(&mut self) -> Result<()> {
+        Writer::flush(self)
+    }
+
+    fn close(&mut self) -> Result<()> {
+        Writer::close(self)
+    }
+
+    fn abandon(&mut self) -> Result<()> {
+        Writer::abandon(self);
+        Ok(())
+    }
+
+    fn num_rows(&self) -> u64 {
+        self.rows
+    }
+
+    fn is_closed(&self) -> bool {
+        self.draft.is_closed()
     }
 }
 
@@ -409,17 +401,25 @@ pub(super) fn random_id() -> Result<FileId> {
     Ok(id)
 }
 
-/// Carries out orders until there are no more, or one fails.
-fn drain(mut tail: Tail, orders: &Receiver<Order>, spare: &SyncSender<Batch>, state: &State) {
+/// Carries out orders until there are no more, or one fails; tells what is committed.
+fn drain(
+    mut tail: Tail,
+    orders: &Receiver<Order>,
+    spare: &SyncSender<Batch>,
+    committed: &AtomicU64,
+    failure: &OnceLock<Error>,
+) {
+    let tell = |tail: &Tail, outcome: Result<()>| {
+        committed.store(tail.committed(), Ordering::Release);
+        outcome.map_err(|error| drop(failure.set(error))).is_ok()
+    };
     for order in orders {
         let outcome = match &order {
             Order::Write(batch) => tail.write(batch, false),
             Order::Flush(batch, _) => tail.write(batch, true).and_then(|()| tail.flush()),
             Order::Close(batch) => tail.write(batch, true).and_then(|()| tail.close()),
         };
-        state.committed.store(tail.committed(), Ordering::Release);
-        if let Err(error) = outcome {
-            state.fail(error);
+        if !tell(&tail, outcome) {
             return;
         }
         let mut batch = match order {
@@ -433,8 +433,5 @@ fn drain(mut tail: Tail, orders: &Receiver<Order>, spare: &SyncSender<Batch>, st
         let _ = spare.try_send(batch);
     }
     let outcome = tail.push();
-    state.committed.store(tail.committed(), Ordering::Release);
-    if let Err(error) = outcome {
-        state.fail(error);
-    }
+    tell(&tail, outcome);
 }

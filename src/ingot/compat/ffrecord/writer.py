@@ -44,7 +44,7 @@ class FileWriter:
         self._n = None if n is None else _count(n, path)
         self._count = 0
         try:
-            self._writer = FFRecordWriter(str(absolute(path)), self._n, sync)
+            self._writer = FFRecordWriter(str(absolute(path)), self._n, sync=sync)
         except OSError as error:
             raise refused(error, path) from error
 

@@ -3,14 +3,14 @@
 import os
 from typing import Literal, Self
 
-from ingot._core import ArrayRecordWriter as NativeWriter
+from ingot._core import RecordWriter, write_arrayrecord
 from ingot.records.closing import Closing
 from ingot.records.paths import absolute
 
 _LEVELS = {"zstd": 3, "brotli": 6, "snappy": 1, "none": 0}
 
 
-class ArrayRecordWriter(NativeWriter, Closing):
+class ArrayRecordWriter(RecordWriter, Closing):
     """Writes an ArrayRecord file that ArrayRecord itself can read.
 
     The file appears under its name when it is closed, and replaces an existing file. An
@@ -53,8 +53,7 @@ class ArrayRecordWriter(NativeWriter, Closing):
         if window_log is not None and codec in ("none", "snappy"):
             message = f"compression={compression!r} does not take window_log"
             raise ValueError(message)
-        return super().__new__(
-            cls,
+        native = write_arrayrecord(
             str(absolute(path)),
             group_size=group_size,
             codec=codec,
@@ -64,3 +63,4 @@ class ArrayRecordWriter(NativeWriter, Closing):
             pad=pad_to_block_boundary,
             sync=sync,
         )
+        return super().__new__(cls, native)

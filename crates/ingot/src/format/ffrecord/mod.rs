@@ -155,10 +155,15 @@ pub struct Entries {
 }
 
 impl Entries {
-    /// Adds a record.
-    pub fn push(&mut self, record: &[u8]) {
-        self.checksums.extend_from_slice(&Sum::Crc32.append(0, record).to_le_bytes());
-        self.lengths.push(record.len() as u64);
+    /// Returns the checksum of a record that goes on with `piece`; it begins with 0.
+    pub fn sum(crc: u32, piece: &[u8]) -> u32 {
+        Sum::Crc32.append(crc, piece)
+    }
+
+    /// Adds a record of `len` bytes.
+    pub fn push(&mut self, len: u64, crc: u32) {
+        self.checksums.extend_from_slice(&crc.to_le_bytes());
+        self.lengths.push(len);
     }
 
     /// Number of records so far.
@@ -220,7 +225,7 @@ mod tests {
     fn the_index_of_an_example_is_written() {
         let mut entries = Entries::default();
         for record in [&b"hello"[..], b"", b"xyz"] {
-            entries.push(record);
+            entries.push(record.len() as u64, Entries::sum(0, record));
         }
         assert_eq!(entries.encode(), bytes_of(EXAMPLE)[..48]);
         assert_eq!(Entries::default().encode(), bytes_of("69df2265 0000000000000000"));

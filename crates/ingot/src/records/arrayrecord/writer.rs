@@ -4,15 +4,15 @@ use std::io;
 use std::ops::Range;
 use std::sync::{Arc, Mutex};
 
+use super::super::draft::{Draft, Finish, RecordWriter, SMALL};
 use super::encoders::Encoders;
 use super::options::Options;
 use crate::errand::Errand;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::format::Group;
 use crate::format::arrayrecord::footer::Entry;
 use crate::format::arrayrecord::{Footer, postscript, signature};
 use crate::format::riegeli::{Compression, Encoder, chunk, simple};
-use crate::process;
 use crate::storage::Append;
 
 /// Records are encoded when so many bytes of them are there.
@@ -21,19 +21,15 @@ const BATCH_BYTES: usize = 1 << 20;
 /// Or so many records.
 const BATCH_RECORDS: usize = 16 << 10;
 
-/// What happens when writing ends: whether the file is whole.
-type Finish = Box<dyn FnOnce(bool) -> Result<()> + Send>;
-
 /// How a write ended, and the buffers it was from.
 type Written = (io::Result<()>, Vec<Vec<u8>>);
 
 /// Writes an ArrayRecord file. Records are encoded in batches, on all cores.
 pub struct ArWriter {
-    file: Arc<Mutex<Box<dyn Append>>>,
+    draft: Draft<Arc<Mutex<Box<dyn Append>>>>,
     /// Bytes that are on their way to the file.
     writing: Option<Errand<Written>>,
     encoders: Encoders,
-    name: String,
     options: Options,
     footer: Footer,
     /// Where the next chunk begins.
@@ -42,10 +38,6 @@ pub struct ArWriter {
     pending: Group,
     /// Bytes that are not appended yet.
     out: Vec<Vec<u8>>,
-    failed: Option<Error>,
-    generation: u64,
-    /// Is there until the writer is closed.
-    finish: Option<Finish>,
 }
 
 impl ArWriter {
@@ -59,85 +51,20 @@ impl ArWriter {
         options.check()?;
         let signature = signature();
         Ok(ArWriter {
-            file: Arc::new(Mutex::new(file)),
+            draft: Draft::new(name, Arc::new(Mutex::new(file)), finish),
             writing: None,
             encoders: Encoders::new(options),
-            name: name.to_owned(),
             options,
             footer: Footer::default(),
             position: signature.len() as u64,
             pending: Group::default(),
             out: vec![signature],
-            failed: None,
-            generation: process::generation(),
-            finish: Some(finish),
         })
-    }
-
-    /// Returns what errors call the file.
-    pub fn name(&self) -> &str {
-        &self.name
-    }
-
-    /// Number of records so far.
-    pub fn len(&self) -> u64 {
-        self.footer.records + self.pending.len() as u64
-    }
-
-    /// Whether there are no records yet.
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
-    }
-
-    /// Whether the writer was closed or abandoned.
-    pub fn is_closed(&self) -> bool {
-        self.finish.is_none()
-    }
-
-    /// Returns whether the next record is only copied, not encoded.
-    pub fn is_cheap(&self, len: usize) -> bool {
-        !self.is_full(self.pending.bytes.len() + len, self.pending.len() + 1)
     }
 
     fn is_full(&self, bytes: usize, records: usize) -> bool {
         (bytes >= BATCH_BYTES || records >= BATCH_RECORDS)
             && records as u64 >= self.options.group_size
-    }
-
-    /// Adds a record; returns its number.
-    pub fn push(&mut self, record: &[u8]) -> Result<u64> {
-        self.check_open()?;
-        let number = self.len();
-        self.pending.bytes.try_reserve(record.len()).map_err(|_| Error::Memory {
-            path: self.name.clone(),
-            record: Some(number),
-            bytes: record.len() as u64,
-        })?;
-        self.pending.push(record);
-        if self.is_full(self.pending.bytes.len(), self.pending.len()) {
-            let done = self.encode_pending(false);
-            self.remember(done)?;
-        }
-        Ok(number)
-    }
-
-    fn check_open(&self) -> Result<()> {
-        if let Some(error) = &self.failed {
-            return Err(error.again());
-        }
-        if self.is_closed() {
-            return Err(Error::Closed { path: self.name.clone(), what: "writer" });
-        }
-        if self.generation != process::generation() {
-            let message = format!("{}: the writer belongs to the process that made it", self.name);
-            return Err(Error::Invalid(message));
-        }
-        Ok(())
-    }
-
-    /// After an error the file cannot go on.
-    fn remember(&mut self, outcome: Result<()>) -> Result<()> {
-        outcome.inspect_err(|error| self.failed = Some(error.again()))
     }
 
     /// Encodes the groups that are whole; with `last` also what is left.
@@ -149,10 +76,8 @@ impl ArWriter {
             .step_by(size)
             .map(|from| from..whole.min(from.saturating_add(size)))
             .collect();
-        let shares = self
-            .encoders
-            .encode(&pending, &groups)
-            .map_err(|why| Error::Invalid(format!("{}: {why}", self.name)))?;
+        let shares =
+            self.encoders.encode(&pending, &groups).map_err(|why| self.draft.invalid(why))?;
         let mut positions = Vec::with_capacity(shares.len());
         for share in &shares {
             positions.push(self.position);
@@ -168,7 +93,7 @@ impl ArWriter {
             }
         }
         self.out.extend(self.encoders.frame(shares, &positions));
-        self.append()?;
+        self.send()?;
         let mut left = pending;
         if whole == left.len() {
             left.clear();
@@ -180,10 +105,10 @@ impl ArWriter {
     }
 
     /// Sends what is there to the file, while more is encoded.
-    fn append(&mut self) -> Result<()> {
+    fn send(&mut self) -> Result<()> {
         self.settle()?;
-        let (out, file) = (std::mem::take(&mut self.out), Arc::clone(&self.file));
-        let out = Arc::new(Mutex::new(out));
+        let file = Arc::clone(self.draft.file()?);
+        let out = Arc::new(Mutex::new(std::mem::take(&mut self.out)));
         let write = move || -> Written {
             let mut file = file.lock().expect("no panics under this lock");
             let out = std::mem::take(&mut *out.lock().expect("no panics under this lock"));
@@ -201,34 +126,17 @@ impl ArWriter {
 
     fn conclude(&self, (outcome, buffers): Written) -> Result<()> {
         self.encoders.put_back(buffers);
-        outcome.map_err(|source| self.storage_error("write", source))
+        self.draft.note(self.position, "write", outcome)
     }
 
     /// Waits for what was sent to the file.
     fn settle(&mut self) -> Result<()> {
         let Some(errand) = self.writing.take() else { return Ok(()) };
-        if self.generation != process::generation() {
+        if self.draft.is_foreign() {
             std::mem::forget(errand); // The thread that would answer lives in the parent process.
             return Ok(());
         }
         self.conclude(errand.wait())
-    }
-
-    fn storage_error(&self, action: &'static str, source: std::io::Error) -> Error {
-        let (path, offset) = (self.name.clone(), self.position);
-        Error::Storage { path, record: None, offset, action, source }
-    }
-
-    /// Writes what is left and the index, and lets the file appear. A second call does nothing.
-    pub fn close(&mut self) -> Result<()> {
-        if self.is_closed() {
-            return Ok(());
-        }
-        self.check_open()?;
-        let outcome = self.write_end();
-        let whole = outcome.is_ok();
-        self.remember(outcome)?;
-        self.finish.take().map_or(Ok(()), |finish| finish(whole))
     }
 
     fn write_end(&mut self) -> Result<()> {
@@ -237,29 +145,66 @@ impl ArWriter {
         let listed = self.footer.encode(&self.options.text());
         self.put(&listed, self.options.compression())?;
         self.put(&postscript::encode(footer), Compression::None)?;
-        self.append()?;
+        self.send()?;
         self.settle()?;
-        let mut file = self.file.lock().expect("no panics under this lock");
+        let file = Arc::clone(self.draft.file()?);
+        let mut file = file.lock().expect("no panics under this lock");
         let synced = if self.options.sync { file.sync() } else { Ok(()) };
-        drop(file);
-        synced.map_err(|source| self.storage_error("sync", source))
+        self.draft.note(self.position, "sync", synced)
     }
 
     /// Adds a chunk, and zeros up to the next block.
     fn put(&mut self, group: &Group, compression: Compression) -> Result<()> {
         let (mut data, mut out) = (Vec::new(), Vec::new());
         let header = simple::encode(group, &mut Encoder::new(compression), &mut data)
-            .map_err(|why| Error::Invalid(format!("{}: {why}", self.name)))?;
+            .map_err(|why| self.draft.invalid(why))?;
         self.position = chunk::append(&mut out, self.position, &header, &data);
         self.position = chunk::pad(&mut out, self.position);
         self.out.push(out);
         Ok(())
     }
+}
+
+impl RecordWriter for ArWriter {
+    fn append(&mut self, record: &[u8]) -> Result<u64> {
+        self.draft.check()?;
+        let number = self.num_rows();
+        self.draft.reserve(&mut self.pending.bytes, number, record)?;
+        self.pending.push(record);
+        if self.is_full(self.pending.bytes.len(), self.pending.len()) {
+            let done = self.encode_pending(false);
+            self.draft.keep(done)?;
+        }
+        Ok(number)
+    }
+
+    fn is_cheap(&self, len: usize) -> bool {
+        len < SMALL && !self.is_full(self.pending.bytes.len() + len, self.pending.len() + 1)
+    }
+
+    /// Writes what is left and the index, and lets the file appear. A second call does nothing.
+    fn close(&mut self) -> Result<()> {
+        if self.is_closed() {
+            return Ok(());
+        }
+        self.draft.check()?;
+        let outcome = self.write_end();
+        self.draft.keep(outcome)?;
+        self.draft.finish(true)
+    }
 
     /// Gives the file up: nothing appears under its name. A second call does nothing.
-    pub fn abandon(&mut self) -> Result<()> {
+    fn abandon(&mut self) -> Result<()> {
         let _ = self.settle();
-        self.finish.take().map_or(Ok(()), |finish| finish(false))
+        self.draft.finish(false)
+    }
+
+    fn num_rows(&self) -> u64 {
+        self.footer.records + self.pending.len() as u64
+    }
+
+    fn is_closed(&self) -> bool {
+        self.draft.is_closed()
     }
 }
 

@@ -4,4 +4,4 @@ mod reader;
 mod writer;
 
 pub use reader::FfRecord;
-pub use writer::FfWriter;
+pub use writer::{FfWriter, Room};

@@ -1,5 +1,6 @@
 //! Writing an FFRecord file.
 
+use super::super::draft::{Draft, Finish, RecordWriter, SMALL};
 use super::super::spool::Spool;
 use crate::error::{Error, Result};
 use crate::format::ffrecord::{ENTRY_LEN, Entries, HEAD_LEN, RECORDS_MAX};
@@ -8,76 +9,59 @@ use crate::storage::Append;
 /// Records are gathered into writes of this size.
 const RUN: usize = 256 << 10;
 
-/// Called once at the end, with whether the file is whole: publishes or removes it.
-pub type Finish = Box<dyn FnOnce(bool) -> Result<()> + Send>;
+/// Where the index, which is in front of the records, gets its room from.
+pub enum Room {
+    /// It is for exactly so many records.
+    Announced(u64),
+    /// Records wait in a spool until it is known how many there are.
+    Spooled(Spool),
+}
+
+struct Files {
+    target: Box<dyn Append>,
+    room: Room,
+}
+
+impl Files {
+    fn sink(&mut self) -> &mut dyn Append {
+        match &mut self.room {
+            Room::Spooled(spool) => &mut *spool.append,
+            Room::Announced(_) => &mut *self.target,
+        }
+    }
+}
 
 /// Writes records, and the index in front of them when it is closed. Nothing is visible
 /// under the name of the file before.
-///
-/// After a failed write every call fails the same way: what reached the disk is not known.
 pub struct FfWriter {
-    name: String,
-    target: Box<dyn Append>,
-    spool: Option<Spool>,
-    expected: Option<u64>,
+    draft: Draft<Files>,
     entries: Entries,
     run: Vec<u8>,
     sync: bool,
-    failed: Option<Error>,
-    finish: Option<Finish>,
 }
 
 impl FfWriter {
-    /// Starts a file of exactly `records` records at the beginning of `target`.
-    pub(in crate::records) fn sized(
+    /// Starts a file at the beginning of `target`.
+    pub(in crate::records) fn new(
         target: Box<dyn Append>,
+        room: Room,
         name: &str,
-        records: u64,
         sync: bool,
         finish: Finish,
     ) -> Result<FfWriter> {
-        let mut writer = FfWriter::new(target, None, name, Some(records), sync, finish);
-        let mut left = HEAD_LEN as u64 + ENTRY_LEN as u64 * records;
+        let mut left = match room {
+            Room::Announced(records) => HEAD_LEN as u64 + ENTRY_LEN as u64 * records,
+            Room::Spooled(_) => 0,
+        };
+        let mut draft = Draft::new(name, Files { target, room }, finish);
         let zeros = [0; 64 << 10];
         while left > 0 {
             let len = left.min(zeros.len() as u64);
-            let outcome = writer.target.append(&zeros[..len as usize]);
-            writer.note(outcome)?;
+            let outcome = draft.file()?.target.append(&zeros[..len as usize]);
+            draft.note(0, "write", outcome)?;
             left -= len;
         }
-        Ok(writer)
-    }
-
-    /// Starts a file of any number of records, which are kept in `spool` until it is closed.
-    pub(in crate::records) fn spooled(
-        target: Box<dyn Append>,
-        spool: Spool,
-        name: &str,
-        sync: bool,
-        finish: Finish,
-    ) -> FfWriter {
-        FfWriter::new(target, Some(spool), name, None, sync, finish)
-    }
-
-    fn new(
-        target: Box<dyn Append>,
-        spool: Option<Spool>,
-        name: &str,
-        expected: Option<u64>,
-        sync: bool,
-        finish: Finish,
-    ) -> FfWriter {
-        FfWriter {
-            name: name.to_owned(),
-            target,
-            spool,
-            expected,
-            entries: Entries::default(),
-            run: Vec::with_capacity(RUN),
-            sync,
-            failed: None,
-            finish: Some(finish),
-        }
+        Ok(FfWriter { draft, entries: Entries::default(), run: Vec::with_capacity(RUN), sync })
     }
 
     /// Refuses more records than FFRecord itself could read.
@@ -91,130 +75,83 @@ impl FfWriter {
         )))
     }
 
-    /// Number of records so far.
-    pub fn len(&self) -> u64 {
-        self.entries.len()
+    /// Appends the gathered records.
+    fn spill(&mut self) -> Result<()> {
+        let outcome = self.draft.file()?.sink().append(&self.run);
+        self.run.clear();
+        self.draft.note(0, "write", outcome)
     }
+}
 
-    /// Whether there are no records yet.
-    pub fn is_empty(&self) -> bool {
-        self.entries.is_empty()
-    }
-
-    /// Whether [`FfWriter::close`] or [`FfWriter::abandon`] was called with success.
-    pub fn is_closed(&self) -> bool {
-        self.finish.is_none()
-    }
-
-    /// Adds a record and returns its number.
-    pub fn push(&mut self, record: &[u8]) -> Result<u64> {
-        self.check_usable()?;
-        let number = self.len();
-        if self.expected.is_some_and(|expected| number >= expected) {
-            return Err(Error::Invalid(format!(
-                "{}: all {number} records that were announced are written",
-                self.name
-            )));
+impl RecordWriter for FfWriter {
+    fn append(&mut self, record: &[u8]) -> Result<u64> {
+        let number = self.num_rows();
+        if let Room::Announced(records) = self.draft.file()?.room
+            && number >= records
+        {
+            let why = format!("all {number} records that were announced are written");
+            return Err(self.draft.invalid(why));
         }
-        FfWriter::check_count(&self.name, number + 1)?;
-        if self.run.len() + record.len() > RUN {
-            self.flush()?;
+        FfWriter::check_count(self.draft.name(), number + 1)?;
+        // The caller's bytes may change meanwhile, so each is read once and the copy is summed.
+        let mut crc = 0;
+        for piece in record.chunks(RUN) {
+            if self.run.len() + piece.len() > RUN {
+                self.spill()?;
+            }
+            let start = self.run.len();
+            self.run.extend_from_slice(piece);
+            crc = Entries::sum(crc, &self.run[start..]);
         }
-        if record.len() < RUN {
-            self.run.extend_from_slice(record);
-        } else {
-            let outcome = self.sink().append(record);
-            self.note(outcome)?;
-        }
-        self.entries.push(record);
+        self.entries.push(record.len() as u64, crc);
         Ok(number)
+    }
+
+    fn is_cheap(&self, len: usize) -> bool {
+        len < SMALL && self.run.len() + len <= RUN
     }
 
     /// Completes the file and makes it visible. A second call does nothing.
     ///
     /// If fewer records were written than announced, nothing happens but the error: the
     /// rest can still be written.
-    pub fn close(&mut self) -> Result<()> {
+    fn close(&mut self) -> Result<()> {
         if self.is_closed() {
             return Ok(());
         }
-        self.check_usable()?;
-        if let Some(expected) = self.expected.filter(|&expected| expected != self.len()) {
-            return Err(Error::Invalid(format!(
-                "{}: {} of {expected} records were written; write the rest, or give n as it is, \
-                 or none",
-                self.name,
-                self.len()
+        let written = self.num_rows();
+        if let Room::Announced(records) = self.draft.file()?.room
+            && records != written
+        {
+            return Err(self.draft.invalid(format!(
+                "{written} of {records} records were written; write the rest, or give n as it \
+                 is, or none"
             )));
         }
-        self.flush()?;
-        let outcome = self.sink().check();
-        self.note(outcome)?;
+        self.spill()?;
         let index = self.entries.encode();
-        let outcome = match &self.spool {
-            None => self.target.rewrite(0, &index),
-            Some(spool) => self.target.append(&index).and_then(|()| spool.pour(&mut *self.target)),
-        };
-        self.note(outcome)?;
-        if self.sync {
-            let outcome = self.target.sync();
-            self.note(outcome)?;
-        }
-        self.end(true)
+        let files = self.draft.file()?;
+        let outcome = files.sink().check().and_then(|()| match &files.room {
+            Room::Announced(_) => files.target.rewrite(0, &index),
+            Room::Spooled(spool) => {
+                files.target.append(&index).and_then(|()| spool.pour(&mut *files.target))
+            }
+        });
+        let outcome = outcome.and_then(|()| if self.sync { files.target.sync() } else { Ok(()) });
+        self.draft.note(0, "write", outcome)?;
+        self.draft.finish(true)
     }
 
     /// Gives the file up. What was there under its name before stays.
-    pub fn abandon(&mut self) -> Result<()> {
-        self.end(false)
+    fn abandon(&mut self) -> Result<()> {
+        self.draft.finish(false)
     }
 
-    fn end(&mut self, whole: bool) -> Result<()> {
-        self.run = Vec::new();
-        self.spool = None;
-        self.finish.take().map_or(Ok(()), |finish| finish(whole))
+    fn num_rows(&self) -> u64 {
+        self.entries.len()
     }
 
-    fn check_usable(&self) -> Result<()> {
-        match &self.failed {
-            Some(error) => Err(error.again()),
-            None if self.is_closed() => {
-                Err(Error::Closed { path: self.name.clone(), what: "writer" })
-            }
-            None => Ok(()),
-        }
+    fn is_closed(&self) -> bool {
+        self.draft.is_closed()
     }
-
-    fn sink(&mut self) -> &mut dyn Append {
-        match &mut self.spool {
-            Some(spool) => &mut *spool.append,
-            None => &mut *self.target,
-        }
-    }
-
-    fn flush(&mut self) -> Result<()> {
-        let run = std::mem::take(&mut self.run);
-        let outcome = self.sink().append(&run);
-        self.run = run;
-        self.run.clear();
-        self.note(outcome)
-    }
-
-    fn note(&mut self, outcome: std::io::Result<()>) -> Result<()> {
-        outcome.map_err(|source| {
-            let error = failed(&self.name, 0, source);
-            self.failed = Some(error.again());
-            error
-        })
-    }
-}
-
-impl Drop for FfWriter {
-    fn drop(&mut self) {
-        // There is nobody left to tell.
-        let _ = self.abandon();
-    }
-}
-
-fn failed(name: &str, offset: u64, source: std::io::Error) -> Error {
-    Error::Storage { path: name.to_owned(), record: None, offset, action: "write", source }
 }

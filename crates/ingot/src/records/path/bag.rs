@@ -8,8 +8,7 @@ use std::path::{Path, PathBuf};
 use super::super::bag::{Bag, BagOptions, BagWriter, Packer, Packing, Placement};
 use super::super::container::Container as _;
 use super::super::spool::Spool;
-use super::{beside, failed, in_this_process, name, publish, reading, remove};
-use super::{start_over, target_of};
+use super::{beside, failed, name, publish, reading, remove, start_over, target_of};
 use crate::error::{Error, Result};
 use crate::format::bag::LIMIT_LEN;
 use crate::storage::{Append as _, AppendFile};
@@ -114,15 +113,14 @@ fn write_tail(
         let file = Box::new(open_or_create(&target)?);
         let append = Box::new(start_over(&limits)?);
         let placement = Placement::Tail(Spool { append, read: reading(&limits)? });
-        let finish =
-            in_this_process(move |whole: bool| if whole { remove(&limits) } else { Ok(()) });
+        let finish = Box::new(move |whole| if whole { remove(&limits) } else { Ok(()) });
         return Ok(BagWriter::new(file, placement, &name(path), packer, sync, finish));
     }
     let (hidden, spool) = (beside(&target, ".part"), beside(&target, ".spool"));
     let file = Box::new(start_over(&hidden)?);
     let append = Box::new(start_over(&spool)?);
     let placement = Placement::Tail(Spool { append, read: reading(&spool)? });
-    let finish = in_this_process(move |whole: bool| {
+    let finish = Box::new(move |whole| {
         remove(&spool)?;
         if whole && let Err(error) = check(&target) {
             remove(&hidden)?;
