@@ -21,6 +21,8 @@ _BYTES = 16 << 20
 _LIST_ROWS = 1024
 _LIST_BYTES = 1 << 20
 _LIST_ROWS_MIN = 8
+_ROW_BYTES_MAX = 32 << 10
+"""The size up to which copying a row next to others costs less than encoding it by itself."""
 
 
 def encode(spec: Spec, first: int, batch: Mapping[str, Any], *, check: bool) -> PackedRows:
@@ -78,8 +80,8 @@ def _step(spec: Spec) -> int:
     if any(one.is_sequence or one.codec.takes_none for one in fields):
         return 1
     sizes = [one.codec.dtype.itemsize * prod(one.codec.shape) for one in fields if one.codec.dtype]
-    step = min(_LIST_ROWS, _LIST_BYTES // max(1, sum(sizes)))
-    return step if step >= _LIST_ROWS_MIN else 1
+    size = max(1, sum(sizes))
+    return min(_LIST_ROWS, _LIST_BYTES // size) if size <= _ROW_BYTES_MAX else 1
 
 
 def _encoded_rows(spec: Spec, rows: Sequence[Mapping[str, Any]]) -> PackedRows | None:
