@@ -29,6 +29,14 @@ def rows(k):
     return [None, made[:1] and made[0], made, iter(made)][k % 4]
 
 
+def many(k):
+    """Return a long list of rows; that of the last input has a bad one."""
+    rows = [{"a": 3000 * k + j, "text": "x" * (j % 5)} for j in range(3000)]
+    if k == 2:
+        rows[2500] = {"a": None, "text": "bad"}
+    return rows
+
+
 def expected(numbers):
     return [10 * k + j for k in numbers for j in range(0 if k % 4 == 0 else k % 4)]
 

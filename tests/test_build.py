@@ -59,6 +59,17 @@ def test_the_files_are_the_same_whatever_the_number_of_workers(tmp_path):
     assert max(rows for _, rows, _ in layouts[0]) == 5
 
 
+def test_long_lists_of_rows_are_as_good_as_single_rows(tmp_path):
+    ds = build(tmp_path / "x", making.many, range(2), workers=0, chunk=1, shard_rows=700)
+    assert column(ds) == list(range(6000))
+    assert ds[4321]["text"] == "x"
+    manifest = json.loads((tmp_path / "x" / "dataset.json").read_text())
+    assert [one["rows"] for one in manifest["shards"]] == [700, 700, 700, 700, 200] * 2
+    with pytest.raises(ValueError, match="row 2500: field 'a' is missing") as caught:
+        build(tmp_path / "y", making.many, range(3), workers=0, chunk=3)
+    assert "at input 2: 2" in caught.value.__notes__
+
+
 def test_inputs_may_be_anything_iterable(tmp_path):
     for k, inputs in enumerate(
         [list(range(9)), iter(range(9)), (k for k in range(9)), {*range(9)}]

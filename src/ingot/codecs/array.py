@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ingot._core import stack_arrays
-from ingot.codecs.codec import Codec
+from ingot.codecs.codec import Codec, Packed, cells_of
 
 _NAME = re.compile(r"\|b1|\|[iu]1|<[iu][248]|<f(?:2|4|8)|<c(?:8|16)")
 DIMENSIONS_MAX = 64
@@ -146,11 +146,43 @@ class FixedArray(Codec):
         self.name = f"array({','.join([self.dtype.name, *map(str, shape)])})"
 
     def encode(self, value: Any) -> bytes:
-        """Return the elements as bytes."""
+        """Return the elements as bytes; an array with this dtype and shape is fastest."""
+        if type(value) is np.ndarray and value.dtype == self.dtype and value.shape == self.shape:
+            return value.tobytes()
         array = array_of(value)
         if array.shape != self.shape:
             message = f"expected an array of shape {self.shape}, got {array.shape}"
             raise ValueError(message)
+        return self._stored(array).tobytes()
+
+    def encode_many(self, values: Sequence[Any] | npt.NDArray[Any]) -> Packed | None:
+        """Return the elements of all arrays as bytes, without a copy if they are one array."""
+        array = values if isinstance(values, np.ndarray) else self._stack(values)
+        if array is None or array.shape[1:] != self.shape:
+            return None
+        return cells_of(self._stored(array_of(array)))
+
+    def _stack(self, values: Sequence[Any]) -> npt.NDArray[Any] | None:
+        """Return values as one array; None if that might change the dtype of one of them."""
+        types = set(map(type, values))
+        if types == {np.ndarray}:
+            alike = {(one.dtype, one.shape) for one in values}
+            return np.stack(values) if len(alike) == 1 else None
+        kind = {float: np.float64, int: np.int64}.get(types.pop()) if len(types) == 1 else None
+        if kind is None or self.shape:
+            return None
+        try:
+            return np.array(values, kind)
+        except OverflowError:
+            return None
+
+    def _stored(self, array: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        """Return elements in the dtype in which they are stored.
+
+        Raises:
+            TypeError: They have another kind of dtype.
+            ValueError: One of them is too large.
+        """
         if array.dtype.kind in "iu" and self.dtype.kind in "iu":
             self._check_range(array)
         elif not np.can_cast(array.dtype, self.dtype, "same_kind"):
@@ -160,7 +192,7 @@ class FixedArray(Codec):
             stored = array.astype(self.dtype, copy=False)
         if not np.can_cast(array.dtype, self.dtype):
             self._check_finite(array, stored)
-        return stored.tobytes()
+        return stored
 
     def _check_range(self, array: npt.NDArray[Any]) -> None:
         if array.size and not np.can_cast(array.dtype, self.dtype):

@@ -1,9 +1,15 @@
 """The interface of codecs."""
 
 from abc import ABC, abstractmethod
-from typing import Any
+from collections.abc import Iterable, Sequence
+from functools import lru_cache
+from typing import Any, TypeAlias
 
 import numpy as np
+import numpy.typing as npt
+
+Packed: TypeAlias = tuple[bytes | memoryview, bytes]
+"""Values, concatenated, and where each begins and the last one ends, as int64."""
 
 
 class Codec(ABC):
@@ -42,6 +48,25 @@ class Codec(ABC):
             ValueError: The bytes are invalid.
         """
 
+    def encode_many(self, values: Sequence[Any] | npt.NDArray[Any]) -> Packed | None:  # noqa: ARG002
+        """Encode many values at once, each to the bytes that `encode` returns for it.
+
+        A class that overrides `encode` does not inherit this method: Ingot then encodes the
+        values one by one, unless the class overrides this method too.
+
+        Args:
+            values: A list or a tuple, or an array whose first axis counts the values.
+
+        Returns:
+            The values, concatenated, and where each begins and the last one ends, as int64; or
+            None, if the caller must encode the values one by one. This is the default;
+            override it if there is a faster way.
+
+        Raises:
+            TypeError, ValueError: A value is refused; `encode` then finds which one.
+        """
+        return None
+
     def decode_list(self, cells: list[bytes]) -> list[Any]:
         """Decode the elements of a sequence."""
         return [self.decode(cell) for cell in cells]
@@ -61,3 +86,49 @@ class Codec(ABC):
 
     def __repr__(self) -> str:
         return f"<codec {self.name!r}>"
+
+
+def encode_all(codec: Codec, values: Sequence[Any] | npt.NDArray[Any]) -> Packed:
+    """Encode many values, at once if the codec can.
+
+    Raises:
+        TypeError, ValueError: A value is refused, or the codec breaks its contract.
+    """
+    packed = codec.encode_many(values) if has_own_many(type(codec)) else None
+    if packed is None:
+        cells = [codec.encode(one) for one in values]
+        if not all(isinstance(cell, bytes) for cell in cells):
+            message = "a codec must return bytes"
+            raise TypeError(message)
+        return joined(cells)
+    if len(packed[1]) != 8 * (len(values) + 1):
+        message = "a codec must return an offset for each value"
+        raise ValueError(message)
+    return packed
+
+
+@lru_cache
+def has_own_many(kind: type[Codec]) -> bool:
+    """Whether `encode_many` does what `encode` does: no subclass overrides `encode` alone."""
+    owner = next(one for one in kind.__mro__ if {"encode", "encode_many"} & vars(one).keys())
+    return "encode_many" in vars(owner)
+
+
+def joined(cells: Sequence[bytes]) -> Packed:
+    """Concatenate encoded values."""
+    return b"".join(cells), offsets_of(map(len, cells))
+
+
+def offsets_of(lengths: Iterable[int]) -> bytes:
+    """Return where each of many values begins, and where the last one ends, as int64."""
+    return np.cumsum([0, *lengths], dtype=np.int64).tobytes()
+
+
+def cells_of(array: npt.NDArray[Any]) -> Packed:
+    """Return the bytes of an array as values of one size, one for each step of its first axis.
+
+    The bytes are not copied if the array is contiguous.
+    """
+    size = array.nbytes // len(array) if len(array) else 0
+    data = np.ascontiguousarray(array).reshape(-1).view(np.uint8).data
+    return data, (np.arange(len(array) + 1, dtype=np.int64) * size).tobytes()

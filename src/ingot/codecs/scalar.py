@@ -2,11 +2,18 @@
 
 import operator
 import struct
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
-from ingot.codecs.codec import Codec
+from ingot.codecs.codec import Codec, Packed, cells_of
+
+_BOOLS = (bool, np.bool_)
+_REALS = (int, float, np.integer, np.floating)
+_INTS = {int, np.int8, np.int16, np.int32, np.int64}
+_FLOATS = {int, float, np.float16, np.float32, np.float64}
 
 
 class Int(Codec):
@@ -17,7 +24,7 @@ class Int(Codec):
 
     def encode(self, value: Any) -> bytes:
         """Return eight bytes."""
-        if isinstance(value, bool | np.bool_):
+        if isinstance(value, _BOOLS):
             message = "expected an int, got a bool"
             raise TypeError(message)
         try:
@@ -28,6 +35,10 @@ class Int(Codec):
         except OverflowError:
             message = f"{value} does not fit into 64 bits"
             raise ValueError(message) from None
+
+    def encode_many(self, values: Sequence[Any] | npt.NDArray[Any]) -> Packed | None:
+        """Return eight bytes for each number."""
+        return _numbers(values, self.dtype, "iu", _INTS)
 
     def decode(self, data: bytes) -> int:
         """Return the number."""
@@ -42,9 +53,7 @@ class Float(Codec):
 
     def encode(self, value: Any) -> bytes:
         """Return eight bytes."""
-        if isinstance(value, bool | np.bool_) or not isinstance(
-            value, int | float | np.integer | np.floating
-        ):
+        if isinstance(value, _BOOLS) or not isinstance(value, _REALS):
             message = f"expected a float, got {type(value).__name__}"
             raise TypeError(message)
         try:
@@ -52,6 +61,10 @@ class Float(Codec):
         except OverflowError:
             message = "the number is too large for 64 bits"
             raise ValueError(message) from None
+
+    def encode_many(self, values: Sequence[Any] | npt.NDArray[Any]) -> Packed | None:
+        """Return eight bytes for each number."""
+        return _numbers(values, self.dtype, "fiu", _FLOATS)
 
     def decode(self, data: bytes) -> float:
         """Return the number."""
@@ -67,11 +80,32 @@ class Bool(Codec):
 
     def encode(self, value: Any) -> bytes:
         """Return one byte."""
-        if not isinstance(value, bool | np.bool_):
+        if not isinstance(value, _BOOLS):
             message = f"expected a bool, got {type(value).__name__}"
             raise TypeError(message)
         return b"\1" if value else b"\0"
 
+    def encode_many(self, values: Sequence[Any] | npt.NDArray[Any]) -> Packed | None:
+        """Return one byte for each boolean."""
+        return _numbers(values, self.dtype, "b", set(_BOOLS))
+
     def decode(self, data: bytes) -> bool:
         """Return the boolean."""
         return data != b"\0"
+
+
+def _numbers(
+    values: Sequence[Any] | npt.NDArray[Any], dtype: np.dtype[Any], kinds: str, types: set[type]
+) -> Packed | None:
+    """Return numbers as bytes; None if they are not numbers that `dtype` is known to hold."""
+    if isinstance(values, np.ndarray):
+        found = values.dtype
+        if found.kind not in kinds or not np.can_cast(found, dtype) or values.ndim != 1:
+            return None
+        return cells_of(values.astype(dtype, copy=False))
+    if not types.issuperset(map(type, values)):
+        return None
+    try:
+        return cells_of(np.array(values, dtype))
+    except OverflowError:
+        return None

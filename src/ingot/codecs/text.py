@@ -1,10 +1,14 @@
 """Bytes and text."""
 
 import json
+from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
+
 from ingot._core import split_bytes, split_texts
-from ingot.codecs.codec import Codec
+from ingot.codecs.codec import Codec, Packed, joined
 from ingot.codecs.limit import check_json, check_text
 
 _LARGE = 64 << 20
@@ -23,6 +27,11 @@ class Bytes(Codec):
             return bytes(value)
         message = f"expected bytes, got {type(value).__name__}"
         raise TypeError(message)
+
+    def encode_many(self, values: Sequence[Any] | npt.NDArray[Any]) -> Packed | None:
+        """Concatenate the bytes."""
+        values = _listed(values, "S")
+        return joined(values) if {bytes}.issuperset(map(type, values)) else None
 
     def decode(self, data: bytes) -> bytes:
         """Return the bytes."""
@@ -48,6 +57,12 @@ class Utf8(Codec):
             message = f"expected a str, got {type(value).__name__}"
             raise TypeError(message)
         return value.encode()
+
+    def encode_many(self, values: Sequence[Any] | npt.NDArray[Any]) -> Packed | None:
+        """Encode each text as UTF-8."""
+        values = _listed(values, "UT")
+        is_text = {str}.issuperset(map(type, values))
+        return joined([one.encode() for one in values]) if is_text else None
 
     def decode(self, data: bytes) -> str:
         """Return the text."""
@@ -84,3 +99,11 @@ class Json(Codec):
         except RecursionError as error:
             message = "the JSON is nested too deeply"
             raise ValueError(message) from error
+
+
+def _listed(values: Sequence[Any] | npt.NDArray[Any], kinds: str) -> Sequence[Any]:
+    """Return the elements of an array of text or bytes as objects of Python."""
+    if isinstance(values, np.ndarray) and values.dtype.kind in kinds:
+        listed: list[Any] = values.tolist()
+        return listed
+    return values  # type: ignore[return-value]

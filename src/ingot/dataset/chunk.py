@@ -6,6 +6,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from ingot.dataset import row
+from ingot.dataset.columnar import pieces
+from ingot.dataset.copying import PackedRows
+from ingot.dataset.gathering import Gathering
 from ingot.dataset.manifest import Shard
 from ingot.dataset.shards import Encodings, Options, ShardWriter, names_of, size_of
 from ingot.dataset.spec import Spec
@@ -57,20 +60,29 @@ class Maker:
         Args:
             task: The inputs.
             state: Updated with the number of the input, the rows and the bytes so far.
-            tell: Called after each row.
+            tell: Called after each row, or after many rows of a list.
         """
-        shards = self.writer(task.number)
+        shards, gathering = self.writer(task.number), Gathering(self.spec)
         state[:] = [task.first, 0, 0]
         try:
             for number, one in enumerate(task.inputs, task.first):
                 state[0] = number
-                for k, found in enumerate(_rows(self.fn(one))):
-                    stored = row.encode(self.spec, k, found)
-                    nbytes = size_of(stored)
-                    shards.append(stored, nbytes)
-                    state[1] += 1
+                count = 0
+                for some in self._pieces(self.fn(one)):
+                    if isinstance(some, PackedRows):
+                        gathering.store(shards)
+                        shards.extend(some)
+                        rows, nbytes = some.count, int(some.sizes().sum())
+                    else:
+                        stored = row.encode(self.spec, count, some)
+                        rows, nbytes = 1, size_of(stored)
+                        if gathering.add(stored, nbytes):
+                            gathering.store(shards)
+                    count += rows
+                    state[1] += rows
                     state[2] += nbytes
                     tell()
+            gathering.store(shards)
             shards.finish()
         except BaseException as error:
             for name in shards.abandon():
@@ -78,6 +90,10 @@ class Maker:
             error.add_note(place_of(task, state[0]))
             raise
         return tuple(shards.finished)
+
+    def _pieces(self, found: Any) -> Iterable[Any]:
+        rows = _rows(found)
+        return pieces(self.spec, rows) if isinstance(rows, list | tuple) else rows
 
     def writer(self, number: int) -> ShardWriter:
         """Return a writer for the shards of a chunk."""

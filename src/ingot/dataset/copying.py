@@ -28,7 +28,7 @@ class PackedField(NamedTuple):
         counts: For a sequence, the number of values in each row, as uint64.
     """
 
-    data: memoryview | bytearray
+    data: bytes | bytearray | memoryview
     offsets: bytes
     counts: bytes | None = None
 

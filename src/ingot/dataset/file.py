@@ -57,6 +57,11 @@ class FileTarget:
         """
         return dict(Spec.of_stored(_rows(path).fields()))
 
+    @property
+    def num_rows(self) -> int:
+        """How many rows it has."""
+        return len(self._writer)
+
     def append(self, stored: Sequence[Stored], _nbytes: int) -> None:
         """Append an encoded row."""
         self._writer.append_row(stored)

@@ -22,27 +22,44 @@ def encode(spec: Spec, number: int, row: object) -> list[Stored]:
         TypeError: A value does not have the type of its field.
         ValueError: A value does not fit, or fields are missing or unknown.
     """
-    if not isinstance(row, Mapping):
+    if type(row) is not dict and not isinstance(row, Mapping):
         message = f"row {number}: a row must be a dict, got {type(row).__name__}"
         raise TypeError(message)
-    given = dict(_flat(spec, row))
-    if unknown := [name for name in given if name not in spec.fields]:
-        message = f"row {number}: unknown field {unknown[0]!r}, not in {spec!r}"
-        raise ValueError(message)
+    fields = spec.fields
+    given = row if type(row) is dict and not spec.groups else flat(spec, row)
+    check_names(spec, number, given)
     values, present = [], []
-    for field in spec.fields.values():
-        value = given.get(field.name)
-        if value is None and not (field.name in given and field.takes_none):
+    for name, field in fields.items():
+        value = given.get(name)
+        if value is None and not (name in given and field.takes_none):
             if not field.is_optional:
                 optional = f'; declare it "{field.type}?" if it may be'
-                message = f"row {number}: field {field.name!r} is missing{optional}"
+                message = f"row {number}: field {name!r} is missing{optional}"
                 raise ValueError(message)
             values.append(_absent(field))
             present.append(b"\0")
             continue
         values.append(_encoded(field, number, value))
-        present += [b"\1"] if field.is_optional else []
+        if field.is_optional:
+            present.append(b"\1")
     return values + present
+
+
+def check_names(spec: Spec, number: int, given: Mapping[Any, Any]) -> None:
+    """Refuse a row that has other fields.
+
+    Raises:
+        ValueError: It has.
+    """
+    if not given.keys() <= spec.fields.keys():
+        unknown = next(name for name in given if name not in spec.fields)
+        message = f"row {number}: unknown field {unknown!r}, not in {spec!r}"
+        raise ValueError(message)
+
+
+def flat(spec: Spec, row: Mapping[Any, Any]) -> dict[Any, Any]:
+    """Return the values of a row, or its columns, by the full names of their fields."""
+    return dict(_flat(spec, row))
 
 
 def _flat(spec: Spec, row: Mapping[Any, Any], above: str = "") -> Iterator[tuple[Any, Any]]:
@@ -63,18 +80,34 @@ def _absent(field: Field) -> Stored:
 def _encoded(field: Field, number: int, value: Any) -> Stored:
     try:
         if not field.is_sequence:
-            return field.codec.encode(value)
-        values = _values(value)
+            return _checked(field, field.codec.encode(value))
+        values = elements(value)
         if field.kind == "cell":
             return _numbers(field, values)
-        return [field.codec.encode(one) for one in values]
+        return [_checked(field, field.codec.encode(one)) for one in values]
     except (TypeError, ValueError) as error:
         message = f"row {number}: field {field.name!r}: {error}"
         kind = TypeError if isinstance(error, TypeError) else ValueError
         raise kind(message) from error
 
 
-def _values(value: Any) -> Iterable[Any]:
+def _checked(field: Field, stored: Any) -> bytes:
+    """Return what a codec has made of a value, if a file can store it."""
+    if not isinstance(stored, bytes):
+        message = f"its codec must return bytes, got {type(stored).__name__}"
+        raise TypeError(message)
+    if field.width is not None and len(stored) != field.width:
+        message = f"its codec must return {field.width} bytes, got {len(stored)}"
+        raise ValueError(message)
+    return stored
+
+
+def elements(value: Any) -> Iterable[Any]:
+    """Return the elements of a sequence.
+
+    Raises:
+        TypeError: It is not a sequence, but text or a single value.
+    """
     if isinstance(value, str | bytes | Mapping) or not isinstance(value, Iterable):
         message = f"expected a list of values, got {type(value).__name__}"
         raise TypeError(message)

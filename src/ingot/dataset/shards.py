@@ -162,7 +162,13 @@ class ShardWriter:
         self._writer: NativeWriter | None = None
         self._name = ""
         self._nbytes = 0
+        self._closed_rows = 0
         self.finished: list[Shard] = []
+
+    @property
+    def num_rows(self) -> int:
+        """The number of rows in all files."""
+        return self._closed_rows + (0 if self._writer is None else len(self._writer))
 
     def append(self, stored: Sequence[Stored], nbytes: int) -> None:
         """Append an encoded row of `nbytes` bytes."""
@@ -215,6 +221,7 @@ class ShardWriter:
         self._writer.close()
         self._encodings.known = self._writer.encodings()
         self._writer = None
+        self._closed_rows += rows
         path = self._folder / self._name
         (own,) = NativeRows([str(path)], partial=False).ids()
         self.finished.append(Shard(self._name, rows, path.stat().st_size, own))
@@ -236,4 +243,4 @@ class ShardWriter:
 
 def size_of(stored: Sequence[Stored]) -> int:
     """Return the size of the values of a row in bytes."""
-    return sum(len(one) if isinstance(one, bytes) else sum(map(len, one)) for one in stored)
+    return sum([len(one) if isinstance(one, bytes) else sum(map(len, one)) for one in stored])

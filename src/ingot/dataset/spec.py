@@ -57,7 +57,7 @@ class Field:
             return "cell" if self.is_sequence else "column"
         return "sequence" if self.is_sequence else "cell"
 
-    @property
+    @cached_property
     def width(self) -> int | None:
         """Bytes of a value in the index."""
         is_column = self.kind == "column" and self.codec.dtype is not None

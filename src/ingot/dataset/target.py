@@ -84,6 +84,11 @@ class DirectoryTarget:
         names = names_of(self._owner.token, *numbers)
         self._shards = ShardWriter(path, names, spec, json_of(self._metadata), options)
 
+    @property
+    def num_rows(self) -> int:
+        """How many rows it has, without those of other writers."""
+        return self.rows + self._shards.num_rows
+
     def append(self, stored: Sequence[Stored], nbytes: int) -> None:
         """Append an encoded row; commit full files from time to time."""
         self._shards.append(stored, nbytes)

@@ -8,15 +8,16 @@ from types import TracebackType
 from typing import Any, Literal, Self
 
 from ingot.codecs import Codec
-from ingot.dataset import row
-from ingot.dataset.copying import packed
+from ingot.dataset import columnar
+from ingot.dataset.appender import Appender
+from ingot.dataset.copying import PackedRows, packed
 from ingot.dataset.dataset import Dataset, part_of
 from ingot.dataset.file import FileTarget
 from ingot.dataset.manifest import Manifest
 from ingot.dataset.metadata import json_of
 from ingot.dataset.part import check_run, check_shard
 from ingot.dataset.progress import Meter, Progress
-from ingot.dataset.shards import Compression, Options, limits, size_of
+from ingot.dataset.shards import Compression, Options, limits
 from ingot.dataset.spec import Spec, SpecLike
 from ingot.dataset.target import DirectoryTarget
 from ingot.errors import ClosedError
@@ -108,8 +109,7 @@ class DatasetWriter:
         if check not in ("structure", "decode"):
             message = f'check must be "structure" or "decode", got {check!r:.50}'
             raise ValueError(message)
-        self._check = check
-        self._meter = Meter(progress, str(self._path))
+        meter = Meter(progress, str(self._path))
         if append and overwrite:
             message = "pass append=True to continue the data set or overwrite=True to replace it"
             raise ValueError(message)
@@ -136,8 +136,7 @@ class DatasetWriter:
                 shard=None if shard is None else check_shard(shard),
                 run=None if run is None else check_run(run),
             )
-        self._rows = self._begun = self._target.rows
-        self._nbytes = 0
+        self._rows = Appender(self._spec, self._target, meter, decode=check == "decode")
         self._process = os.getpid()
         self._lock = RLock()
         self._closed = False
@@ -171,7 +170,7 @@ class DatasetWriter:
         return self._closed
 
     def __len__(self) -> int:
-        return self._rows
+        return self._rows.count
 
     def append(self, datapoint: Mapping[str, Any]) -> int:
         """Append a row; return its number. If this raises, nothing of the row is stored.
@@ -184,15 +183,8 @@ class DatasetWriter:
         """
         self._check_open()
         with self._lock:
-            stored = row.encode(self._spec, self._rows, datapoint)
-            if self._check == "decode":
-                row.check(self._spec, self._rows, stored)
-            nbytes = size_of(stored)
-            self._target.append(stored, nbytes)
-            self._rows += 1
-            self._nbytes += nbytes
-            self._meter.update(self._rows - self._begun, self._nbytes)
-            return self._rows - 1
+            self._rows.append(datapoint)
+            return self._rows.count - 1
 
     def _check_open(self) -> None:
         if self._closed:
@@ -205,24 +197,56 @@ class DatasetWriter:
             message = f"{self._path}: this writer belongs to the parent process"
             raise ValueError(message)
 
-    def extend(self, datapoints: Iterable[Mapping[str, Any]]) -> None:
-        """Append every row of an iterable.
+    def extend(self, batch: Mapping[str, Any] | Iterable[Mapping[str, Any]]) -> None:
+        """Append many rows: columns, a list or another iterable of rows, or a data set.
+
+        Columns are fastest: a dict with an array or a list for each field, all of the same
+        length. The first axis of an array counts the rows. An array with the dtype of its field
+        is written without a copy. Optional fields may be missing, and None in a list is a
+        missing value. If a value is refused, nothing of the batch is appended. All encoded
+        values are in memory at the same time, so pass large arrays in parts.
+
+        If a row of a list or of another iterable is refused, the rows before it are appended, as
+        by `append`. An iterator then stands behind the refused row: each row is encoded before
+        the next is taken.
 
         Rows of a data set with the same fields are copied as stored, after verification, without
         decoding and encoding, so images keep their exact bytes.
+
+        Raises:
+            TypeError: A value does not have the type of its field, or a column is not a list.
+            ValueError: A value does not fit, fields are missing or unknown, or columns differ
+                in length.
+
+        Example:
+            >>> w.extend({"image": images, "label": [3, 1, 4]})  # doctest: +SKIP
         """
-        rows = packed(part_of(datapoints), self._spec) if isinstance(datapoints, Dataset) else None
-        if rows is None:
-            for datapoint in datapoints:
-                self.append(datapoint)
-            return
-        for some in rows:
-            self._check_open()
+        self._check_open()
+        rows = packed(part_of(batch), self._spec) if isinstance(batch, Dataset) else None
+        if isinstance(batch, Mapping):
             with self._lock:
-                self._target.extend(some)
-                self._rows += some.count
-                self._nbytes += int(some.sizes().sum())
-                self._meter.update(self._rows - self._begun, self._nbytes)
+                self._rows.append_columns(batch)
+        elif rows is not None:
+            self._extend(rows)
+        elif isinstance(batch, list | tuple) and not self._rows.decode:
+            self._extend(columnar.pieces(self._spec, batch))
+        else:
+            self._extend(batch)
+
+    def _extend(self, rows: Iterable[Mapping[str, Any] | PackedRows]) -> None:
+        """Append rows one after another, however the iteration ends."""
+        try:
+            for some in rows:
+                self._check_open()
+                with self._lock:
+                    if isinstance(some, PackedRows):
+                        self._rows.append_packed(some)
+                    else:
+                        self._rows.gather(some)
+        finally:
+            if not self._closed and os.getpid() == self._process:
+                with self._lock:
+                    self._rows.store()
 
     def flush(self) -> None:
         """Commit all rows so far; they stay in the data set whatever happens later.
@@ -234,6 +258,7 @@ class DatasetWriter:
         """
         self._check_open()
         with self._lock:
+            self._rows.store()
             self._target.flush()
 
     def close(self) -> None:
@@ -242,9 +267,10 @@ class DatasetWriter:
             return
         self._check_process()
         with self._lock:
+            self._rows.store()
             self._target.close()
             self._closed = True
-            self._meter.finish(self._rows - self._begun, self._nbytes)
+            self._rows.finish()
 
     def abandon(self) -> None:
         """Stop writing; the data set stays as of the last commit."""
@@ -255,6 +281,7 @@ class DatasetWriter:
             return None
         with self._lock:
             self._closed = True
+            self._rows.forget()
             return self._target.abandon()
 
     def __enter__(self) -> Self:
@@ -288,9 +315,10 @@ class DatasetWriter:
         """
         if not failed:
             self.close()
-            return f"its {self._rows} rows were committed"
+            return f"its {self._rows.count} rows were committed"
         with self._lock:
             self._closed = True
+            self._rows.store()
             return self._target.drop()
 
     def __del__(self) -> None:
@@ -303,5 +331,5 @@ class DatasetWriter:
             )
 
     def __repr__(self) -> str:
-        state = "closed" if self._closed else f"{self._rows} rows"
+        state = "closed" if self._closed else f"{self._rows.count} rows"
         return f"<ingot.DatasetWriter {str(self._path)!r}, {state}>"
