@@ -16,6 +16,10 @@ use crate::threads;
 const MANY: usize = 1024;
 const OBJECT: usize = 512;
 
+/// A record of at most so many bytes, in memory, is copied before another thread could take the
+/// GIL.
+const QUICK: u64 = 16 << 10;
+
 /// Returns a new bytes object of `len` bytes that nothing has been written to.
 fn uninitialised(py: Python<'_>, len: u64) -> PyResult<Bound<'_, PyBytes>> {
     let len = ffi::Py_ssize_t::try_from(len).map_err(|_| {
@@ -51,7 +55,10 @@ pub fn read_one<'py>(
     add_growth(reader, cell, &mut Growth::default()).map_err(raised)?;
     let object = uninitialised(py, cell.raw)?;
     let value = memory(&object);
-    py.detach(|| reader.fetch_one(cell, value)).map_err(raised)?;
+    let storage = reader.file(cell.file).storage();
+    let is_quick = cell.raw <= QUICK && !cell.is_encoded() && storage.cost().is_free();
+    let mut read = || reader.fetch_one(cell, value);
+    if is_quick { read() } else { py.detach(read) }.map_err(raised)?;
     Ok(object)
 }
 

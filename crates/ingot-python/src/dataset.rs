@@ -2,8 +2,9 @@
 
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
-use std::sync::{Arc, RwLock};
+use std::sync::Arc;
 
+use arc_swap::ArcSwapOption;
 use ingot::Error;
 use ingot::format::ingot::{Field, FieldKind, Schema};
 use ingot::records::{Ask, Cell, Found, Mode, Rows, Wanted, fetch_found};
@@ -47,13 +48,13 @@ pub fn schema_of(fields: Vec<FieldTuple>) -> PyResult<Schema> {
 #[pyclass(frozen, subclass, name = "Rows", module = "ingot._core")]
 pub struct PyRows {
     paths: Vec<PathBuf>,
-    rows: RwLock<Option<Arc<Rows>>>,
+    rows: ArcSwapOption<Rows>,
     spares: Arc<Spares>,
 }
 
 impl PyRows {
     fn rows(&self) -> PyResult<Arc<Rows>> {
-        let current = self.rows.read().expect("no panics under this lock").clone();
+        let current = self.rows.load_full();
         let Some(rows) = current else {
             let path = self.paths[0].display().to_string();
             return Err(raised(Error::Closed { path, what: "data set" }));
@@ -62,7 +63,7 @@ impl PyRows {
             return Ok(rows);
         }
         let rows = Arc::new(rows.after_fork());
-        *self.rows.write().expect("no panics under this lock") = Some(Arc::clone(&rows));
+        self.rows.store(Some(Arc::clone(&rows)));
         Ok(rows)
     }
 }
@@ -73,7 +74,7 @@ impl PyRows {
     fn new(py: Python<'_>, paths: Vec<PathBuf>, partial: bool) -> PyResult<Self> {
         let mode = if partial { Mode::Partial } else { Mode::Whole };
         let rows = watched(py, |watch| Rows::open(&paths, mode, watch))?;
-        let rows = RwLock::new(Some(Arc::new(rows)));
+        let rows = ArcSwapOption::from_pointee(rows);
         Ok(PyRows { paths, rows, spares: Arc::default() })
     }
 
@@ -82,7 +83,7 @@ impl PyRows {
     fn listed(py: Python<'_>, folder: PathBuf, listing: &Bound<'_, PyListing>) -> PyResult<Self> {
         let files = listing.get().listed(&folder);
         let rows = py.detach(|| Rows::listed(files)).map_err(raised)?;
-        let rows = RwLock::new(Some(Arc::new(rows)));
+        let rows = ArcSwapOption::from_pointee(rows);
         Ok(PyRows { paths: vec![folder], rows, spares: Arc::default() })
     }
 
@@ -227,13 +228,13 @@ impl PyRows {
 
     /// Close the files. A second call does nothing.
     fn close(&self) {
-        self.rows.write().expect("no panics under this lock").take();
+        self.rows.store(None);
     }
 
     /// Whether the data set was closed.
     #[getter]
     fn closed(&self) -> bool {
-        self.rows.read().expect("no panics under this lock").is_none()
+        self.rows.load().is_none()
     }
 }
 

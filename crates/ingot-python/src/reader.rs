@@ -1,8 +1,9 @@
 //! `ingot._core.Reader`.
 
 use std::path::PathBuf;
-use std::sync::{Arc, RwLock};
+use std::sync::Arc;
 
+use arc_swap::{ArcSwapOption, Guard};
 use ingot::Error;
 use ingot::records::{
     ArrayRecord, Cell, Container, FfRecord, Files, Mode, Reader, Sequence, check_growth,
@@ -29,23 +30,30 @@ pub struct PyReader {
     check: bool,
     /// How each file is read, if all of them are bags.
     bags: Option<Vec<Reading>>,
-    reader: RwLock<Option<Arc<Sequence>>>,
+    reader: ArcSwapOption<Sequence>,
     spares: Arc<Spares>,
 }
 
 impl PyReader {
     pub fn reader(&self) -> PyResult<Arc<Sequence>> {
-        let current = self.reader.read().expect("no panics under this lock").clone();
-        let Some(reader) = current else {
-            let path = self.paths[0].display().to_string();
-            return Err(raised(Error::Closed { path, what: "reader" }));
-        };
-        if reader.generation() == ingot::process::generation() {
-            return Ok(reader);
+        self.current().map(Guard::into_inner).map(|reader| reader.expect("it is open"))
+    }
+
+    /// Returns the files, if they are open, without counting a reference to them.
+    fn current(&self) -> PyResult<Guard<Option<Arc<Sequence>>>> {
+        let current = self.reader.load();
+        match &*current {
+            Some(reader) if reader.generation() == ingot::process::generation() => Ok(current),
+            Some(reader) => {
+                let reader = Arc::new(reader.after_fork());
+                self.reader.store(Some(Arc::clone(&reader)));
+                Ok(Guard::from_inner(Some(reader)))
+            }
+            None => {
+                let path = self.paths[0].display().to_string();
+                Err(raised(Error::Closed { path, what: "reader" }))
+            }
         }
-        let reader = Arc::new(reader.after_fork());
-        *self.reader.write().expect("no panics under this lock") = Some(Arc::clone(&reader));
-        Ok(reader)
     }
 
     fn open(&self, py: Python<'_>) -> PyResult<Sequence> {
@@ -149,13 +157,13 @@ impl PyReader {
             let each = paths.iter().zip(bags);
             each.map(|(path, bag)| Reading::new(path, bag)).collect::<PyResult<Vec<_>>>()
         });
-        let (bags, reader) = (bags.transpose()?, RwLock::default());
+        let (bags, reader) = (bags.transpose()?, ArcSwapOption::empty());
         let this = PyReader { paths, mode, check, bags, reader, spares: Arc::default() };
         let reader = match parts {
             None => this.open(py)?,
             Some(parts) => joined(&parts)?,
         };
-        *this.reader.write().expect("no panics under this lock") = Some(Arc::new(reader));
+        this.reader.store(Some(Arc::new(reader)));
         Ok(this)
     }
 
@@ -168,9 +176,10 @@ impl PyReader {
         index: &Bound<'py, PyAny>,
     ) -> PyResult<Bound<'py, PyAny>> {
         let (py, this) = (slf.py(), slf.get());
-        let reader = this.reader()?;
+        let current = this.current()?;
+        let reader = current.as_deref().expect("it is open");
         if index.is_instance_of::<PyInt>() {
-            return Ok(this.one(py, &reader, row_of(&reader, index)?)?.into_any());
+            return Ok(this.one(py, reader, row_of(reader, index)?)?.into_any());
         }
         if index.is_instance_of::<PySlice>() {
             return slf.call_method1("_slice", (index,));
@@ -179,9 +188,9 @@ impl PyReader {
         // does not have would cost as much as reading several records.
         if !index.is_instance_of::<PyList>() && index.hasattr("__index__")? && index.len().is_err()
         {
-            return Ok(this.one(py, &reader, row_of(&reader, index)?)?.into_any());
+            return Ok(this.one(py, reader, row_of(reader, index)?)?.into_any());
         }
-        Ok(this.many(py, &reader, &rows_of(&reader, index)?)?.into_any())
+        Ok(this.many(py, reader, &rows_of(reader, index)?)?.into_any())
     }
 
     /// Reads into one buffer; returns it with the offsets of the records as int64 bytes, and
@@ -350,19 +359,19 @@ impl PyReader {
                 reason: "the file was replaced by another one; open it again".to_owned(),
             }));
         }
-        *self.reader.write().expect("no panics under this lock") = Some(Arc::new(reader));
+        self.reader.store(Some(Arc::new(reader)));
         Ok(())
     }
 
     /// Close the file. A second call does nothing. Iterators that were begun before go on to
     /// their end, and hold the file until then.
     fn close(&self) {
-        self.reader.write().expect("no panics under this lock").take();
+        self.reader.store(None);
     }
 
     /// Whether the reader was closed.
     #[getter]
     fn closed(&self) -> bool {
-        self.reader.read().expect("no panics under this lock").is_none()
+        self.reader.load().is_none()
     }
 }

@@ -89,8 +89,10 @@ impl Mapping {
     ) -> Vec<usize> {
         let mut cold = if all { &[][..] } else { visit.cold() };
         let mut left = Vec::new();
-        for first in reads.iter().take(PREFETCH_DISTANCE) {
-            self.hint(first.offset, first.buf.len());
+        if reads.len() > 1 {
+            for first in reads.iter().take(PREFETCH_DISTANCE) {
+                self.hint(first.offset, first.buf.len());
+            }
         }
         for k in 0..reads.len() {
             if let Some(ahead) = reads.get(k + PREFETCH_DISTANCE) {

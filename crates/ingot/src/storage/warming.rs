@@ -18,8 +18,8 @@ use crate::process::PerProcess;
 /// who read so much of it at random are likely to want the rest.
 const PART: u64 = 64;
 
-/// Bytes that are read at a time.
-const STEP: usize = 1 << 20;
+/// Bytes that are brought in at a time.
+const STEP: usize = 4 << 20;
 
 /// Counts what of a file was read past the page cache, and brings it in when the time has come.
 #[derive(Default)]
@@ -100,16 +100,49 @@ impl Warmer {
     }
 }
 
-/// Reads the file from front to end. What fails here is left to those who need the bytes.
+/// Brings a file in from front to end. What fails here is left to those who need the bytes.
 fn bring(Cold { file, size, stop }: Cold) {
+    let is_stopped = || stop.load(Ordering::Relaxed);
+    if populate(&file, size, &is_stopped).is_ok() {
+        return;
+    }
     let pread = Pread::new(Arc::new(file));
     let mut bytes = vec![0; STEP];
     for offset in (0..size).step_by(STEP) {
         let len = (size - offset).min(STEP as u64) as usize;
-        if stop.load(Ordering::Relaxed) || pread.fill(offset, &mut bytes[..len]).is_err() {
+        if is_stopped() || pread.fill(offset, &mut bytes[..len]).is_err() {
             return;
         }
     }
+}
+
+/// Has the system fill a mapping of the file, which copies nothing. Old systems cannot.
+#[cfg(target_os = "linux")]
+#[allow(unsafe_code)]
+fn populate(file: &File, size: u64, is_stopped: &dyn Fn() -> bool) -> io::Result<()> {
+    let size = usize::try_from(size).map_err(io::Error::other)?;
+    let bytes = memmap2::MmapOptions::new().len(size).map_raw_read_only(file)?;
+    for start in (0..size).step_by(STEP) {
+        if is_stopped() {
+            return Ok(());
+        }
+        let len = STEP.min(size - start);
+        // SAFETY: the range is inside the mapping, which only this function knows. A page that
+        // cannot be read is an error of the call.
+        let status = unsafe {
+            let address = bytes.as_mut_ptr().add(start).cast();
+            libc::madvise(address, len, libc::MADV_POPULATE_READ)
+        };
+        if status != 0 {
+            return Err(io::Error::last_os_error());
+        }
+    }
+    Ok(())
+}
+
+#[cfg(not(target_os = "linux"))]
+fn populate(_file: &File, _size: u64, _is_stopped: &dyn Fn() -> bool) -> io::Result<()> {
+    Err(io::ErrorKind::Unsupported.into())
 }
 
 /// Opens the file anew, so that the system sees one reader that goes straight through it.
