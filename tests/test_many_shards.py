@@ -1,0 +1,124 @@
+"""Data sets of very many files, and processes with few descriptors."""
+
+import json
+import os
+import pickle
+import random
+import subprocess
+import sys
+
+import pytest
+
+import ingot
+
+SHARDS = 10_000
+ROWS = 5
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """Return a data set of 10,000 files, each of which is a link to the same one."""
+    folder = tmp_path_factory.mktemp("many") / "x"
+    with ingot.DatasetWriter(folder, {"a": "int", "b": "utf8"}, sync=False) as writer:
+        writer.extend({"a": k, "b": f"row {k}"} for k in range(ROWS))
+    manifest = json.loads((folder / "dataset.json").read_text())
+    (first,) = manifest["shards"]
+    shards = [first]
+    for k in range(1, SHARDS):
+        shards.append(first | {"name": f"{k:06}.ingot"})
+        os.link(folder / first["name"], folder / f"{k:06}.ingot")
+    (folder / "dataset.json").write_text(json.dumps(manifest | {"shards": shards}))
+    return folder
+
+
+def descriptors():
+    return len(os.listdir("/proc/self/fd"))
+
+
+def test_files_are_opened_when_they_are_needed(folder):
+    before = descriptors()
+    ds = ingot.open(folder)
+    assert len(ds) == SHARDS * ROWS
+    assert descriptors() - before <= 2
+    assert ds[-1] == {"a": ROWS - 1, "b": f"row {ROWS - 1}"}
+    rows = random.Random(1).sample(range(len(ds)), 64)
+    assert ds[rows]["b"] == [f"row {row % ROWS}" for row in rows]
+    assert len(ds.source.paths if hasattr(ds, "source") else ds.paths) == SHARDS
+
+
+def test_a_pickle_is_as_small_as_that_of_one_file(folder):
+    data = pickle.dumps(ingot.open(folder))
+    assert len(data) < 1000
+    assert len(pickle.loads(data)) == SHARDS * ROWS
+    assert pickle.loads(data)[ROWS * 77 + 3]["a"] == 3
+
+
+def test_a_column_of_all_files_is_read(folder):
+    column = ingot.open(folder).column("a")
+    assert column.shape == (SHARDS * ROWS,)
+    assert column.reshape(SHARDS, ROWS).sum(1).tolist() == [sum(range(ROWS))] * SHARDS
+
+
+SCRIPT = """
+import random, resource, sys, threading
+resource.setrlimit(resource.RLIMIT_NOFILE, (64, 64))
+import ingot
+source, kind = sys.argv[1:]
+if kind == "records":
+    reader = ingot.open(source + "/*.ingot")
+    expected = lambda row: f"{row // 3} {row % 3}".encode()
+    found = lambda rows: reader[rows]
+    check = lambda rows: [expected(row) for row in rows]
+else:
+    reader = ingot.open(source)
+    found = lambda rows: reader[rows]["b"]
+    check = lambda rows: [f"row {row % 5}" for row in rows]
+def work(seed):
+    rng = random.Random(seed)
+    for _ in range(15):
+        rows = rng.choices(range(len(reader)), k=64)
+        assert found(rows) == check(rows)
+    done.append(seed)
+done = []
+threads = [threading.Thread(target=work, args=(seed,)) for seed in range(4)]
+[one.start() for one in threads]
+[one.join() for one in threads]
+assert len(done) == 4, done
+print("read", len(reader))
+"""
+
+
+def run(*arguments):
+    command = [sys.executable, "-c", SCRIPT, *arguments]
+    return subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
+
+
+def test_64_descriptors_suffice_for_10_000_files(folder):
+    done = run(str(folder), "rows")
+    assert done.stdout == f"read {SHARDS * ROWS}\n", done.stderr
+
+
+def test_64_descriptors_suffice_for_files_without_a_manifest(tmp_path):
+    for k in range(300):
+        with ingot.Writer(tmp_path / f"{k:03}.ingot", sync=False) as writer:
+            writer.extend(f"{k} {row}".encode() for row in range(3))
+    done = run(str(tmp_path), "records")
+    assert done.stdout == "read 900\n", done.stderr
+
+
+def test_a_file_that_was_replaced_is_refused_when_it_is_first_read(folder, tmp_path):
+    for path in folder.iterdir():
+        os.link(path, tmp_path / path.name)
+    ds = ingot.open(tmp_path)
+    with ingot.DatasetWriter(tmp_path / "other", {"a": "int", "b": "utf8"}) as writer:
+        writer.extend({"a": -k, "b": f"row {k}"} for k in range(ROWS))
+    (other,) = (tmp_path / "other").glob("*.ingot")
+    os.replace(other, tmp_path / "004000.ingot")
+    assert ds[0]["a"] == 0
+    with pytest.raises(ingot.FormatError, match=r"004000.ingot: another file is in its place"):
+        ds[4000 * ROWS]
+    os.remove(tmp_path / "005000.ingot")
+    with pytest.raises(FileNotFoundError, match=r"005000.ingot"):
+        ds[5000 * ROWS]
+    with pytest.raises(FileNotFoundError, match=r"005000.ingot"):
+        ingot.open(tmp_path)
