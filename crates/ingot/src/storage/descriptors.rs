@@ -3,10 +3,13 @@
 //! A data set may have more files than a process may have descriptors. So a file that was not
 //! used lately is closed when others are opened, and opened again when it is needed.
 
+use std::cell::Cell;
 use std::io;
 use std::ops::Deref;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, Weak};
+use std::sync::{Arc, Condvar, Mutex, Weak};
+use std::thread;
+use std::time::Duration;
 
 use arc_swap::{ArcSwapOption, Guard};
 
@@ -20,6 +23,10 @@ const OPEN: (usize, usize) = (1024, 4);
 const OTHERS: usize = 32;
 const PER_FILE: usize = 4;
 
+/// How often a thread tries to open a file again when the process has no descriptor left, and
+/// how long it waits in between, in milliseconds: one more each time.
+const TRIES: u64 = 64;
+
 /// The place of a file that may be open or not.
 #[derive(Default)]
 pub(super) struct Place {
@@ -28,13 +35,17 @@ pub(super) struct Place {
 }
 
 /// An open file, which stays open for as long as this is held.
-pub(super) struct Held(Guard<Option<Arc<Handle>>>);
+pub(super) struct Held {
+    handle: Guard<Option<Arc<Handle>>>,
+    /// Of a file that had to be opened.
+    _permit: Option<Permits>,
+}
 
 impl Deref for Held {
     type Target = Handle;
 
     fn deref(&self) -> &Handle {
-        self.0.as_deref().expect("made with a handle")
+        self.handle.as_deref().expect("made with a handle")
     }
 }
 
@@ -54,41 +65,102 @@ impl Place {
         if !self.used.load(Ordering::Relaxed) {
             self.used.store(true, Ordering::Relaxed);
         }
-        Some(Held(handle))
+        Some(Held { handle, _permit: None })
     }
 
-    /// Takes a file that was opened. If too many are open then, others are closed.
-    pub fn put(self: &Arc<Self>, handle: Handle) -> Held {
+    /// Takes a file that was opened with a permit. If too many are open then, others are closed.
+    pub fn put(self: &Arc<Self>, handle: Handle, permit: Permits) -> Held {
         let handle = Arc::new(handle);
         self.handle.store(Some(Arc::clone(&handle)));
         self.used.store(true, Ordering::Relaxed);
         let closed = Open::of_process().lock().expect("no panics under this lock").add(self);
         drop(closed);
-        Held(Guard::from_inner(Some(handle)))
+        Held { handle: Guard::from_inner(Some(handle)), _permit: Some(permit) }
     }
 }
 
 /// Calls `open`. If the process has no descriptor left, files that nobody uses are closed, and
-/// it is called again.
+/// it is called again, several times: other threads may be about to finish with theirs.
 pub(super) fn opening<T>(open: impl Fn() -> io::Result<T>) -> io::Result<T> {
-    match open() {
-        Err(error) if is_exhausted(&error) => {
-            let kept = Open::of_process();
-            let closed = kept.lock().expect("no panics under this lock").shrink(0);
-            drop(closed);
-            open()
+    for tries in 0..TRIES {
+        match open() {
+            Err(error) if is_exhausted(&error) => {}
+            opened => return opened,
         }
-        opened => opened,
+        let kept = Open::of_process();
+        let closed = kept.lock().expect("no panics under this lock").shrink(0);
+        drop(closed);
+        thread::sleep(Duration::from_millis(tries));
+    }
+    open()
+}
+
+/// Leave to open files, and to keep them open while they are read. All permits of a process
+/// are as many as the files that it may have open.
+pub(super) struct Permits {
+    count: usize,
+    of: Arc<Office>,
+}
+
+#[derive(Default)]
+struct Office {
+    taken: Mutex<usize>,
+    returned: Condvar,
+}
+
+thread_local!(static MINE: Cell<usize> = const { Cell::new(0) });
+
+impl Permits {
+    /// Takes so many permits, or fewer, at least one. Waits until there is one; a thread that
+    /// has some already does not wait.
+    pub fn take(most: usize) -> Permits {
+        static OFFICE: PerProcess<Office> = PerProcess::new();
+        let of = OFFICE.get(Office::default);
+        let mut taken = of.taken.lock().expect("no panics under this lock");
+        let all = limit();
+        while *taken >= all && MINE.get() == 0 {
+            taken = of.returned.wait(taken).expect("no panics under this lock");
+        }
+        let count = most.min(all.saturating_sub(*taken)).max(1);
+        *taken += count;
+        drop(taken);
+        MINE.set(MINE.get() + count);
+        Permits { count, of }
+    }
+
+    /// Returns how many there are.
+    pub fn count(&self) -> usize {
+        self.count
+    }
+
+    /// Calls `work` on another thread than the one that has taken the permits, and for which
+    /// it waits: the thread uses these instead of waiting for some of its own.
+    pub fn lend<R>(&self, work: impl FnOnce() -> R) -> R {
+        MINE.set(MINE.get() + 1);
+        let done = work();
+        MINE.set(MINE.get() - 1);
+        done
     }
 }
 
+impl Drop for Permits {
+    fn drop(&mut self) {
+        MINE.set(MINE.get().saturating_sub(self.count));
+        let mut taken = self.of.taken.lock().expect("no panics under this lock");
+        *taken = taken.saturating_sub(self.count);
+        drop(taken);
+        self.of.returned.notify_all();
+    }
+}
+
+/// Whether there was no descriptor left.
 #[cfg(unix)]
-fn is_exhausted(error: &io::Error) -> bool {
+pub(super) fn is_exhausted(error: &io::Error) -> bool {
     matches!(error.raw_os_error(), Some(libc::EMFILE | libc::ENFILE))
 }
 
 #[cfg(not(unix))]
-fn is_exhausted(_error: &io::Error) -> bool {
+pub(super) fn is_exhausted(_error: &io::Error) -> bool {
     false
 }
 

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::SystemTime;
 
 use super::capacity::available_memory;
-use super::descriptors::{Held, Place, opening};
+use super::descriptors::{Held, Permits, Place, opening};
 use super::mapping::Mapping;
 use super::pread::Pread;
 use super::uring::{self, Uring};
@@ -104,6 +104,7 @@ impl LocalFile {
     /// Opens the file at `path` for reading by `access`.
     pub fn open_with(path: impl AsRef<Path>, access: Access) -> io::Result<LocalFile> {
         let path = std::path::absolute(path)?;
+        let permit = Permits::take(1);
         let file = opening(|| File::open(&path))?;
         let metadata = file.metadata()?;
         if metadata.is_dir() {
@@ -117,7 +118,7 @@ impl LocalFile {
         };
         let place = if metadata.is_file() {
             let place = Arc::<Place>::default();
-            place.put(handle);
+            place.put(handle, permit);
             place
         } else {
             Place::pinned(handle)
@@ -151,13 +152,14 @@ impl LocalFile {
 
     #[cold]
     fn reopen(&self) -> io::Result<Held> {
+        let permit = Permits::take(1);
         let file = opening(|| File::open(&self.path))?;
         let metadata = file.metadata()?;
         if Origin::of(&metadata) != self.origin || metadata.len() < self.size {
             let why = "the file was replaced since it was opened; open it again";
             return Err(io::Error::new(io::ErrorKind::StaleNetworkFileHandle, why));
         }
-        Ok(self.place.put(Handle::of(file, self.access, &metadata)))
+        Ok(self.place.put(Handle::of(file, self.access, &metadata), permit))
     }
 
     /// Returns whether all files that are open may be expected to stay in memory.

@@ -3,6 +3,7 @@
 use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use super::descriptors::Permits;
 use super::uring::{self, Uring};
 use super::{Landed, Read, ReadAt};
 use crate::pool::Pool;
@@ -18,14 +19,30 @@ pub struct Group<'g, 'r> {
 /// Reads a batch, and calls `landed` for each read on the calling thread, in any order. Reads
 /// are numbered through all groups.
 ///
-/// Files of this machine share one ring and its depth. Each other storage is waited for by a
-/// thread of its own.
+/// Files of this machine share one ring and its depth, as many of them as may be open. Each
+/// other storage is waited for by a thread of its own.
 pub fn read_all(groups: Vec<Group<'_, '_>>, landed: &mut Landed<'_>) {
     let mut number = 0;
-    let (mut rings, mut others) = (Vec::new(), Vec::new());
+    let mut numbered = Vec::with_capacity(groups.len());
     for Group { storage, reads } in groups {
         let first = number;
         number += reads.len();
+        numbered.push((storage, first, reads));
+    }
+    let mut groups = numbered.into_iter();
+    while groups.len() > 0 {
+        let permits = Permits::take(groups.len());
+        read_some(groups.by_ref().take(permits.count()), &permits, landed);
+    }
+}
+
+fn read_some<'g, 'r: 'g>(
+    groups: impl Iterator<Item = (&'g dyn ReadAt, usize, &'g mut [Read<'r>])>,
+    permits: &Permits,
+    landed: &mut Landed<'_>,
+) {
+    let (mut rings, mut others) = (Vec::new(), Vec::new());
+    for (storage, first, reads) in groups {
         let bytes = reads.iter().map(|read| read.buf.len() as u64).sum();
         match storage.ring(bytes) {
             Some(ring) => rings.push((ring, first, reads)),
@@ -42,7 +59,7 @@ pub fn read_all(groups: Vec<Group<'_, '_>>, landed: &mut Landed<'_>) {
     }
     Pool::blocking().run_beside(
         others.len(),
-        &|k| others[k].lock().unwrap_or_else(PoisonError::into_inner).read(),
+        &|k| permits.lend(|| others[k].lock().unwrap_or_else(PoisonError::into_inner).read()),
         || read_rings(rings, landed),
     );
     for apart in others {

@@ -6,15 +6,16 @@ use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::fs::{File, OpenOptions};
 use std::io;
-use std::mem::{self, ManuallyDrop};
+use std::mem::ManuallyDrop;
 use std::os::fd::{AsRawFd, RawFd};
 use std::os::unix::fs::OpenOptionsExt;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use io_uring::{IoUring, opcode, types};
 
 use super::coalesce::{Run, coalesce};
+use super::descriptors::is_exhausted;
 use super::pread::{self, Pread, land_empty};
 use super::{Cost, Landed, Read, ReadAt};
 use crate::process;
@@ -47,9 +48,38 @@ pub struct Uring {
     align: AtomicUsize,
 }
 
-/// Returns whether this thread gets a ring from the system.
+/// Returns whether the system gives rings to this process. The first call makes one.
 pub fn is_available() -> bool {
-    Ring::take().map(Ring::give_back).is_some()
+    match Answer::known() {
+        Some(answer) => answer == Answer::Given,
+        None => Ring::take().map(Ring::give_back).is_some(),
+    }
+}
+
+/// What the system has answered to the first request for a ring.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Answer {
+    Given = 1,
+    Refused = 2,
+}
+
+/// The answer, and the generation of the process that has asked; 0 before.
+static ANSWER: AtomicU64 = AtomicU64::new(0);
+
+impl Answer {
+    fn known() -> Option<Answer> {
+        let generation = process::generation();
+        match ANSWER.load(Ordering::Relaxed) {
+            known if known >> 2 != generation => None,
+            known if known & 3 == Answer::Given as u64 => Some(Answer::Given),
+            known if known & 3 == Answer::Refused as u64 => Some(Answer::Refused),
+            _ => None,
+        }
+    }
+
+    fn remember(self) {
+        ANSWER.store(process::generation() << 2 | self as u64, Ordering::Relaxed);
+    }
 }
 
 impl Uring {
@@ -239,38 +269,36 @@ enum Outcome<'s> {
     Failed { part: Part },
 }
 
-enum Spare {
-    Untried,
-    Ready(Box<Ring>),
-    /// By the process of this generation.
-    Refused(u64),
-}
-
-thread_local!(static SPARE: RefCell<Spare> = const { RefCell::new(Spare::Untried) });
+thread_local!(static SPARE: RefCell<Option<Box<Ring>>> = const { RefCell::new(None) });
 
 impl Ring {
-    /// Returns the ring of this thread, or none if the system refuses rings.
+    /// Returns the ring of this thread, or none if the system refuses rings, or has no
+    /// descriptor for one at the moment.
     fn take() -> Option<Box<Ring>> {
         let generation = process::generation();
-        let take = |spare: &RefCell<Spare>| {
-            let spare = &mut *spare.borrow_mut();
-            match mem::replace(spare, Spare::Untried) {
-                Spare::Ready(ring) if ring.generation == generation => return Some(ring),
-                Spare::Refused(refused) if refused == generation => {}
-                _ => {
-                    if let Ok(ring) = Ring::new(generation) {
-                        return Some(ring);
-                    }
-                }
+        let spare = SPARE.try_with(|spare| spare.borrow_mut().take()).ok()?;
+        if let Some(ring) = spare.filter(|ring| ring.generation == generation) {
+            return Some(ring);
+        }
+        if Answer::known() == Some(Answer::Refused) {
+            return None;
+        }
+        match Ring::new(generation) {
+            Ok(ring) => {
+                Answer::Given.remember();
+                Some(ring)
             }
-            *spare = Spare::Refused(generation);
-            None
-        };
-        SPARE.try_with(take).ok().flatten()
+            Err(error) => {
+                if !is_exhausted(&error) {
+                    Answer::Refused.remember();
+                }
+                None
+            }
+        }
     }
 
     fn give_back(self: Box<Self>) {
-        let _ = SPARE.try_with(|spare| *spare.borrow_mut() = Spare::Ready(self));
+        let _ = SPARE.try_with(|spare| *spare.borrow_mut() = Some(self));
     }
 
     fn new(generation: u64) -> io::Result<Box<Ring>> {
