@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use ingot::records::{ArCodec, ArOptions, path};
+use ingot::records::{self, ArCodec, ArOptions};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
@@ -31,5 +31,5 @@ pub fn write_arrayrecord(
         other => return Err(PyValueError::new_err(format!("there is no codec {other:?}"))),
     };
     let options = ArOptions { group_size, codec, transpose, pad_to_block: pad, sync };
-    PyRecordWriter::open(py, || path::write_arrayrecord(&path, options))
+    PyRecordWriter::open(py, || records::write_arrayrecord(&path, options))
 }

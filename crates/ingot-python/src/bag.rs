@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use ingot::compression::Dictionary;
-use ingot::records::{Bag, BagOptions, Packer, Packing, path};
+use ingot::records::{Bag, BagOptions, Existing, Packer, Packing, open_bag, packing_of};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
@@ -27,7 +27,7 @@ impl Reading {
         let packing = match compression.as_str() {
             "none" => Packing::Plain,
             "zstd" => Packing::Zstd(None),
-            "auto" => path::packing_of(path),
+            "auto" => packing_of(path),
             other => {
                 let message =
                     format!("compression is \"auto\", \"zstd\" or \"none\", not {other:?}");
@@ -48,7 +48,7 @@ impl Reading {
 
     /// Opens the bag.
     pub fn open(&self, path: &Path) -> ingot::Result<Bag> {
-        path::open_bag(path, self.limits.as_deref(), self.options.clone())
+        open_bag(path, self.limits.as_deref(), self.options.clone())
     }
 }
 
@@ -65,10 +65,10 @@ pub fn write_bag(
     sync: bool,
 ) -> PyResult<PyRecordWriter> {
     let existing = match mode {
-        "create" => path::Existing::Refuse,
-        "replace" => path::Existing::Replace,
-        "replace-in-place" => path::Existing::ReplaceInPlace,
-        "append" => path::Existing::Continue,
+        "create" => Existing::Refuse,
+        "replace" => Existing::Replace,
+        "replace-in-place" => Existing::ReplaceInPlace,
+        "append" => Existing::Continue,
         other => {
             let message = format!(
                 "mode is \"create\", \"replace\", \"replace-in-place\" or \"append\", not {other:?}"
@@ -79,6 +79,6 @@ pub fn write_bag(
     let packer = level.map(|level| Packer::new(level, dictionary.unwrap_or_default()));
     let packer = packer.transpose().map_err(PyValueError::new_err)?;
     PyRecordWriter::open(py, || {
-        path::write_bag(&path, limits_path.as_deref(), existing, packer, sync)
+        ingot::records::write_bag(&path, limits_path.as_deref(), existing, packer, sync)
     })
 }

@@ -11,7 +11,7 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList, PyMemoryView, PyString};
 
-use crate::batch::{self, Spares};
+use crate::buffer::{self, Spares};
 use crate::object;
 use crate::threads;
 
@@ -171,6 +171,6 @@ pub fn decode_pictures<'py>(
 }
 
 fn view(py: Python<'_>, bytes: Vec<u8>, len: usize) -> PyResult<Bound<'_, PyMemoryView>> {
-    let buffer = Bound::new(py, batch::PyBuffer::new(bytes, len, &SPARES))?;
+    let buffer = Bound::new(py, buffer::PyBuffer::new(bytes, len, &SPARES))?;
     PyMemoryView::from(&buffer)
 }

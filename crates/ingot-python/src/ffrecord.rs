@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use ingot::Error;
 use ingot::format::ffrecord::tree::{self, Folder, Node};
-use ingot::records::path;
+use ingot::records;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
 
@@ -19,7 +19,7 @@ pub fn write_ffrecord(
     n: Option<u64>,
     sync: bool,
 ) -> PyResult<PyRecordWriter> {
-    PyRecordWriter::open(py, || path::write_ffrecord(&path, n, sync))
+    PyRecordWriter::open(py, || records::write_ffrecord(&path, n, sync))
 }
 
 /// Returns the tree of a packed folder: names to record numbers, or to dicts again. `path`

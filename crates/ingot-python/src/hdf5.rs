@@ -9,7 +9,7 @@ use pyo3::buffer::PyBuffer;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyMemoryView};
 
-use crate::batch::{self, Spares};
+use crate::buffer::{self, Spares};
 use crate::error::raised;
 use crate::threads;
 
@@ -85,7 +85,7 @@ impl PyHdf5 {
         })
         .map_err(raised)?;
         let each = shares.iter().zip(buffers);
-        each.map(|(share, buffer)| batch::pack_values(py, buffer, share.lens(), &self.spares))
+        each.map(|(share, buffer)| buffer::pack_values(py, buffer, share.lens(), &self.spares))
             .collect()
     }
 

@@ -3,14 +3,15 @@
 mod allocator;
 mod arrayrecord;
 mod bag;
-mod batch;
+mod buffer;
 mod bytes;
 mod cells;
 mod damage;
-mod dataset;
 mod error;
 mod ffrecord;
+mod formats;
 mod hdf5;
+mod indices;
 mod limit;
 mod listing;
 mod object;
@@ -31,9 +32,9 @@ static ALLOCATOR: allocator::Reserving = allocator::Reserving;
 #[pymodule(gil_used = false)]
 fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
-    module.add_class::<batch::PyBuffer>()?;
+    module.add_class::<buffer::PyBuffer>()?;
     module.add_class::<reader::PyReader>()?;
-    module.add_class::<dataset::PyRows>()?;
+    module.add_class::<rows::PyRows>()?;
     module.add_class::<listing::PyListing>()?;
     module.add_class::<hdf5::PyColumn>()?;
     module.add_class::<hdf5::PyHdf5>()?;
@@ -46,10 +47,11 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(cells::split_bytes, module)?)?;
     module.add_function(wrap_pyfunction!(cells::split_texts, module)?)?;
     module.add_function(wrap_pyfunction!(cells::stack_arrays, module)?)?;
-    module.add_function(wrap_pyfunction!(dataset::has_fields, module)?)?;
-    module.add_function(wrap_pyfunction!(dataset::read_plans, module)?)?;
+    module.add_function(wrap_pyfunction!(rows::has_fields, module)?)?;
+    module.add_function(wrap_pyfunction!(rows::read_plans, module)?)?;
     module.add_function(wrap_pyfunction!(ffrecord::decode_tree, module)?)?;
     module.add_function(wrap_pyfunction!(ffrecord::write_ffrecord, module)?)?;
+    module.add_function(wrap_pyfunction!(formats::formats, module)?)?;
     module.add_function(wrap_pyfunction!(limit::max_decoded_bytes, module)?)?;
     module.add_function(wrap_pyfunction!(limit::set_max_decoded_bytes, module)?)?;
     module.add_function(wrap_pyfunction!(threads::set_threads, module)?)?;

@@ -5,20 +5,18 @@ use std::sync::Arc;
 
 use arc_swap::{ArcSwapOption, Guard};
 use ingot::Error;
-use ingot::records::{
-    ArrayRecord, Cell, Container, FfRecord, Files, Mode, Reader, Sequence, check_growth,
-};
+use ingot::records::{Cell, Container, Files, Mode, Sequence, check_growth};
 use pyo3::exceptions::{PyIndexError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyByteArray, PyBytes, PyInt, PyList, PyMemoryView, PySlice};
 
 use crate::bag::{BagTuple, Reading};
-use crate::batch::{PyBuffer, Spares};
+use crate::buffer::{PyBuffer, Spares};
 use crate::bytes;
 use crate::damage::{self, DamageTuple};
 use crate::error::raised;
+use crate::indices::{row_of, rows_of};
 use crate::object;
-use crate::rows::{row_of, rows_of};
 use crate::signals::watched;
 use crate::stream::PyStream;
 use crate::threads;
@@ -67,8 +65,7 @@ impl PyReader {
         }
         let files = watched(py, |watch| Sequence::open(&self.paths, self.mode, self.check, watch))?;
         for file in files.open_files().map_err(raised)? {
-            let reader = file.as_any().downcast_ref::<Reader>();
-            if reader.is_some_and(|reader| !reader.schema().is_records()) {
+            if file.table().is_some_and(|table| !table.schema().is_records()) {
                 return Err(raised(Error::Format {
                     path: file.name().to_owned(),
                     reason: "the rows of this file have several fields: it is not a record file"
@@ -128,6 +125,14 @@ fn joined(parts: &[PyRef<'_, PyReader>]) -> PyResult<Sequence> {
         parts.iter().map(|part| part.reader()).collect::<PyResult<_>>()?;
     let files: ingot::Result<Vec<_>> = parts.iter().map(|part| part.open_files()).collect();
     Ok(files.map_err(raised)?.into_iter().flatten().map(Arc::clone).collect())
+}
+
+/// Returns a file by its number.
+fn file_of(reader: &Sequence, number: usize) -> PyResult<&Arc<dyn Container>> {
+    if number >= reader.num_files() {
+        return Err(PyIndexError::new_err(format!("there is no file {number}")));
+    }
+    reader.open_file(number).map_err(raised)
 }
 
 /// Returns where the record of a row is, without the GIL if its index page must be read.
@@ -234,20 +239,6 @@ impl PyReader {
         Ok((PyMemoryView::from(&buffer)?, object::byte_array(py, &offsets)?, common))
     }
 
-    /// Returns which files are FFRecord files without a checksum of their index.
-    #[pyo3(name = "_ffrecord_legacy")]
-    fn ffrecord_legacy(&self) -> PyResult<Vec<usize>> {
-        let reader = self.reader()?;
-        let files = reader.open_files().map_err(raised)?.into_iter();
-        let files = files.map(|file| file.as_any().downcast_ref::<FfRecord>());
-        let is_legacy = |file: &FfRecord| file.index().is_legacy();
-        Ok(files
-            .enumerate()
-            .filter(|(_, file)| file.is_some_and(is_legacy))
-            .map(|(k, _)| k)
-            .collect())
-    }
-
     /// Iterates over all records, or those at the indices, reading ahead.
     #[pyo3(name = "_stream")]
     fn stream(&self, indices: Option<&Bound<'_, PyAny>>) -> PyResult<PyStream> {
@@ -290,37 +281,30 @@ impl PyReader {
         Ok(PyBytes::new(py, &fingerprint(&*self.reader()?)?))
     }
 
-    /// Returns the offsets and the checksums of an FFRecord file, and whether its index is intact.
-    #[pyo3(name = "_ffrecord_index")]
-    fn ffrecord_index<'py>(
+    /// Returns what is particular to the format of a file, as JSON.
+    #[pyo3(name = "_info")]
+    fn info(&self, py: Python<'_>, file: usize) -> PyResult<String> {
+        let reader = self.reader()?;
+        let found = file_of(&reader, file)?;
+        Ok(py.detach(|| found.info()))
+    }
+
+    /// Returns where the records of a file begin, as int64 bytes, and their checksums, as
+    /// uint32 bytes.
+    #[pyo3(name = "_layout")]
+    fn layout<'py>(
         &self,
         py: Python<'py>,
         file: usize,
-    ) -> PyResult<(Bound<'py, PyByteArray>, Bound<'py, PyByteArray>, bool)> {
+    ) -> PyResult<(Bound<'py, PyByteArray>, Bound<'py, PyByteArray>)> {
         let reader = self.reader()?;
-        let files = reader.open_files().map_err(raised)?;
-        let found = files.get(file).and_then(|file| file.as_any().downcast_ref::<FfRecord>());
-        let Some(found) = found else {
-            return Err(PyIndexError::new_err(format!("there is no FFRecord file {file}")));
-        };
-        let index = found.index();
-        let intact = py.detach(|| index.is_intact());
-        let offsets = object::byte_array(py, index.offsets())?;
-        Ok((offsets, object::byte_array(py, index.checksums())?, intact))
-    }
-
-    /// Returns the options that an ArrayRecord file was written with, and how many records
-    /// its chunks have, if they have the same number; nothing of other files.
-    #[pyo3(name = "_arrayrecord_options")]
-    fn arrayrecord_options(&self, file: usize) -> PyResult<(Option<String>, Option<u64>)> {
-        let reader = self.reader()?;
-        let files = reader.open_files().map_err(raised)?;
-        let Some(found) = files.get(file) else {
-            return Err(PyIndexError::new_err(format!("there is no file {file}")));
-        };
-        let index = found.as_any().downcast_ref::<ArrayRecord>().map(ArrayRecord::index);
-        let options = index.and_then(|index| index.options()).map(str::to_owned);
-        Ok((options, index.and_then(|index| index.group_size())))
+        let found = file_of(&reader, file)?;
+        let cells = || (0..found.num_rows()).map(|row| found.find(row));
+        let cells: Vec<Cell> =
+            py.detach(|| cells().collect::<ingot::Result<_>>()).map_err(raised)?;
+        let offsets: Vec<u8> = cells.iter().flat_map(|cell| cell.offset.to_ne_bytes()).collect();
+        let checksums: Vec<u8> = cells.iter().flat_map(|cell| cell.crc.to_ne_bytes()).collect();
+        Ok((object::byte_array(py, &offsets)?, object::byte_array(py, &checksums)?))
     }
 
     /// Returns the fields of `ingot.Stats`.

@@ -1,128 +1,332 @@
-//! Python indices as row numbers.
+//! `ingot._core.Rows`: rows of several fields.
 
-use std::fmt::Display;
+use std::num::NonZeroUsize;
+use std::path::PathBuf;
+use std::sync::Arc;
 
-use ingot::records::Sequence;
-use pyo3::buffer::{Element, PyBuffer};
-use pyo3::exceptions::{PyIndexError, PyOverflowError, PyTypeError, PyValueError};
+use arc_swap::ArcSwapOption;
+use ingot::Error;
+use ingot::format::ingot::{Field, FieldKind, Schema};
+use ingot::records::{Ask, Cell, Found, Mode, Rows, Wanted, fetch_found};
+use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
-use pyo3::types::{
-    PyByteArray, PyBytes, PyDict, PyFrozenSet, PyInt, PyList, PySet, PySlice, PyString, PyTuple,
-};
+use pyo3::types::{PyByteArray, PyBytes, PyList};
 
+use crate::buffer::{self, Packed, Spares};
+use crate::bytes;
+use crate::damage::{self, DamageTuple};
 use crate::error::raised;
+use crate::indices::{row_of, rows_of};
+use crate::listing::PyListing;
+use crate::object;
+use crate::signals::watched;
+use crate::threads;
 
-/// Returns the row that an index, negative ones counted from the end, stands for.
-pub fn row(reader: &Sequence, index: i64) -> PyResult<u64> {
-    let rows = reader.num_rows();
-    let row = if index < 0 { index.checked_add_unsigned(rows) } else { Some(index) };
-    match row {
-        Some(row) if row >= 0 && (row as u64) < rows => Ok(row as u64),
-        _ => Err(raised(reader.out_of_range(index))),
-    }
+/// What is asked of a row: a field, and of a sequence from where to where and every which.
+type Asked = (usize, Option<u64>, Option<u64>, Option<NonZeroUsize>);
+
+/// A field as Python has it: name, kind, width of a column, type.
+pub type FieldTuple = (String, String, Option<u32>, Option<String>);
+
+/// Returns the schema of fields.
+pub fn schema_of(fields: Vec<FieldTuple>) -> PyResult<Schema> {
+    let fields = fields
+        .into_iter()
+        .map(|(name, kind, width, type_name)| {
+            let kind = match kind.as_str() {
+                "cell" => FieldKind::Cell,
+                "sequence" => FieldKind::Sequence,
+                "column" => FieldKind::Column,
+                other => return Err(PyValueError::new_err(format!("no kind of field {other:?}"))),
+            };
+            Ok(Field { name, kind, width, type_name })
+        })
+        .collect::<PyResult<Vec<Field>>>()?;
+    Schema::new(fields).map_err(|why| PyValueError::new_err(why.to_string()))
 }
 
-/// Returns the row that any object with `__index__` stands for.
-pub fn row_of(reader: &Sequence, index: &Bound<'_, PyAny>) -> PyResult<u64> {
-    match index.extract::<i64>() {
-        Ok(index) => row(reader, index),
-        Err(error) if error.is_instance_of::<PyOverflowError>(index.py()) => {
-            Err(out_of_range(reader, index))
+#[pyclass(frozen, subclass, name = "Rows", module = "ingot._core")]
+pub struct PyRows {
+    paths: Vec<PathBuf>,
+    rows: ArcSwapOption<Rows>,
+    spares: Arc<Spares>,
+}
+
+impl PyRows {
+    fn rows(&self) -> PyResult<Arc<Rows>> {
+        let current = self.rows.load_full();
+        let Some(rows) = current else {
+            let path = self.paths[0].display().to_string();
+            return Err(raised(Error::Closed { path, what: "data set" }));
+        };
+        if rows.files().generation() == ingot::process::generation() {
+            return Ok(rows);
         }
-        Err(_) => Err(no_index(index)),
+        let rows = Arc::new(rows.after_fork());
+        self.rows.store(Some(Arc::clone(&rows)));
+        Ok(rows)
     }
 }
 
-/// Returns the exception for an index that is out of range of the engine's numbers.
-fn out_of_range(reader: &Sequence, index: impl Display) -> PyErr {
-    let (name, rows) = (reader.name(), reader.num_rows());
-    PyIndexError::new_err(format!("{name}: index {index} is out of range for {rows} rows"))
-}
+#[pymethods]
+impl PyRows {
+    #[new]
+    fn new(py: Python<'_>, paths: Vec<PathBuf>, partial: bool) -> PyResult<Self> {
+        let mode = if partial { Mode::Partial } else { Mode::Whole };
+        let rows = watched(py, |watch| Rows::open(&paths, mode, watch))?;
+        let rows = ArcSwapOption::from_pointee(rows);
+        Ok(PyRows { paths, rows, spares: Arc::default() })
+    }
 
-/// Returns the exception for an object that is no index and no sequence of indices.
-fn no_index(index: &Bound<'_, PyAny>) -> PyErr {
-    match index.get_type().name() {
-        Ok(name) => PyTypeError::new_err(format!(
-            "indices are integers, slices, or sequences or arrays of integers, not {name}"
-        )),
-        Err(error) => error,
+    /// Takes files of a folder, which are opened when they are needed.
+    #[staticmethod]
+    fn listed(py: Python<'_>, folder: PathBuf, listing: &Bound<'_, PyListing>) -> PyResult<Self> {
+        let files = listing.get().listed(&folder);
+        let rows = py.detach(|| Rows::listed(files)).map_err(raised)?;
+        let rows = ArcSwapOption::from_pointee(rows);
+        Ok(PyRows { paths: vec![folder], rows, spares: Arc::default() })
     }
-}
 
-/// Returns the rows of a list, tuple, range, integer array or other sequence of indices.
-pub fn rows_of(reader: &Sequence, indices: &Bound<'_, PyAny>) -> PyResult<Vec<u64>> {
-    if let Ok(list) = indices.cast::<PyList>() {
-        return list.iter().map(|index| row_of(reader, &index)).collect();
+    /// Opens the files that are not open yet.
+    fn open_files(&self, py: Python<'_>) -> PyResult<()> {
+        let rows = self.rows()?;
+        py.detach(|| rows.files().open_files().map(|_| ())).map_err(raised)
     }
-    if let Ok(tuple) = indices.cast::<PyTuple>() {
-        return tuple.iter().map(|index| row_of(reader, &index)).collect();
+
+    fn __len__(&self) -> PyResult<usize> {
+        Ok(self.rows()?.num_rows() as usize)
     }
-    let is_text = indices.is_instance_of::<PyString>()
-        || indices.is_instance_of::<PyBytes>()
-        || indices.is_instance_of::<PyByteArray>();
-    let is_unordered = indices.is_instance_of::<PySet>()
-        || indices.is_instance_of::<PyFrozenSet>()
-        || indices.is_instance_of::<PyDict>();
-    if is_text || is_unordered {
-        return Err(no_index(indices));
+
+    /// Returns name, kind, width and type of each field.
+    fn fields(&self) -> PyResult<Vec<FieldTuple>> {
+        let rows = self.rows()?;
+        let fields = rows.schema().fields().iter().map(|field| {
+            let kind = match field.kind {
+                FieldKind::Cell => "cell",
+                FieldKind::Sequence => "sequence",
+                FieldKind::Column => "column",
+            };
+            (field.name.clone(), kind.to_owned(), field.width, field.type_name.clone())
+        });
+        Ok(fields.collect())
     }
-    let converters = [
-        typed::<i64>,
-        typed::<i32>,
-        typed::<i16>,
-        typed::<i8>,
-        typed::<u64>,
-        typed::<u32>,
-        typed::<u16>,
-        typed::<u8>,
-    ];
-    for convert in converters {
-        if let Some(rows) = convert(reader, indices) {
-            return rows;
+
+    /// Returns the metadata of the first file as JSON.
+    fn metadata_json(&self) -> PyResult<String> {
+        Ok(self.rows()?.files().open_file(0).map_err(raised)?.metadata().to_owned())
+    }
+
+    /// Returns the bytes that tell each file from others, as hexadecimal digits.
+    fn ids(&self, py: Python<'_>) -> PyResult<Vec<String>> {
+        let rows = self.rows()?;
+        let hex = |bytes: Vec<u8>| bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+        let ids = py.detach(|| rows.files().fingerprints()).map_err(raised)?;
+        Ok(ids.into_iter().map(hex).collect())
+    }
+
+    /// Returns the number of rows of each file.
+    fn row_counts(&self) -> PyResult<Vec<u64>> {
+        let rows = self.rows()?;
+        Ok(rows.files().row_counts().collect())
+    }
+
+    /// Returns the sizes of the files together.
+    fn file_bytes(&self, py: Python<'_>) -> PyResult<u64> {
+        let rows = self.rows()?;
+        Ok(py.detach(|| rows.files().stats()).map_err(raised)?.file_bytes)
+    }
+
+    /// Reads what is wanted of a row: for each (field, start, stop, step) its bytes, which of a
+    /// sequence are a list of its elements.
+    fn read_row<'py>(
+        &self,
+        py: Python<'py>,
+        index: &Bound<'py, PyAny>,
+        wanted: Vec<Asked>,
+    ) -> PyResult<Bound<'py, PyList>> {
+        let rows = self.rows()?;
+        let row = row_of(rows.files(), index)?;
+        let parts: Vec<Part> = py
+            .detach(|| {
+                let parts = wanted.into_iter().map(|one| part_of(&rows, row, one));
+                parts.collect::<ingot::Result<_>>()
+            })
+            .map_err(raised)?;
+        let cells: Vec<Cell> = parts.iter().flat_map(Part::cells).copied().collect();
+        let (objects, failed) = bytes::read_many(py, &*rows, cells.len(), |k| Ok(cells[k]))?;
+        if let Some(error) = failed {
+            return Err(raised(error));
         }
-    }
-    if let Ok(dtype) = indices.getattr("dtype")
-        && let Ok(kind) = dtype.getattr("kind")
-        && kind.eq("b")?
-    {
-        return Err(PyTypeError::new_err(
-            "a boolean mask is not an index array; pass numpy.flatnonzero(mask)",
-        ));
-    }
-    match indices.try_iter() {
-        Ok(items) => items.map(|index| row_of(reader, &index?)).collect(),
-        Err(_) if indices.is_instance_of::<PyInt>() || indices.is_instance_of::<PySlice>() => {
-            let found = indices.get_type().name()?;
-            let message = format!("expected a sequence or an array of indices, not {found}");
-            Err(PyTypeError::new_err(message))
+        let mut objects = objects.into_iter();
+        let found = PyList::empty(py);
+        for part in parts {
+            match part {
+                Part::Number(value) => found.append(object::bytes(py, &value)?)?,
+                Part::Cell(_) => found.append(objects.next())?,
+                Part::Elements(cells) => {
+                    found.append(PyList::new(py, objects.by_ref().take(cells.len()))?)?;
+                }
+            }
         }
-        Err(_) => Err(no_index(indices)),
+        Ok(found)
+    }
+
+    /// Returns how many elements a sequence has in each row, as uint64 bytes.
+    fn count<'py>(
+        &self,
+        py: Python<'py>,
+        indices: &Bound<'py, PyAny>,
+        field: usize,
+    ) -> PyResult<Bound<'py, PyByteArray>> {
+        let rows = self.rows()?;
+        let numbers = rows_of(rows.files(), indices)?;
+        let counts = py.detach(|| rows.count(&numbers, field)).map_err(raised)?;
+        let counts: Vec<u8> = counts.iter().flat_map(|count| count.to_ne_bytes()).collect();
+        object::byte_array(py, &counts)
+    }
+
+    /// Returns how many bytes a field of kind cell has in each row, as uint64 bytes.
+    fn sizes<'py>(
+        &self,
+        py: Python<'py>,
+        indices: &Bound<'py, PyAny>,
+        field: usize,
+    ) -> PyResult<Bound<'py, PyByteArray>> {
+        let rows = self.rows()?;
+        let numbers = rows_of(rows.files(), indices)?;
+        let sizes = py.detach(|| rows.sizes(&numbers, field)).map_err(raised)?;
+        let sizes: Vec<u8> = sizes.into_iter().flat_map(u64::to_ne_bytes).collect();
+        object::byte_array(py, &sizes)
+    }
+
+    /// Returns the values of a column in many rows, or in all.
+    fn column<'py>(
+        &self,
+        py: Python<'py>,
+        field: usize,
+        indices: Option<&Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyByteArray>> {
+        let rows = self.rows()?;
+        let values = match indices {
+            None => py.detach(|| rows.column(field)),
+            Some(indices) => {
+                let numbers = rows_of(rows.files(), indices)?;
+                py.detach(|| rows.values(&numbers, field))
+            }
+        };
+        object::byte_array(py, &values.map_err(raised)?)
+    }
+
+    /// Verifies the files; returns the rows checked and the damage found.
+    fn check(
+        &self,
+        py: Python<'_>,
+        progress: Option<Py<PyAny>>,
+    ) -> PyResult<(u64, Vec<DamageTuple>)> {
+        damage::check(py, self.rows()?.files(), progress)
+    }
+
+    /// Close the files. A second call does nothing.
+    fn close(&self) {
+        self.rows.store(None);
+    }
+
+    /// Whether the data set was closed.
+    #[getter]
+    fn closed(&self) -> bool {
+        self.rows.load().is_none()
     }
 }
 
-/// Reads an integer array through the buffer protocol; `None` if it is of another type.
-fn typed<T: Element + TryInto<i64> + Display>(
-    reader: &Sequence,
-    indices: &Bound<'_, PyAny>,
-) -> Option<PyResult<Vec<u64>>> {
-    let buffer = PyBuffer::<T>::get(indices).ok()?;
-    let foreign: &[u8] = if cfg!(target_endian = "little") { b">!" } else { b"<" };
-    if buffer.format().to_bytes().first().is_some_and(|order| foreign.contains(order)) {
-        return None; // The bytes of each number are the other way round.
-    }
-    if buffer.dimensions() != 1 {
-        return Some(Err(PyValueError::new_err(format!(
-            "an index array has one dimension, this one has {}",
-            buffer.dimensions()
-        ))));
-    }
-    let values = match buffer.to_vec(indices.py()) {
-        Ok(values) => values,
-        Err(error) => return Some(Err(error)),
+/// What is wanted of a data set: which rows, and of each field, by its place, which elements of
+/// each row: all, or those from a start to a stop by a step.
+type Plan<'py> = (Bound<'py, PyRows>, Bound<'py, PyAny>, Vec<AskTuple>);
+
+type AskTuple = (usize, Option<Vec<(u64, u64, NonZeroUsize)>>);
+
+/// Reads what several plans ask for in one go; returns the values of each field of each plan.
+#[pyfunction]
+pub fn read_plans<'py>(py: Python<'py>, plans: Vec<Plan<'py>>) -> PyResult<Vec<Vec<Packed<'py>>>> {
+    threads::settle(py)?;
+    let Some(spares) = plans.first().map(|(first, ..)| Arc::clone(&first.get().spares)) else {
+        return Ok(Vec::new());
     };
-    let rows = values.into_iter().map(|index| match index.try_into() {
-        Ok(index) => row(reader, index),
-        Err(_) => Err(out_of_range(reader, index)),
-    });
-    Some(rows.collect())
+    let mut asked: Vec<(Arc<Rows>, Vec<u64>, Vec<Ask>)> = Vec::with_capacity(plans.len());
+    for (native, indices, fields) in plans {
+        let rows = native.get().rows()?;
+        let numbers = rows_of(rows.files(), &indices)?;
+        if fields.iter().flat_map(|(_, ranges)| ranges).any(|all| all.len() != numbers.len()) {
+            return Err(PyValueError::new_err("one range for each row"));
+        }
+        let asks = fields.into_iter().map(|(field, elements)| Ask { field, elements });
+        asked.push((rows, numbers, asks.collect()));
+    }
+    let read = || -> ingot::Result<_> {
+        let found =
+            asked.iter().map(|(rows, numbers, asks)| Ok((&**rows, rows.find(numbers, asks)?)));
+        let parts: Vec<(&Rows, Vec<Found>)> = found.collect::<ingot::Result<_>>()?;
+        let buffers = fetch_found(&parts, |len| spares.find(len))?;
+        Ok((parts.into_iter().map(|(_, found)| found).collect::<Vec<_>>(), buffers))
+    };
+    let (found, buffers) = py.detach(read).map_err(raised)?;
+    let parts = found.into_iter().zip(buffers);
+    parts
+        .map(|(found, buffers)| {
+            let fields = found.into_iter().zip(buffers);
+            fields.map(|(one, buffer)| buffer::pack(py, one, buffer, &spares)).collect()
+        })
+        .collect()
+}
+
+/// What there is of a field in a row.
+enum Part {
+    Number(Vec<u8>),
+    Cell(Cell),
+    Elements(Vec<Cell>),
+}
+
+impl Part {
+    fn cells(&self) -> &[Cell] {
+        match self {
+            Part::Number(_) => &[],
+            Part::Cell(cell) => std::slice::from_ref(cell),
+            Part::Elements(cells) => cells,
+        }
+    }
+}
+
+fn part_of(rows: &Rows, row: u64, (field, start, stop, step): Asked) -> ingot::Result<Part> {
+    let kind = rows.schema().fields().get(field).map(|field| field.kind);
+    if kind == Some(FieldKind::Column) {
+        return rows.values(&[row], field).map(Part::Number);
+    }
+    let elements =
+        (start.is_some() || stop.is_some()).then(|| start.unwrap_or(0)..stop.unwrap_or(u64::MAX));
+    let step = step.unwrap_or(NonZeroUsize::MIN);
+    let cells = rows.locate_wanted(row, &Wanted { field, elements, step })?;
+    Ok(if kind == Some(FieldKind::Sequence) { Part::Elements(cells) } else { Part::Cell(cells[0]) })
+}
+
+/// Returns whether a file is an Ingot file whose rows have fields.
+#[pyfunction]
+pub fn has_fields(py: Python<'_>, path: PathBuf) -> bool {
+    py.detach(|| ingot::records::path::has_fields(&path))
+}
+
+/// A value of a row on its way to the writer.
+pub enum Given<'py> {
+    Cell(Bound<'py, PyBytes>),
+    Sequence(Vec<Bound<'py, PyBytes>>),
+}
+
+impl<'py> Given<'py> {
+    /// Takes bytes, or a list of them.
+    pub fn of(value: &Bound<'py, PyAny>) -> PyResult<Given<'py>> {
+        if let Ok(bytes) = value.cast::<PyBytes>() {
+            return Ok(Given::Cell(bytes.clone()));
+        }
+        let elements = value.cast::<PyList>()?.iter();
+        let elements = elements.map(|element| Ok(element.cast::<PyBytes>()?.clone()));
+        elements.collect::<PyResult<_>>().map(Given::Sequence)
+    }
 }

@@ -3,21 +3,21 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use ingot::records::{Ahead, Sequence, Window};
+use ingot::records::{ReadAhead, Sequence, Window};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyIterator};
 
 use crate::bytes;
 use crate::error::raised;
+use crate::indices::row_of;
 use crate::object;
-use crate::rows::row_of;
 use crate::threads;
 
 #[pyclass(name = "Stream", module = "ingot._core")]
 pub struct PyStream {
     reader: Arc<Sequence>,
     rows: Rows,
-    ahead: Ahead,
+    ahead: ReadAhead,
     /// Records that are ready, the next one last.
     ready: Vec<Py<PyBytes>>,
     /// Raised once the records before it were handed out.
@@ -36,7 +36,7 @@ impl PyStream {
             None => Rows::All(0..reader.num_rows()),
             Some(indices) => Rows::Some(indices.try_iter()?.unbind()),
         };
-        let ahead = Ahead::new(Arc::clone(&reader));
+        let ahead = ReadAhead::new(Arc::clone(&reader));
         Ok(PyStream { reader, rows, ahead, ready: Vec::new(), error: None })
     }
 
@@ -48,7 +48,7 @@ impl PyStream {
         }
         self.reader = Arc::new(self.reader.after_fork());
         let rows = self.ahead.drain();
-        self.ahead = Ahead::new(Arc::clone(&self.reader));
+        self.ahead = ReadAhead::new(Arc::clone(&self.reader));
         py.detach(|| self.ahead.push(&rows)).map_err(raised)
     }
 

@@ -15,10 +15,10 @@ use pyo3::types::PyBytes;
 
 use crate::cells::Cells;
 use crate::damage::{DamageTuple, tuples};
-use crate::dataset::{FieldTuple, Given, schema_of};
 use crate::error::raised;
 use crate::own::Own;
 use crate::record::PyRecordWriter;
+use crate::rows::{FieldTuple, Given, schema_of};
 use crate::signals::watched;
 use crate::threads;
 

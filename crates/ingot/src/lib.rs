@@ -4,16 +4,16 @@
 //! a millisecond whatever its size, gives any record in any order, and notices
 //! every flipped bit. The layers, each of which knows only those before it:
 //!
-//! - [`error`], [`process`], [`limit`], [`pool`], [`errand`], [`crc`]: what goes wrong, which
+//! - [`error`], [`process`], [`limit`], [`pool`], [`background`], [`crc`]: what goes wrong, which
 //!   process this is, how much memory a value may take, threads, checksums;
 //! - [`storage`]: bytes at offsets; knows no format;
 //! - [`format`], [`compression`]: bytes to structs and back; do no I/O;
 //! - [`picture`]: pixels of compressed pictures;
 //! - [`records`]: a file of rows as a sequence: read, write, recover, verify.
 
+pub mod background;
 pub mod compression;
 pub mod crc;
-pub mod errand;
 pub mod error;
 pub mod format;
 pub mod limit;

@@ -9,10 +9,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use ingot::compression::Dictionary;
-use ingot::records::path::Existing;
 use ingot::records::{
-    Bag, BagOptions, BagWriter, Container, Files as _, Mode, Packer, Packing, Placement,
-    RecordWriter as _, Spool, path,
+    Bag, BagOptions, BagWriter, Container, Existing, Files as _, Mode, Packer, Packing, Placement,
+    RecordWriter as _, Sequence, Spool, open, open_bag, write_bag,
 };
 use ingot::storage::Memory;
 use ingot::{Error, Result};
@@ -29,13 +28,14 @@ fn manifest(folder: &str) -> Value {
 }
 
 /// Reads every record in one batch.
-fn read<F: Container + ingot::records::Files>(file: &F) -> Vec<Result<Vec<u8>>> {
+fn read(file: Arc<dyn Container>) -> Vec<Result<Vec<u8>>> {
+    let file: Sequence = [file].into_iter().collect();
     let rows: Vec<u64> = (0..file.num_rows()).collect();
-    let _pins = ingot::records::prepare(&[(file, rows.clone())]);
+    let _pins = file.prepare(&rows);
     let mut records: Vec<Result<Vec<u8>>> = Vec::new();
     let mut cells = Vec::new();
     for row in rows {
-        records.push(file.find(row).map(|cell| {
+        records.push(file.locate(row).map(|cell| {
             cells.push(cell);
             vec![0; cell.raw as usize]
         }));
@@ -63,11 +63,11 @@ fn check(what: &str, records: Vec<Result<Vec<u8>>>, said: &Value) {
 }
 
 fn open_any(path: &Path) -> Arc<dyn Container> {
-    path::open_any(path, Mode::Whole, true, &mut || Ok(())).unwrap()
+    open(&path.into(), Mode::Whole, true, &mut || Ok(())).unwrap()
 }
 
 fn read_any(path: &Path) -> Vec<Result<Vec<u8>>> {
-    read(open_any(path).as_any().downcast_ref::<Bag>().expect("it is a bag"))
+    read(open_any(path))
 }
 
 #[test]
@@ -87,17 +87,18 @@ fn bags_of_bagz_are_read() {
             }
         };
         let options = BagOptions { packing: options, leading_zero: false };
-        let bag = path::open_bag(&path, None, options).unwrap();
-        check(name, read(&bag), &said["records"]);
+        let bag = open_bag(&path, None, options).unwrap();
+        check(name, read(Arc::new(bag)), &said["records"]);
     }
 }
 
 #[test]
 fn bags_that_cannot_be_are_refused() {
     for name in ["bad_align.bag", "bad_offset.bag", "bad_short.bag"] {
-        let error = path::open_any(&data("bagz").join(name), Mode::Whole, true, &mut || Ok(()))
-            .err()
-            .unwrap();
+        let error =
+            open(&data("bagz").join(name).as_path().into(), Mode::Whole, true, &mut || Ok(()))
+                .err()
+                .unwrap();
         assert!(matches!(error, Error::Corrupt { .. }), "{name}: {error}");
     }
     let found = read_any(&data("bagz/bad_order.bag"));
@@ -139,8 +140,9 @@ fn what_is_written_is_read_back() {
         writer.close().unwrap();
         let packing = if zstd { Packing::Zstd(None) } else { Packing::Plain };
         let options = BagOptions { packing, leading_zero: false };
-        let bag = Bag::open(Arc::new(memory), None, "x", options).unwrap();
-        let found: Vec<Vec<u8>> = read(&bag).into_iter().map(Result::unwrap).collect();
+        let bag = Arc::new(Bag::open(Arc::new(memory), None, "x", options).unwrap());
+        let found: Vec<Vec<u8>> =
+            read(Arc::clone(&bag) as _).into_iter().map(Result::unwrap).collect();
         assert!(found == records);
         assert_eq!(bag.verify(&mut |_| Ok(())).unwrap().damaged, []);
     }
@@ -210,7 +212,7 @@ fn bags_of_granular_are_read() {
                 let options =
                     BagOptions { leading_zero: generation == "v1", ..BagOptions::default() };
                 let found = match generation {
-                    "v1" => read(&path::open_bag(path, None, options).unwrap()),
+                    "v1" => read(Arc::new(open_bag(path, None, options).unwrap())),
                     _ => read_any(path),
                 };
                 check(&path.display().to_string(), found, records);
@@ -230,12 +232,13 @@ fn folder(name: &str) -> PathBuf {
 }
 
 fn write(path: &Path, limits: Option<&Path>, existing: Existing) -> Result<BagWriter> {
-    path::write_bag(path, limits, existing, None, false)
+    write_bag(path, limits, existing, None, false)
 }
 
 fn texts(path: &Path, limits: Option<&Path>) -> Vec<String> {
-    let bag = path::open_bag(path, limits, BagOptions::default()).unwrap();
-    let records = read(&bag).into_iter().map(|record| String::from_utf8(record.unwrap()).unwrap());
+    let bag = open_bag(path, limits, BagOptions::default()).unwrap();
+    let records =
+        read(Arc::new(bag)).into_iter().map(|record| String::from_utf8(record.unwrap()).unwrap());
     records.collect()
 }
 

@@ -25,7 +25,7 @@ use ingot::format::ingot::{
     BlockKind, DictionaryEntry, Directory, Encoding, FieldKind, HEADER_MAX, Header, PageBuilder,
     PageEntry, Schema, Trailer,
 };
-use ingot::records::{self, Compression, Files as _, Mode, Reader};
+use ingot::records::{self, Compression, Files as _, Mode, Reader, Table as _};
 use ingot::storage::Memory;
 use support::{
     ID, NAME, Random, append_rows, column_of, create, names_the_file, open, options, random_rows,

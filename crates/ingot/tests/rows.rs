@@ -6,7 +6,9 @@ use std::ops::Range;
 
 use ingot::format::checksum::Seed;
 use ingot::format::ingot::{FieldKind, PAGE_CELLS, Page, PageBuilder, Schema};
-use ingot::records::{self, Cell, Compression, Files as _, Mode, Options, Reader};
+use ingot::records::{
+    self, Cell, Compression, Container as _, Files as _, Mode, Options, Reader, Table as _,
+};
 use ingot::storage::Memory;
 use proptest::prelude::*;
 use support::{
@@ -188,7 +190,7 @@ proptest! {
         let verified = reader.verify(&mut |_| Ok(())).unwrap();
         prop_assert_eq!(verified.damaged, []);
         prop_assert_eq!(verified.rows, rows.len() as u64);
-        prop_assert!(reader.locate_one(rows.len() as u64, 0).is_err());
+        prop_assert!(reader.find(rows.len() as u64).is_err());
     }
 }
 

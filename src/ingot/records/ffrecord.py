@@ -1,5 +1,6 @@
 """FFRecord files, with what users of FFRecord need. Others use `ingot.open`."""
 
+import json
 from typing import Self
 
 import numpy as np
@@ -16,19 +17,20 @@ class FFRecordReader(Reader):
 
     def offsets(self, file: int) -> npt.NDArray[np.int64]:
         """Return where each record of a file begins."""
-        return np.frombuffer(self._ffrecord_index(file)[0], np.int64)
+        return np.frombuffer(self._layout(file)[0], np.int64)
 
     def checksums(self, file: int) -> npt.NDArray[np.uint32]:
         """Return the CRC-32 of each record of a file."""
-        return np.frombuffer(self._ffrecord_index(file)[1], np.uint32)
+        return np.frombuffer(self._layout(file)[1], np.uint32)
 
     def is_intact(self, file: int) -> bool:
         """Return whether the checksum of the index of a file matches."""
-        return self._ffrecord_index(file)[2]
+        return bool(json.loads(self._info(file))["intact"])
 
     def legacy_files(self) -> list[int]:
         """Return the files whose index has no checksum."""
-        return self._ffrecord_legacy()
+        files = range(len(self.paths))
+        return [file for file in files if json.loads(self._info(file)).get("legacy")]
 
 
 class FFRecordWriter(RecordWriter):

@@ -5,7 +5,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use ingot::records::{Bag, BagOptions, Container as _, Files as _, Packing};
+use ingot::records::{Bag, BagOptions, Container as _, Files as _, Packing, prepare};
 use ingot::storage::{Memory, ReadAt};
 use ingot_fuzz::bounded;
 use libfuzzer_sys::fuzz_target;
@@ -35,7 +35,7 @@ fuzz_target!(|data: &[u8]| {
         assert_eq!(bag.num_rows(), ends.len() as u64);
         let place = |row: usize| -> Option<&[u8]> { records.get(place_of(ends, row)?) };
         let rows: Vec<u64> = (0..bag.num_rows()).collect();
-        bag.prepare(&rows);
+        let _pins = prepare(&[(&bag, rows.clone())]);
         for &row in &rows {
             let Ok(cell) = bag.find(row) else { continue };
             if cell.raw > VALUE {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use ingot::format::ingot::FieldKind;
-use ingot::records::{self, Compression, Files as _, Mode, Options, Reader};
+use ingot::records::{self, Compression, Files as _, Mode, Options, Reader, Table as _};
 use ingot::storage::{Memory, ReadAt};
 
 const NAME: &str = "fuzzed.ingot";
@@ -51,7 +51,7 @@ fn read(reader: &Reader) {
         for (field, declared) in reader.schema().fields().iter().enumerate() {
             let cells = match declared.kind {
                 FieldKind::Column => Ok(Vec::new()),
-                FieldKind::Cell => reader.locate_one(row, field).map(|cell| vec![cell]),
+                FieldKind::Cell => reader.locate_field(row, field).map(|cell| vec![cell]),
                 FieldKind::Sequence => reader
                     .num_elements(row, field)
                     .and_then(|len| reader.locate_elements(row, field, 0..len.min(ROWS))),

@@ -1,17 +1,16 @@
 //! What every container has to offer, whatever its bytes look like.
 
-use std::any::Any;
 use std::ops::Range;
 use std::sync::Arc;
 
 use super::cache::Pin;
 use super::locate::Missing;
-use super::reader::Stats;
-use super::verify::Verification;
+use super::verification::Verification;
 use crate::compression::{self, Codec};
 use crate::crc::Sum;
 use crate::error::{Error, Result};
 use crate::format::Group;
+use crate::format::ingot::Schema;
 use crate::storage::ReadAt;
 
 /// How a value comes out of the stored bytes of its cell.
@@ -140,10 +139,78 @@ pub trait Container: Send + Sync {
     /// done and may stop the work by returning an error.
     fn verify(&self, progress: &mut dyn FnMut(u64) -> Result<()>) -> Result<Verification>;
 
-    /// Returns the container itself, for those who know which it is.
-    fn as_any(&self) -> &dyn Any;
+    /// Returns the fields of its rows, if they have fields.
+    fn table(&self) -> Option<&dyn Table> {
+        None
+    }
+
+    /// Returns what is particular to the format, as JSON.
+    fn info(&self) -> String {
+        "{}".to_owned()
+    }
 
     /// Returns the same file for the child of a fork: locks that a thread of the parent
     /// held at that moment would never be released here.
     fn after_fork(&self) -> Arc<dyn Container>;
+}
+
+/// Rows of fields: says where the values of each are. Fields are named by their place in the
+/// schema; a field of another kind than is asked for is an error.
+pub trait Table: Send + Sync {
+    /// Returns the fields.
+    fn schema(&self) -> &Schema;
+
+    /// Returns where field `field` of `row`, which must be of kind cell, is.
+    fn locate_field(&self, row: u64, field: usize) -> Result<Cell>;
+
+    /// Returns where the elements `range` of sequence `field` of `row` are: one
+    /// contiguous range of the file. A range that reaches past the end is an error.
+    fn locate_elements(&self, row: u64, field: usize, range: Range<u64>) -> Result<Vec<Cell>>;
+
+    /// Number of elements that sequence `field` has in `row`.
+    fn num_elements(&self, row: u64, field: usize) -> Result<u64>;
+
+    /// Appends the value of column `field` in `row` to `values`.
+    fn column_value(&self, row: u64, field: usize, values: &mut Vec<u8>) -> Result<()>;
+
+    /// Appends the values of column `field` in all rows to `values`; many pages are read at a
+    /// time. The error of a bad page names its first row.
+    fn append_column(&self, field: usize, values: &mut Vec<u8>) -> Result<()>;
+}
+
+/// Figures about a file, from its directory alone.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Stats {
+    /// Rows.
+    pub rows: u64,
+    /// Cells of all rows.
+    pub cells: u64,
+    /// Bytes of the whole file.
+    pub file_bytes: u64,
+    /// Bytes of the index pages.
+    pub index_bytes: u64,
+    /// Number of index pages.
+    pub pages: u64,
+    /// Number of compression dictionaries.
+    pub dictionaries: u64,
+    /// Bytes of the compression dictionaries.
+    pub dictionary_bytes: u64,
+    /// Whether the file ends in a closing trailer.
+    pub closed: bool,
+}
+
+impl Stats {
+    /// Returns the figures of two files together.
+    pub(super) fn and(&self, other: &Stats) -> Stats {
+        Stats {
+            rows: self.rows + other.rows,
+            cells: self.cells + other.cells,
+            file_bytes: self.file_bytes + other.file_bytes,
+            index_bytes: self.index_bytes + other.index_bytes,
+            pages: self.pages + other.pages,
+            dictionaries: self.dictionaries + other.dictionaries,
+            dictionary_bytes: self.dictionary_bytes + other.dictionary_bytes,
+            closed: self.closed && other.closed,
+        }
+    }
 }

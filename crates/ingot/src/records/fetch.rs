@@ -8,7 +8,7 @@ use std::io;
 use std::sync::{Arc, Mutex};
 
 use super::container::{Cell, Container, Form};
-use super::contents::Source;
+use super::source::Source;
 use crate::compression;
 use crate::error::{Error, Result};
 use crate::format::checksum::mismatch;

@@ -5,8 +5,7 @@ use std::sync::{Arc, Mutex};
 use std::{fs, io};
 
 use super::container::Container;
-use super::path;
-use super::reader::{Mode, Reader};
+use super::open::{Mode, open};
 use crate::error::{Error, Result};
 use crate::format::ingot::Schema;
 use crate::format::manifest::Shard;
@@ -27,23 +26,22 @@ impl Listed {
     /// Opens the file, and holds it against the list and against the fields that all files
     /// must have.
     pub fn open(&self, schema: Option<&Schema>) -> Result<Arc<dyn Container>> {
-        let file = path::open_any(&self.path, Mode::Whole, true, &mut || Ok(()))?;
+        let file = open(&self.path.as_path().into(), Mode::Whole, true, &mut || Ok(()))?;
         let refused = |reason: String| Error::Format { path: name(&self.path), reason };
         if file.num_rows() != self.rows {
             let (found, listed) = (file.num_rows(), self.rows);
             let why = format!("the file has {found} rows, but the manifest says {listed}");
             return Err(refused(why));
         }
-        let reader = file.as_any().downcast_ref::<Reader>();
-        if let (Some(id), Some(reader)) = (self.id, reader)
-            && reader.header().id != id
+        if let Some(id) = self.id
+            && file.fingerprint() != id
         {
-            let (own, id) = (hex(&reader.header().id), hex(&id));
+            let (own, id) = (hex(&file.fingerprint()), hex(&id));
             let why = format!("another file is in its place: its id is {own}, not {id}");
             return Err(refused(why));
         }
         if let Some(schema) = schema
-            && reader.is_none_or(|reader| reader.schema() != schema)
+            && file.table().is_none_or(|table| table.schema() != schema)
         {
             return Err(refused("its fields differ from those of the other files".to_owned()));
         }

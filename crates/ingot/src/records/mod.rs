@@ -1,50 +1,47 @@
 //! A file of rows as a sequence: read one, many or all, append, recover, verify.
 
-mod ahead;
 mod arrayrecord;
 mod bag;
-mod batch;
 mod cache;
-mod chain;
 mod container;
-mod contents;
 mod draft;
 mod fetch;
 mod ffrecord;
 mod groups;
 mod hdf5;
+mod ingot;
 mod listing;
 mod locate;
-mod pages;
-pub mod path;
-mod reader;
-mod recovery;
+mod open;
+mod publish;
+mod read_ahead;
 mod rows;
-mod segment;
 mod sequence;
+mod source;
 mod spool;
-mod training;
-mod verify;
-mod writer;
+mod verification;
 
-pub use ahead::{Ahead, Window};
-pub use arrayrecord::{ArCodec, ArOptions, ArWriter, ArrayRecord};
-pub use bag::{Bag, BagOptions, BagWriter, Packer, Packing, Placement};
-pub use batch::{Packed, Value};
+pub use arrayrecord::{ArCodec, ArOptions, ArWriter, ArrayRecord, write_arrayrecord};
+pub use bag::{
+    Bag, BagOptions, BagWriter, Existing, Packer, Packing, Placement, open_bag, packing_of,
+    write_bag,
+};
 pub use cache::Pin;
-pub use container::{Cell, Container, Form};
-pub use contents::Watch;
+pub use container::{Cell, Container, Form, Stats, Table};
 pub use draft::{Finish, RecordWriter};
 pub use fetch::{Files, add_growth, check_growth};
-pub use ffrecord::{FfRecord, FfWriter};
+pub use ffrecord::{FfRecord, FfWriter, write_ffrecord};
 pub use hdf5::{Column, Hdf5, Layout, Share};
+pub use ingot::{
+    Choice, Compression, Decision, Decisions, Options, Packed, Reader, Recovery, Value, Writer,
+    append, path, recover,
+};
 pub use listing::{Listed, Odd, find_odd};
 pub use locate::{Missing, prepare};
-pub use reader::{Mode, Reader, Stats};
-pub use recovery::{Recovery, append, recover};
+pub use open::{FORMATS, Format, Mode, Opening, open};
+pub use read_ahead::{ReadAhead, Window};
 pub use rows::{Ask, Found, Rows, Wanted, fetch_found};
 pub use sequence::Sequence;
+pub use source::Watch;
 pub use spool::Spool;
-pub use training::{Choice, Compression, Decision, Decisions};
-pub use verify::{Damage, Verification};
-pub use writer::{Options, Writer};
+pub use verification::{Damage, Verification};

@@ -5,10 +5,10 @@ use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
-use super::container::{Cell, Container};
+use super::container::{Cell, Container, Table};
 use super::fetch::{Files, check_growth};
 use super::listing::Listed;
-use super::reader::{Mode, Reader};
+use super::open::Mode;
 use super::sequence::Sequence;
 use crate::error::{Error, Result};
 use crate::format::ingot::{FieldKind, Schema};
@@ -79,20 +79,20 @@ impl Rows {
         if files.num_files() == 0 {
             return Err(Error::Invalid("there are no files to open".to_owned()));
         }
-        reader_of(&**files.open_file(0)?)?;
+        table_of(&**files.open_file(0)?)?;
         Ok(Rows { files })
     }
 
     /// Returns the rows of files that are open.
     pub fn of(files: Arc<Sequence>) -> Result<Rows> {
-        let mut first: Option<&Reader> = None;
+        let mut first: Option<(&str, &Schema)> = None;
         for file in files.open_files()? {
-            let reader = reader_of(&**file)?;
-            let expected = *first.get_or_insert(reader);
-            if reader.schema() != expected.schema() {
+            let schema = table_of(&**file)?.schema();
+            let (name, expected) = *first.get_or_insert((file.name(), schema));
+            if schema != expected {
                 return Err(Error::Format {
-                    path: reader.name().to_owned(),
-                    reason: format!("its fields differ from those of {}", expected.name()),
+                    path: file.name().to_owned(),
+                    reason: format!("its fields differ from those of {name}"),
                 });
             }
         }
@@ -107,13 +107,13 @@ impl Rows {
         &self.files
     }
 
-    fn reader(&self, file: usize) -> Result<&Reader> {
-        reader_of(&**self.files.open_file(file)?)
+    fn table(&self, file: usize) -> Result<&dyn Table> {
+        table_of(&**self.files.open_file(file)?)
     }
 
     /// Returns the fields of a row.
     pub fn schema(&self) -> &Schema {
-        self.reader(0).expect("opened first").schema()
+        self.table(0).expect("opened first").schema()
     }
 
     /// Number of rows.
@@ -151,7 +151,7 @@ impl Rows {
             let mut cells = Vec::with_capacity(rows.len());
             for &row in rows {
                 let (file, local) = self.files.place(row);
-                let found = self.reader(file)?.locate_field(local, ask.field);
+                let found = self.table(file)?.locate_field(local, ask.field);
                 cells.push(in_file(found, file, row)?);
             }
             return Ok(Found::Cells(cells));
@@ -174,20 +174,20 @@ impl Rows {
     pub fn locate_wanted(&self, row: u64, wanted: &Wanted) -> Result<Vec<Cell>> {
         self.check(&[row])?;
         let (file, local) = self.files.place(row);
-        let reader = self.reader(file)?;
-        let is_sequence = reader
+        let table = self.table(file)?;
+        let is_sequence = table
             .schema()
             .fields()
             .get(wanted.field)
             .is_some_and(|field| field.kind == FieldKind::Sequence);
         if !is_sequence {
-            return Ok(vec![in_file(reader.locate_field(local, wanted.field), file, row)?]);
+            return Ok(vec![in_file(table.locate_field(local, wanted.field), file, row)?]);
         }
-        let found = reader.num_elements(local, wanted.field).and_then(|len| {
+        let found = table.num_elements(local, wanted.field).and_then(|len| {
             let all = 0..len;
             let range = wanted.elements.as_ref().unwrap_or(&all);
             let range = range.start.min(len)..range.end.min(len);
-            reader.locate_elements(local, wanted.field, range.start..range.end.max(range.start))
+            table.locate_elements(local, wanted.field, range.start..range.end.max(range.start))
         });
         let cells = found.map_err(|error| error.at_record(row))?.into_iter();
         let cells = cells.step_by(wanted.step.get());
@@ -202,7 +202,7 @@ impl Rows {
             let _pins = self.files.prepare(some);
             for &row in some {
                 let (file, local) = self.files.place(row);
-                let count = self.reader(file)?.num_elements(local, field);
+                let count = self.table(file)?.num_elements(local, field);
                 counts.push(count.map_err(|error| error.at_record(row))?);
             }
         }
@@ -231,7 +231,7 @@ impl Rows {
         }
         let mut values = Vec::new();
         for file in self.files.open_files()? {
-            reader_of(&**file)?.append_column(field, &mut values)?;
+            table_of(&**file)?.append_column(field, &mut values)?;
         }
         Ok(values)
     }
@@ -251,7 +251,7 @@ impl Rows {
         let mut values = Vec::new();
         for &row in rows {
             let (file, local) = self.files.place(row);
-            let value = self.reader(file)?.column_value(local, field, &mut values);
+            let value = self.table(file)?.column_value(local, field, &mut values);
             value.map_err(|error| error.at_record(row))?;
         }
         Ok(values)
@@ -261,10 +261,10 @@ impl Rows {
 /// Rows that are looked up together.
 const TOGETHER: usize = 4096;
 
-fn reader_of(file: &dyn Container) -> Result<&Reader> {
-    file.as_any().downcast_ref::<Reader>().ok_or_else(|| Error::Format {
+fn table_of(file: &dyn Container) -> Result<&dyn Table> {
+    file.table().ok_or_else(|| Error::Format {
         path: file.name().to_owned(),
-        reason: "its rows have no fields: it is not an Ingot file".to_owned(),
+        reason: "its rows have no fields".to_owned(),
     })
 }
 

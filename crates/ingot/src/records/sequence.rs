@@ -5,14 +5,13 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, OnceLock};
 
 use super::cache::Pin;
-use super::container::{Cell, Container, Form};
-use super::contents::Watch;
+use super::container::{Cell, Container, Form, Stats, Table};
 use super::fetch::Files;
 use super::listing::Listed;
 use super::locate;
-use super::path;
-use super::reader::{Mode, Reader, Stats};
-use super::verify::Verification;
+use super::open::{Mode, open};
+use super::source::Watch;
+use super::verification::Verification;
 use crate::error::{Error, Result};
 use crate::pool::Pool;
 use crate::process;
@@ -45,7 +44,7 @@ struct Slot {
 }
 
 impl Sequence {
-    /// Opens files by their paths, many at a time; see [`path::open_any`].
+    /// Opens files by their paths, many at a time; see [`open()`].
     pub fn open(
         paths: &[impl AsRef<Path> + Sync],
         mode: Mode,
@@ -53,13 +52,13 @@ impl Sequence {
         watch: &mut Watch<'_>,
     ) -> Result<Sequence> {
         if let [path] = paths {
-            return Ok([path::open_any(path.as_ref(), mode, check, watch)?].into_iter().collect());
+            return Ok([open(&path.as_ref().into(), mode, check, watch)?].into_iter().collect());
         }
         let mut files = Vec::with_capacity(paths.len());
         for some in paths.chunks(OPENING) {
             watch()?;
             files.extend(open_each(some.len(), &|k| {
-                path::open_any(some[k].as_ref(), mode, check, &mut || Ok(()))
+                open(&some[k].as_ref().into(), mode, check, &mut || Ok(()))
             })?);
         }
         Ok(files.into_iter().collect())
@@ -103,10 +102,9 @@ impl Sequence {
     #[cold]
     fn open_slot(&self, number: usize) -> Result<&Arc<dyn Container>> {
         let slot = &self.files[number];
-        let first = self.files[0].file.get();
-        let reader = first.and_then(|first| first.as_any().downcast_ref::<Reader>());
+        let first = self.files[0].file.get().and_then(|first| first.table());
         let listed = slot.listed.as_ref().expect("others are open from the start");
-        let opened = listed.open(reader.map(Reader::schema))?;
+        let opened = listed.open(first.map(Table::schema))?;
         Ok(slot.file.get_or_init(|| opened))
     }
 

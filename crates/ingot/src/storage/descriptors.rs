@@ -99,11 +99,11 @@ pub(super) fn opening<T>(open: impl Fn() -> io::Result<T>) -> io::Result<T> {
 /// are as many as the files that it may have open.
 pub(super) struct Permits {
     count: usize,
-    of: Arc<Office>,
+    of: Arc<Counter>,
 }
 
 #[derive(Default)]
-struct Office {
+struct Counter {
     taken: Mutex<usize>,
     returned: Condvar,
 }
@@ -114,8 +114,8 @@ impl Permits {
     /// Takes so many permits, or fewer, at least one. Waits until there is one; a thread that
     /// has some already does not wait.
     pub fn take(most: usize) -> Permits {
-        static OFFICE: PerProcess<Office> = PerProcess::new();
-        let of = OFFICE.get(Office::default);
+        static COUNTER: PerProcess<Counter> = PerProcess::new();
+        let of = COUNTER.get(Counter::default);
         let mut taken = of.taken.lock().expect("no panics under this lock");
         let all = limit();
         while *taken >= all && MINE.get() == 0 {

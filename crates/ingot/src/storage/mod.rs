@@ -14,6 +14,7 @@ mod delayed;
 mod descriptors;
 mod faulty;
 mod local;
+mod location;
 #[cfg_attr(not(any(target_os = "linux", target_os = "macos")), path = "absent.rs")]
 mod mapping;
 mod memory;
@@ -49,6 +50,7 @@ pub use crashing::{CrashState, Crashing};
 pub use delayed::Delayed;
 pub use faulty::{Failure, Faulty};
 pub use local::{Access, LocalFile, identity_at};
+pub use location::Location;
 pub use mapping::Mapping;
 pub use memory::Memory;
 pub use pread::Pread;

@@ -11,7 +11,9 @@ use std::sync::Arc;
 
 use ingot::format::checksum::FileId;
 use ingot::format::ingot::{Field, FieldKind, Schema};
-use ingot::records::{self, Cell, Compression, Files as _, Mode, Options, Reader, Value, Writer};
+use ingot::records::{
+    self, Cell, Compression, Files as _, Mode, Options, Reader, Table as _, Value, Writer,
+};
 use ingot::storage::{Append, Memory, ReadAt};
 use ingot::{Error, Result};
 pub use samples::{Part, Sample, appended_file, closed_file, samples, unfinished_file};
@@ -241,7 +243,7 @@ pub fn locate_row(reader: &Reader, row: u64, then: &mut dyn FnMut(Located)) -> R
     for (field, Field { kind, .. }) in reader.schema().fields().iter().enumerate() {
         match kind {
             FieldKind::Column => {}
-            FieldKind::Cell => then(Located::Cell([reader.locate_one(row, field)?])),
+            FieldKind::Cell => then(Located::Cell([reader.locate_field(row, field)?])),
             FieldKind::Sequence => {
                 let len = reader.num_elements(row, field)?;
                 then(Located::Elements(reader.locate_elements(row, field, 0..len)?));

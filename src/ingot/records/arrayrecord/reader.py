@@ -1,5 +1,6 @@
 """ArrayRecord files, open for reading."""
 
+import json
 from collections.abc import Sequence
 from typing import Self
 
@@ -21,8 +22,10 @@ class ArrayRecordReader(Reader):
 
     def writer_options(self, file: int) -> str | None:
         """Return the options that a file was written with; None if it does not record them."""
-        return self._arrayrecord_options(file)[0]
+        options: str | None = json.loads(self._info(file)).get("options")
+        return options
 
     def group_size(self, file: int) -> int | None:
         """Return the number of records in each chunk of a file; None if they differ."""
-        return self._arrayrecord_options(file)[1]
+        size: int | None = json.loads(self._info(file)).get("group_size")
+        return size

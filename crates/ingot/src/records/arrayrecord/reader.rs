@@ -1,16 +1,15 @@
 //! An ArrayRecord file as a container.
 
-use std::any::Any;
 use std::sync::Arc;
 
 use super::super::cache::Pin;
+use super::super::container::Stats;
 use super::super::container::{Cell, Container, Form};
-use super::super::contents::Source;
 use super::super::fetch::Files;
 use super::super::groups::Groups;
 use super::super::locate::Missing;
-use super::super::reader::Stats;
-use super::super::verify::Verification;
+use super::super::source::Source;
+use super::super::verification::Verification;
 use crate::error::{Error, Result};
 use crate::format::arrayrecord::{FILE_LEN_MIN, Index, SIGNATURE_LEN, postscript, signature};
 use crate::format::riegeli::{Chunk, Kind, block, simple, transposed};
@@ -292,12 +291,16 @@ impl Container for ArrayRecord {
             .collect()
     }
 
-    fn verify(&self, progress: &mut dyn FnMut(u64) -> Result<()>) -> Result<Verification> {
-        super::verify::verify(self, progress)
+    fn info(&self) -> String {
+        let options = serde_json::json!({
+            "options": self.index.options(),
+            "group_size": self.index.group_size(),
+        });
+        options.to_string()
     }
 
-    fn as_any(&self) -> &dyn Any {
-        self
+    fn verify(&self, progress: &mut dyn FnMut(u64) -> Result<()>) -> Result<Verification> {
+        super::verify::verify(self, progress)
     }
 
     fn after_fork(&self) -> Arc<dyn Container> {

@@ -3,8 +3,8 @@
 use std::ops::Range;
 use std::sync::Mutex;
 
-use super::super::contents::Source;
-use super::super::verify::{Damage, Verification};
+use super::super::source::Source;
+use super::super::verification::{Damage, Verification};
 use super::reader::ArrayRecord;
 use crate::error::Result;
 use crate::format::Violation;

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 use super::super::draft::{Draft, Finish, RecordWriter, SMALL};
 use super::encoders::Encoders;
 use super::options::Options;
-use crate::errand::Errand;
+use crate::background::Task;
 use crate::error::Result;
 use crate::format::Group;
 use crate::format::arrayrecord::footer::Entry;
@@ -28,7 +28,7 @@ type Written = (io::Result<()>, Vec<Vec<u8>>);
 pub struct ArWriter {
     draft: Draft<Arc<Mutex<Box<dyn Append>>>>,
     /// Bytes that are on their way to the file.
-    writing: Option<Errand<Written>>,
+    writing: Option<Task<Written>>,
     encoders: Encoders,
     options: Options,
     footer: Footer,
@@ -114,9 +114,9 @@ impl ArWriter {
             let out = std::mem::take(&mut *out.lock().expect("no panics under this lock"));
             (out.iter().try_for_each(|piece| file.append(piece)), out)
         };
-        match Errand::send(write.clone()) {
-            Some(errand) => {
-                self.writing = Some(errand);
+        match Task::spawn(write.clone()) {
+            Some(task) => {
+                self.writing = Some(task);
                 Ok(())
             }
             // A thread that cannot be had leaves the work to this one.
@@ -131,12 +131,12 @@ impl ArWriter {
 
     /// Waits for what was sent to the file.
     fn settle(&mut self) -> Result<()> {
-        let Some(errand) = self.writing.take() else { return Ok(()) };
+        let Some(task) = self.writing.take() else { return Ok(()) };
         if self.draft.is_foreign() {
-            std::mem::forget(errand); // The thread that would answer lives in the parent process.
+            std::mem::forget(task); // The thread that would answer lives in the parent process.
             return Ok(());
         }
-        self.conclude(errand.wait())
+        self.conclude(task.wait())
     }
 
     fn write_end(&mut self) -> Result<()> {

@@ -4,8 +4,8 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::super::cache::{Block, Blocks};
-use super::super::contents::Source;
 use super::super::locate::Missing;
+use super::super::source::Source;
 use crate::error::Result;
 use crate::format::Violation;
 use crate::format::bag::{self, LIMIT_LEN, Table};

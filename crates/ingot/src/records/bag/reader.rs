@@ -1,26 +1,22 @@
 //! A bag as a container.
 
-use std::any::Any;
 use std::ops::Range;
 use std::sync::Arc;
 
 use super::super::cache::Pin;
+use super::super::container::Stats;
 use super::super::container::{Cell, Container, Form};
-use super::super::contents::Source;
 use super::super::fetch::Files;
 use super::super::groups::Groups;
-use super::super::locate::{Missing, prepare};
-use super::super::reader::Stats;
-use super::super::verify::{Damage, Verification, verify_cells};
+use super::super::locate::Missing;
+use super::super::source::Source;
+use super::super::verification::{Verification, verify_records};
 use super::limits::Limits;
 use crate::compression::{Dictionary, Failure, frame};
 use crate::error::{Error, Result};
 use crate::format::bag::{self, LIMIT_LEN, Table};
 use crate::format::{Group, Violation};
 use crate::storage::ReadAt;
-
-/// Records that are verified between two calls of `progress`.
-const STEP: u64 = 4096;
 
 /// Blocks of limits are loaded under their own numbers, records under theirs from here on.
 const FIRST_RECORD: u64 = 1 << 63;
@@ -271,28 +267,7 @@ impl Container for Bag {
     }
 
     fn verify(&self, progress: &mut dyn FnMut(u64) -> Result<()>) -> Result<Verification> {
-        let mut found = Verification::default();
-        while found.rows < self.num_rows() {
-            let rows: Vec<u64> = (found.rows..self.num_rows().min(found.rows + STEP)).collect();
-            let pins = prepare(&[(self, rows.clone())]);
-            let mut cells = Vec::with_capacity(rows.len());
-            for &row in &rows {
-                match self.find(row) {
-                    Ok(cell) => cells.push(cell),
-                    Err(error) => found.damaged.push(Damage::of(&error, row..row + 1, 0)),
-                }
-            }
-            drop(pins);
-            found.damaged.extend(verify_cells(self, &cells));
-            found.rows += rows.len() as u64;
-            progress(found.rows)?;
-        }
-        found.damaged.sort_by_key(|damage| damage.offset);
-        Ok(found)
-    }
-
-    fn as_any(&self) -> &dyn Any {
-        self
+        verify_records(self, progress)
     }
 
     fn after_fork(&self) -> Arc<dyn Container> {

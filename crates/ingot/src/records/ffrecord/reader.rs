@@ -1,22 +1,18 @@
 //! An FFRecord file as a container.
 
-use std::any::Any;
 use std::sync::Arc;
 
+use super::super::container::Stats;
 use super::super::container::{Cell, Container, Form};
-use super::super::contents::Source;
 use super::super::fetch::Files;
-use super::super::reader::Stats;
-use super::super::verify::{Damage, Verification, verify_cells};
+use super::super::source::Source;
+use super::super::verification::{Verification, verify_records};
 use crate::compression::Codec;
 use crate::crc::Sum;
 use crate::error::Result;
 use crate::format::Violation;
 use crate::format::ffrecord::{HEAD_LEN, Index, measure};
 use crate::storage::ReadAt;
-
-/// Records that are verified between two calls of `progress`.
-const STEP: u64 = 4096;
 
 /// An FFRecord file, open for reading. The whole index is in memory.
 pub struct FfRecord {
@@ -64,15 +60,15 @@ impl Container for FfRecord {
         let entry = self.index.entry(row).map_err(|why| {
             Source::of(self).corrupt(self.index.places(row).1 as u64, why).at_record(row)
         })?;
-        let (sum, crc) = if self.check { (Sum::Crc32, entry.crc) } else { (Sum::None, 0) };
+        let (sum, before) = if self.check { (Sum::Crc32, 0) } else { (Sum::None, entry.crc) };
         Ok(Cell {
             row,
             offset: entry.offset,
             stored: entry.len,
             raw: entry.len,
             sum,
-            before: 0,
-            crc,
+            before,
+            crc: entry.crc,
             file: 0,
             codec: Codec::None,
             dictionary: 0,
@@ -107,27 +103,13 @@ impl Container for FfRecord {
         [head, &self.file_bytes.to_le_bytes()].concat()
     }
 
-    fn verify(&self, progress: &mut dyn FnMut(u64) -> Result<()>) -> Result<Verification> {
-        let mut found = Verification::default();
-        while found.rows < self.num_rows() {
-            let rows = found.rows..self.num_rows().min(found.rows + STEP);
-            let mut cells = Vec::with_capacity(STEP as usize);
-            for row in rows.clone() {
-                match self.find(row) {
-                    Ok(cell) => cells.push(cell),
-                    Err(error) => found.damaged.push(Damage::of(&error, row..row + 1, 0)),
-                }
-            }
-            found.damaged.extend(verify_cells(self, &cells));
-            found.rows = rows.end;
-            progress(found.rows)?;
-        }
-        found.damaged.sort_by_key(|damage| damage.offset);
-        Ok(found)
+    fn info(&self) -> String {
+        let (legacy, intact) = (self.index.is_legacy(), self.index.is_intact());
+        format!(r#"{{"legacy": {legacy}, "intact": {intact}}}"#)
     }
 
-    fn as_any(&self) -> &dyn Any {
-        self
+    fn verify(&self, progress: &mut dyn FnMut(u64) -> Result<()>) -> Result<Verification> {
+        verify_records(self, progress)
     }
 
     fn after_fork(&self) -> Arc<dyn Container> {

@@ -1,17 +1,16 @@
 //! A file, and reading rows of its columns.
 
-use std::any::Any;
 use std::fs;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::SystemTime;
 
+use super::super::container::Stats;
 use super::super::container::{Cell, Container, Form};
-use super::super::contents::Source;
 use super::super::fetch::Files;
-use super::super::reader::Stats;
-use super::super::verify::Verification;
+use super::super::source::Source;
+use super::super::verification::Verification;
 use super::column::{Column, Layout};
 use super::heaps::Heaps;
 use crate::error::{Error, Result};
@@ -329,10 +328,6 @@ impl Container for Hdf5 {
 
     fn verify(&self, _progress: &mut dyn FnMut(u64) -> Result<()>) -> Result<Verification> {
         Ok(Verification::default())
-    }
-
-    fn as_any(&self) -> &dyn Any {
-        self
     }
 
     fn after_fork(&self) -> Arc<dyn Container> {

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 
-use super::super::contents::Source;
+use super::super::source::Source;
 use super::file::read_ranges;
 use crate::error::Result;
 use crate::format::Violation;

@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use super::cache::{Block, Blocks, Loaded};
-use super::contents::Source;
-use super::locate::Missing;
+use super::super::cache::{Block, Blocks, Loaded};
+use super::super::locate::Missing;
+use super::super::source::Source;
 use crate::error::Result;
 use crate::format::Violation;
 use crate::format::checksum::Seed;

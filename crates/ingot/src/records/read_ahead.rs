@@ -4,10 +4,10 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use super::container::Cell;
-use super::contents::Source;
 use super::fetch::{Files, check_growth};
 use super::sequence::Sequence;
-use crate::errand::Errand;
+use super::source::Source;
+use crate::background::Task;
 use crate::error::Result;
 use crate::process;
 
@@ -25,7 +25,7 @@ const ROWS: (usize, usize) = (64, 1024);
 pub struct Window {
     /// Where each value is, in stream order.
     pub cells: Vec<Cell>,
-    values: Option<Errand<Result<Vec<u8>>>>,
+    values: Option<Task<Result<Vec<u8>>>>,
     bytes: u64,
 }
 
@@ -33,12 +33,12 @@ impl Window {
     /// Returns the values one after the other if they were read already; else they
     /// are to be fetched by [`Files::fetch`], which finds them in memory.
     pub fn values(self) -> Result<Option<Vec<u8>>> {
-        self.values.map(Errand::wait).transpose()
+        self.values.map(Task::wait).transpose()
     }
 }
 
 /// A queue of windows: rows go in ahead of time, values come out in the same order.
-pub struct Ahead {
+pub struct ReadAhead {
     files: Arc<Sequence>,
     windows: VecDeque<Window>,
     /// How many of the windows are under way.
@@ -48,10 +48,10 @@ pub struct Ahead {
     rows: usize,
 }
 
-impl Ahead {
+impl ReadAhead {
     /// Returns an empty queue.
     pub fn new(files: Arc<Sequence>) -> Self {
-        Ahead { files, windows: VecDeque::new(), begun: 0, bytes: 0, rows: ROWS.0 }
+        ReadAhead { files, windows: VecDeque::new(), begun: 0, bytes: 0, rows: ROWS.0 }
     }
 
     /// Returns how many rows to push next; 0 while enough is there.
@@ -120,9 +120,9 @@ impl Ahead {
 
     /// Reads a window while others are used. `None` if the system has no thread to spare:
     /// the window is then read when its turn comes.
-    fn start(&self, cells: &[Cell]) -> Option<Errand<Result<Vec<u8>>>> {
+    fn start(&self, cells: &[Cell]) -> Option<Task<Result<Vec<u8>>>> {
         let (files, cells) = (Arc::clone(&self.files), cells.to_vec());
-        Errand::send(move || read(&files, &cells))
+        Task::spawn(move || read(&files, &cells))
     }
 }
 

@@ -5,10 +5,12 @@ use std::fs::File;
 use std::io::{self, Read as _, Seek as _, SeekFrom};
 use std::path::{Path, PathBuf};
 
-use super::super::bag::{Bag, BagOptions, BagWriter, Packer, Packing, Placement};
 use super::super::container::Container as _;
+use super::super::publish::{
+    beside, failed, name, publish, reading, remove, start_over, target_of,
+};
 use super::super::spool::Spool;
-use super::{beside, failed, name, publish, reading, remove, start_over, target_of};
+use super::{Bag, BagOptions, BagWriter, Packer, Packing, Placement};
 use crate::error::{Error, Result};
 use crate::format::bag::LIMIT_LEN;
 use crate::storage::{Append as _, AppendFile};
@@ -61,8 +63,9 @@ fn is_stale(path: &Path, limits: &Path) -> bool {
 
 /// Returns how the records of a bag of this name are stored.
 pub fn packing_of(path: &Path) -> Packing {
-    let suffix = path.extension().unwrap_or_default();
-    if suffix.eq_ignore_ascii_case("bagz") { Packing::Zstd(None) } else { Packing::Plain }
+    let name = path.file_name().unwrap_or_default().to_string_lossy().to_ascii_lowercase();
+    let is_packed = name.ends_with(".bagz") || name.contains(".bagz-");
+    if is_packed { Packing::Zstd(None) } else { Packing::Plain }
 }
 
 /// Returns the file with the limits of a bag, if it has one: `x.idx` beside `x.bag` as

@@ -1,86 +1,14 @@
-//! What a file holds: its header and where its pages and dictionaries are.
+//! What an Ingot file holds: its header and where its pages and dictionaries are.
 
-use super::container::Container;
-use crate::compression::Failure;
+use super::super::source::Source;
 use crate::error::{Error, Result};
 use crate::format::checksum::Seed;
 use crate::format::ingot::{
     BlockKind, Dictionary, Directory, HEADER_LEN, Header, TRAILER_LEN, Trailer,
 };
 use crate::format::{Violation, arrayrecord, ffrecord};
-use crate::storage::{Read, ReadAt};
 
-/// A storage with the name to call it by in errors.
-#[derive(Clone, Copy)]
-pub struct Source<'a> {
-    pub storage: &'a dyn ReadAt,
-    pub name: &'a str,
-}
-
-impl<'a> Source<'a> {
-    /// Returns the storage of a file under the name of the file.
-    pub fn of(file: &'a dyn Container) -> Source<'a> {
-        Source { storage: &**file.storage(), name: file.name() }
-    }
-
-    pub fn size(&self) -> Result<u64> {
-        self.storage.size().map_err(|source| self.failed(0, source))
-    }
-
-    /// Reads `len` bytes at `offset`; the caller has checked that the file could hold them.
-    pub fn read(&self, offset: u64, len: u64) -> Result<Vec<u8>> {
-        let mut bytes = Vec::new();
-        self.make_room(&mut bytes, len)?;
-        self.read_into(offset, &mut bytes)?;
-        Ok(bytes)
-    }
-
-    /// Fills `bytes` from `offset`.
-    pub fn read_into(&self, offset: u64, bytes: &mut [u8]) -> Result<()> {
-        let mut found = Ok(());
-        self.storage
-            .read_many(&mut [Read::new(offset, bytes)], &mut |_, _, outcome| found = outcome);
-        found.map_err(|source| self.failed(offset, source))
-    }
-
-    /// Makes a buffer at least `len` bytes long, or says that there is no memory for it.
-    pub fn make_room(&self, buffer: &mut Vec<u8>, len: u64) -> Result<()> {
-        let wanted = usize::try_from(len).unwrap_or(usize::MAX);
-        let more = wanted.saturating_sub(buffer.len());
-        buffer.try_reserve_exact(more).map_err(|_| Error::Memory {
-            path: self.name.to_owned(),
-            record: None,
-            bytes: len,
-        })?;
-        buffer.resize(buffer.len() + more, 0);
-        Ok(())
-    }
-
-    /// Returns the error for a read at `offset` that failed. A file that ends too
-    /// early is damaged, not unreadable.
-    pub fn failed(&self, offset: u64, source: std::io::Error) -> Error {
-        if source.kind() == std::io::ErrorKind::UnexpectedEof {
-            return self
-                .corrupt(offset, Violation("the file ends here: it was cut short".to_owned()));
-        }
-        Error::Storage { path: self.name.to_owned(), record: None, offset, action: "read", source }
-    }
-
-    pub fn corrupt(&self, offset: u64, violation: Violation) -> Error {
-        Error::Corrupt { path: self.name.to_owned(), record: None, offset, reason: violation.0 }
-    }
-
-    /// Returns the error for the bytes at `offset` that could not be decoded.
-    pub fn undecoded(&self, offset: u64, failure: Failure) -> Error {
-        match failure {
-            Failure::Damaged(why) => self.corrupt(offset, Violation(why)),
-            Failure::Memory(bytes) => {
-                Error::Memory { path: self.name.to_owned(), record: None, bytes }
-            }
-            Failure::Limit(reason) => Error::Format { path: self.name.to_owned(), reason },
-        }
-    }
-
+impl Source<'_> {
     pub fn trailer(&self, offset: u64, header: &Header) -> Result<(Trailer, u32)> {
         let bytes = self.read(offset, TRAILER_LEN as u64)?;
         Trailer::decode(&bytes, offset, &header.id).map_err(|why| self.corrupt(offset, why))
@@ -111,9 +39,6 @@ impl<'a> Source<'a> {
         Dictionary::decode(&bytes, offset, seed).map_err(|why| self.corrupt(offset, why))
     }
 }
-
-/// Called now and then by work that may take long, which an error stops.
-pub type Watch<'a> = dyn FnMut() -> Result<()> + 'a;
 
 /// What the front of a file is.
 pub enum Front {

@@ -1,17 +1,17 @@
 //! A record file, open for reading.
 
-use std::any::Any;
-use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 
-use super::cache::Pin;
+use super::super::cache::Pin;
+use super::super::container::{Cell, Container, Form, Stats, Table};
+use super::super::fetch::Files;
+use super::super::locate::{Missing, prepare};
+use super::super::open::Mode;
+use super::super::source::{Source, Watch};
+use super::super::verification::Verification;
 use super::chain;
-use super::container::{Cell, Container, Form};
-use super::contents::{self, Front, Source, Watch};
-use super::fetch::Files;
-use super::locate::{Missing, prepare};
+use super::front::{self, Front};
 use super::pages::{Loader, Pages};
-use super::verify::Verification;
 use crate::compression::{self, Codec};
 use crate::crc::Sum;
 use crate::error::{Error, Result};
@@ -21,55 +21,6 @@ use crate::format::ingot::{
     BlockKind, DictionaryEntry, Directory, FieldKind, Header, Page, Schema, TRAILER_LEN,
 };
 use crate::storage::ReadAt;
-
-/// Pages of a column that are read at a time.
-const COLUMN_PAGES: usize = 256;
-
-/// What to do with a file that does not end in a closing trailer.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Mode {
-    /// Refuse it.
-    Whole,
-    /// Read the rows that are committed.
-    Partial,
-}
-
-/// Figures about a file, from its directory alone.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Stats {
-    /// Rows.
-    pub rows: u64,
-    /// Cells of all rows.
-    pub cells: u64,
-    /// Bytes of the whole file.
-    pub file_bytes: u64,
-    /// Bytes of the index pages.
-    pub index_bytes: u64,
-    /// Number of index pages.
-    pub pages: u64,
-    /// Number of compression dictionaries.
-    pub dictionaries: u64,
-    /// Bytes of the compression dictionaries.
-    pub dictionary_bytes: u64,
-    /// Whether the file ends in a closing trailer.
-    pub closed: bool,
-}
-
-impl Stats {
-    /// Returns the figures of two files together.
-    pub(super) fn and(&self, other: &Stats) -> Stats {
-        Stats {
-            rows: self.rows + other.rows,
-            cells: self.cells + other.cells,
-            file_bytes: self.file_bytes + other.file_bytes,
-            index_bytes: self.index_bytes + other.index_bytes,
-            pages: self.pages + other.pages,
-            dictionaries: self.dictionaries + other.dictionaries,
-            dictionary_bytes: self.dictionary_bytes + other.dictionary_bytes,
-            closed: self.closed && other.closed,
-        }
-    }
-}
 
 /// An Ingot file, open for reading: a snapshot of what was committed when it was
 /// opened. Safe to use from several threads at once, and in the child of a fork.
@@ -96,7 +47,7 @@ impl Reader {
     ) -> Result<Self> {
         let source = Source { storage: &*storage, name };
         let size = source.size()?;
-        let header = match contents::read_header(source, size)? {
+        let header = match front::read_header(source, size)? {
             Front::Header(header) => header,
             Front::Torn => {
                 return Err(Error::Unfinished {
@@ -194,14 +145,8 @@ impl Reader {
     }
 
     /// Returns where field `field`, of kind cell, of `row` is. Both must exist.
-    pub fn locate_one(&self, row: u64, field: usize) -> Result<Cell> {
+    pub(super) fn locate_one(&self, row: u64, field: usize) -> Result<Cell> {
         self.in_page(row, |page, local| self.locate_in(page, row, local, field))
-    }
-
-    /// Returns where field `field` of `row`, which must be of kind cell, is.
-    pub fn locate_field(&self, row: u64, field: usize) -> Result<Cell> {
-        self.check_field(field, FieldKind::Cell)?;
-        self.locate_one(row, field)
     }
 
     fn locate_in(
@@ -219,68 +164,11 @@ impl Reader {
         self.describe(page, row, field, cell)
     }
 
-    /// Returns where the elements `range` of sequence `field` of `row` are: one
-    /// contiguous range of the file. A range that reaches past the end is an error.
-    pub fn locate_elements(&self, row: u64, field: usize, range: Range<u64>) -> Result<Vec<Cell>> {
-        self.check_field(field, FieldKind::Sequence)?;
-        let len = self.num_elements(row, field)?;
-        if range.start > range.end || range.end > len {
-            return Err(Error::Invalid(format!(
-                "{}: record {row} has {len} elements, not {} to {}",
-                self.name, range.start, range.end
-            )));
-        }
-        self.in_page(row, |page, local| {
-            let cells = page.cells_of(self.schema(), local, field)?;
-            let start = u64::from(cells.start);
-            (start + range.start..start + range.end)
-                .map(|cell| self.describe(page, row, field, cell as u32))
-                .collect()
-        })
-    }
-
-    /// Number of elements that sequence `field` has in `row`.
-    pub fn num_elements(&self, row: u64, field: usize) -> Result<u64> {
-        self.check_field(field, FieldKind::Sequence)?;
-        self.in_page(
-            row,
-            |page, local| Ok(page.cells_of(self.schema(), local, field)?.len() as u64),
-        )
-    }
-
     /// Returns the values of column `field` in all rows, from the index pages alone.
     pub fn column(&self, field: usize) -> Result<Vec<u8>> {
         let mut values = Vec::new();
         self.append_column(field, &mut values)?;
         Ok(values)
-    }
-
-    /// Appends the values of column `field` in all rows to `values`; many pages are read at a
-    /// time. The error of a bad page names its first row.
-    pub fn append_column(&self, field: usize, values: &mut Vec<u8>) -> Result<()> {
-        self.check_field(field, FieldKind::Column)?;
-        let pages: Vec<usize> = (0..self.pages.entries().len()).collect();
-        for some in pages.chunks(COLUMN_PAGES) {
-            let firsts = some.iter().map(|&page| self.pages.first_row(page)).collect();
-            let _pins = prepare(&[(self, firsts)]);
-            for &page in some {
-                self.pages.with(page, &self.loader(), |page| {
-                    values.extend_from_slice(page.column(self.schema(), field));
-                })?;
-            }
-        }
-        Ok(())
-    }
-
-    /// Appends the value of column `field` in `row` to `values`.
-    pub fn column_value(&self, row: u64, field: usize, values: &mut Vec<u8>) -> Result<()> {
-        self.check_field(field, FieldKind::Column)?;
-        let width = self.schema().fields()[field].width.unwrap_or(0) as usize;
-        self.in_page(row, |page, local| {
-            let from = local as usize * width;
-            values.extend_from_slice(&page.column(self.schema(), field)[from..from + width]);
-            Ok(())
-        })
     }
 
     /// Returns the error for an index that no row has.
@@ -309,7 +197,7 @@ impl Reader {
     }
 
     /// Calls `then` with the page of `row` and the row's number in it.
-    fn in_page<T>(
+    pub(super) fn in_page<T>(
         &self,
         row: u64,
         then: impl FnOnce(&Page, u32) -> Result<T, Violation>,
@@ -356,7 +244,7 @@ impl Reader {
         })
     }
 
-    fn check_field(&self, field: usize, kind: FieldKind) -> Result<()> {
+    pub(super) fn check_field(&self, field: usize, kind: FieldKind) -> Result<()> {
         match self.schema().fields().get(field) {
             Some(found) if found.kind == kind => Ok(()),
             Some(found) => Err(Error::Invalid(format!(
@@ -437,12 +325,12 @@ impl Container for Reader {
         self.header.id.to_vec()
     }
 
-    fn verify(&self, progress: &mut dyn FnMut(u64) -> Result<()>) -> Result<Verification> {
-        Reader::verify(self, progress)
+    fn table(&self) -> Option<&dyn Table> {
+        Some(self)
     }
 
-    fn as_any(&self) -> &dyn Any {
-        self
+    fn verify(&self, progress: &mut dyn FnMut(u64) -> Result<()>) -> Result<Verification> {
+        Reader::verify(self, progress)
     }
 
     fn after_fork(&self) -> Arc<dyn Container> {

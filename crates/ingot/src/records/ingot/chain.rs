@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use memchr::memmem;
 
-use super::contents::{Source, Watch};
+use super::super::source::{Source, Watch};
 use crate::error::{Error, Result};
 use crate::format::Violation;
 use crate::format::ingot::{

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
 
-use super::batch::Batch;
+use super::pending::Pending;
 use super::training::{self, Choice, Decision, Decisions};
 use super::writer::Options;
 use crate::compression::{Codec, Compressor};
@@ -143,7 +143,7 @@ impl Tail {
 
     /// Adds the cells of a batch, and commits a page whenever one is full. `last`
     /// says that no more rows may come before the next commit.
-    pub fn write(&mut self, batch: &Batch, last: bool) -> Result<()> {
+    pub fn write(&mut self, batch: &Pending, last: bool) -> Result<()> {
         if batch.rows == 0 {
             return Ok(());
         }
@@ -200,7 +200,7 @@ impl Tail {
         self.check()
     }
 
-    fn write_raw(&mut self, batch: &Batch) -> Result<()> {
+    fn write_raw(&mut self, batch: &Pending) -> Result<()> {
         let seed = self.header.seed();
         for k in 0..batch.ends.len() {
             let cell = batch.cell(k);
@@ -210,7 +210,7 @@ impl Tail {
         self.append(&batch.bytes)
     }
 
-    fn write_compressed(&mut self, batch: &Batch, fields: &[u16]) -> Result<()> {
+    fn write_compressed(&mut self, batch: &Pending, fields: &[u16]) -> Result<()> {
         let groups = group(batch);
         let seed = self.header.seed();
         let first = self.page.next_cell();
@@ -240,7 +240,7 @@ impl Tail {
 
     /// Settles how each field is compressed as soon as there are enough values. A short
     /// batch, of few rows before a flush, gets what suits it and leaves the choice open.
-    fn choose(&mut self, batch: &Batch, fields: &[u16], last: bool) -> Result<()> {
+    fn choose(&mut self, batch: &Pending, fields: &[u16], last: bool) -> Result<()> {
         let Options { compression, level, .. } = self.options;
         for k in 0..self.fields.len() {
             let is_column = self.header.schema.fields()[k].kind == FieldKind::Column;
@@ -427,7 +427,7 @@ impl FieldEncoder {
 }
 
 /// Cuts a batch into runs of cells that are compressed together.
-fn group(batch: &Batch) -> Vec<std::ops::Range<usize>> {
+fn group(batch: &Pending) -> Vec<std::ops::Range<usize>> {
     let (mut groups, mut first, mut begin) = (Vec::new(), 0, 0);
     for (k, &end) in batch.ends.iter().enumerate() {
         if end - begin >= COMPRESS || k + 1 == batch.ends.len() {

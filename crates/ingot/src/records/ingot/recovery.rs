@@ -4,11 +4,12 @@ use std::sync::Arc;
 
 use memchr::memmem;
 
+use super::super::source::{Source, Watch};
+use super::super::verification::Damage;
 use super::chain::{self, Chain};
-use super::contents::{self, Front, Source, Watch};
+use super::front::{self, Front};
 use super::reader::Reader;
-use super::segment::{Beginning, Tail};
-use super::verify::Damage;
+use super::tail::{Beginning, Tail};
 use super::writer::{self, Options, Writer};
 use crate::error::{Error, Result};
 use crate::format::Violation;
@@ -129,7 +130,7 @@ fn begin(target: Box<dyn Append>, name: &str, options: Options) -> Result<Tail> 
 /// Reads the header, or the copy of it that a directory at the end holds, and says
 /// whether it is the copy. `None` for a file that ends inside its header.
 fn find_header(source: Source<'_>, size: u64) -> Result<Option<(Header, bool)>> {
-    let why = match contents::read_header(source, size) {
+    let why = match front::read_header(source, size) {
         Ok(Front::Header(header)) => return Ok(Some((header, false))),
         Ok(Front::Torn) if is_header_alone(source, size)? => return Ok(None),
         Ok(Front::Torn) => source.corrupt(0, Violation("header: its length is damaged".to_owned())),

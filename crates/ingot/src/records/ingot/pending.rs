@@ -50,7 +50,7 @@ impl<'a> Packed<'a> {
 
 /// A run of rows, cell after cell.
 #[derive(Debug, Default)]
-pub struct Batch {
+pub struct Pending {
     pub bytes: Vec<u8>,
     /// End of each cell in `bytes`.
     pub ends: Vec<usize>,
@@ -61,12 +61,12 @@ pub struct Batch {
     pub rows: u32,
 }
 
-impl Batch {
+impl Pending {
     pub fn new(schema: &Schema) -> Self {
-        Batch {
+        Pending {
             counts: vec![Vec::new(); schema.num_sequences()],
             columns: vec![Vec::new(); schema.of_kind(FieldKind::Column).count()],
-            ..Batch::default()
+            ..Pending::default()
         }
     }
 

@@ -6,9 +6,9 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::thread::{self, JoinHandle};
 
-use super::batch::{Batch, Packed, Value};
-use super::draft::{Draft, RecordWriter, failed};
-use super::segment::{Beginning, Tail};
+use super::super::draft::{Draft, RecordWriter, failed};
+use super::pending::{Packed, Pending, Value};
+use super::tail::{Beginning, Tail};
 use super::training::{Compression, Decision, Decisions, SAMPLE};
 use crate::error::{Error, Result};
 use crate::format::checksum::FileId;
@@ -48,7 +48,7 @@ const WORK: usize = 6;
 pub struct Writer {
     draft: Draft<Drain>,
     schema: Schema,
-    batch: Batch,
+    batch: Pending,
     limit: usize,
     rows: u64,
     committed: Arc<AtomicU64>,
@@ -58,15 +58,15 @@ pub struct Writer {
 /// The writer's thread, and the ways to it.
 struct Drain {
     orders: SyncSender<Order>,
-    spare: Receiver<Batch>,
+    spare: Receiver<Pending>,
     thread: JoinHandle<()>,
 }
 
 /// What the writer's thread is to do with the rows it gets.
 enum Order {
-    Write(Batch),
-    Flush(Batch, SyncSender<()>),
-    Close(Batch),
+    Write(Pending),
+    Flush(Pending, SyncSender<()>),
+    Close(Pending),
 }
 
 impl Writer {
@@ -114,7 +114,7 @@ impl Writer {
         let drain = Drain { orders, spare, thread };
         Ok(Writer {
             draft: Draft::sharing(name, drain, Box::new(|_| Ok(())), failure),
-            batch: Batch::new(&schema),
+            batch: Pending::new(&schema),
             schema,
             limit: if trains { SAMPLE } else { BATCH },
             rows,
@@ -329,9 +329,9 @@ impl Writer {
         }
     }
 
-    fn order(&mut self, order: impl FnOnce(Batch) -> Order) -> Result<()> {
+    fn order(&mut self, order: impl FnOnce(Pending) -> Order) -> Result<()> {
         let drain = self.draft.file()?;
-        let spare = drain.spare.try_recv().unwrap_or_else(|_| Batch::new(&self.schema));
+        let spare = drain.spare.try_recv().unwrap_or_else(|_| Pending::new(&self.schema));
         let batch = std::mem::replace(&mut self.batch, spare);
         if drain.orders.send(order(batch)).is_err() {
             self.draft.check_sound()?;
@@ -405,7 +405,7 @@ pub(super) fn random_id() -> Result<FileId> {
 fn drain(
     mut tail: Tail,
     orders: &Receiver<Order>,
-    spare: &SyncSender<Batch>,
+    spare: &SyncSender<Pending>,
     committed: &AtomicU64,
     failure: &OnceLock<Error>,
 ) {

@@ -1,0 +1,115 @@
+//! Opening a file of any container: the table of formats.
+
+use std::sync::Arc;
+
+use super::arrayrecord;
+use super::bag;
+use super::container::Container;
+use super::ffrecord;
+use super::ingot;
+use super::publish::check_regular;
+use super::source::Watch;
+use crate::error::{Error, Result};
+use crate::storage::{Location, Read, ReadAt};
+
+/// Bytes that tell one format from another.
+const FRONT: u64 = 64;
+
+/// A container: what its files are called, how they begin, and how they are opened. One entry of
+/// [`FORMATS`] is all that the rest of the engine, and Python, know of it.
+#[derive(Debug)]
+pub struct Format {
+    /// The name of the format.
+    pub name: &'static str,
+    /// What a user calls such a file, with an article.
+    pub title: &'static str,
+    /// How the names of its files end, in small letters.
+    pub suffixes: &'static [&'static str],
+    /// Whether every record has a checksum.
+    pub is_checked: bool,
+    /// Whether a file that begins with these bytes is one.
+    pub begins: fn(&[u8]) -> bool,
+    /// Opens a file.
+    pub open: fn(Opening<'_>, &mut Watch<'_>) -> Result<Arc<dyn Container>>,
+}
+
+/// All formats. A file goes by how it begins; one whose beginning no format knows goes by its
+/// name, since some formats have no signature.
+pub static FORMATS: [&Format; 4] =
+    [&ingot::FORMAT, &arrayrecord::FORMAT, &bag::FORMAT, &ffrecord::FORMAT];
+
+/// A file to be opened, and how.
+pub struct Opening<'a> {
+    /// Where it is.
+    pub location: &'a Location,
+    /// Its bytes.
+    pub storage: Arc<dyn ReadAt>,
+    /// What to do if its writer has not finished it.
+    pub mode: Mode,
+    /// Whether to verify records where the format leaves that open.
+    pub check: bool,
+}
+
+/// What to do with a file that does not end in a closing trailer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Mode {
+    /// Refuse it.
+    Whole,
+    /// Read the rows that are committed.
+    Partial,
+}
+
+/// Opens a file of any format. Without `check` the records of containers that leave it open are
+/// not verified; Ingot files always are.
+pub fn open(
+    location: &Location,
+    mode: Mode,
+    check: bool,
+    watch: &mut Watch<'_>,
+) -> Result<Arc<dyn Container>> {
+    let storage = reading(location)?;
+    let format = format_of(location, &*storage);
+    (format.open)(Opening { location, storage, mode, check }, watch)
+}
+
+/// Returns the format of a file; Ingot's if no other is found.
+fn format_of(location: &Location, storage: &dyn ReadAt) -> &'static Format {
+    let front = front(storage);
+    let name = location.file_name();
+    let begins = || FORMATS.iter().find(|format| (format.begins)(&front));
+    let named = || FORMATS.iter().find(|format| format.is_name(&name));
+    begins().or_else(named).copied().unwrap_or(&ingot::FORMAT)
+}
+
+impl Format {
+    /// Returns whether a file of this name, in small letters, is one by its suffix; shards such
+    /// as `train.array_record-00000-of-00002` are.
+    fn is_name(&self, name: &str) -> bool {
+        self.suffixes.iter().any(|suffix| {
+            name.ends_with(suffix) || name.split_once(&format!("{suffix}-")).is_some()
+        })
+    }
+}
+
+/// Returns the bytes of a file.
+pub(super) fn reading(location: &Location) -> Result<Arc<dyn ReadAt>> {
+    if let Location::Path(path) = location {
+        check_regular(path)?;
+    }
+    location.open().map_err(|source| Error::Storage {
+        path: location.name(),
+        record: None,
+        offset: 0,
+        action: "open",
+        source,
+    })
+}
+
+/// Returns the first bytes of a file; fewer of a shorter one, and none of one that cannot be
+/// read: those who open it find out why.
+fn front(storage: &dyn ReadAt) -> Vec<u8> {
+    let mut front = vec![0; storage.size().map_or(0, |size| size.min(FRONT)) as usize];
+    let mut found = Ok(());
+    storage.read_many(&mut [Read::new(0, &mut front)], &mut |_, _, outcome| found = outcome);
+    if found.is_ok() { front } else { Vec::new() }
+}
