@@ -83,17 +83,20 @@ const PIECE: usize = 4 << 10;
 
 /// A message is congruent, modulo the polynomial of the checksum, to one in which a block
 /// at the front is replaced by its product with a power of x further back. So
-/// eight lanes of 16 bytes each swallow the message, are then folded into one, and the
+/// eight or sixteen lanes of 16 bytes each swallow the message, are then folded into one, and the
 /// 16 bytes that are left have the checksum of the whole.
 #[cfg(target_arch = "x86_64")]
 #[allow(unsafe_code)]
 mod fold {
     use super::Sum;
     use std::arch::x86_64::{
-        __m128i, __m256i, _MM_HINT_T0, _mm_clmulepi64_si128, _mm_loadu_si128, _mm_prefetch,
-        _mm_set_epi64x, _mm_storeu_si128, _mm_xor_si128, _mm256_castsi256_si128,
-        _mm256_clmulepi64_epi128, _mm256_extracti128_si256, _mm256_loadu_si256, _mm256_set_epi32,
-        _mm256_set_epi64x, _mm256_storeu_si256, _mm256_xor_si256,
+        __m128i, __m256i, __m512i, _MM_HINT_T0, _mm_clmulepi64_si128, _mm_crc32_u8, _mm_crc32_u64,
+        _mm_loadu_si128, _mm_prefetch, _mm_set_epi32, _mm_set_epi64x, _mm_storeu_si128,
+        _mm_xor_si128, _mm256_castsi256_si128, _mm256_clmulepi64_epi128, _mm256_extracti128_si256,
+        _mm256_loadu_si256, _mm256_set_epi32, _mm256_set_epi64x, _mm256_storeu_si256,
+        _mm256_xor_si256, _mm512_castsi512_si128, _mm512_clmulepi64_epi128,
+        _mm512_extracti32x4_epi32, _mm512_loadu_si512, _mm512_set_epi64, _mm512_storeu_si512,
+        _mm512_ternarylogic_epi64, _mm512_xor_si512, _mm512_zextsi128_si512,
     };
 
     /// The polynomials, reflected.
@@ -109,10 +112,18 @@ mod fold {
     /// Bytes that are folded at a time, and at least.
     pub const BLOCK: usize = 32 * REGISTERS;
 
+    /// The same where registers have 64 bytes.
+    const WIDE_BLOCK: usize = 64 * REGISTERS;
+
     pub fn is_available() -> bool {
         is_x86_feature_detected!("avx2")
             && is_x86_feature_detected!("vpclmulqdq")
             && is_x86_feature_detected!("pclmulqdq")
+            && is_x86_feature_detected!("sse4.2")
+    }
+
+    fn is_wide() -> bool {
+        is_x86_feature_detected!("avx512f") && is_x86_feature_detected!("avx512vl")
     }
 
     /// Returns x to the `exponent`, reduced and reflected, in the upper half of a word.
@@ -141,7 +152,17 @@ mod fold {
     }
 
     #[inline]
-    #[target_feature(enable = "avx2,vpclmulqdq,pclmulqdq")]
+    #[target_feature(enable = "avx512f,avx512vl,vpclmulqdq,pclmulqdq")]
+    fn fold_four(lanes: __m512i, factors: (i64, i64), onto: __m512i) -> __m512i {
+        let (first, second) = factors;
+        let factors = _mm512_set_epi64(second, first, second, first, second, first, second, first);
+        let front = _mm512_clmulepi64_epi128::<0x00>(lanes, factors);
+        let back = _mm512_clmulepi64_epi128::<0x11>(lanes, factors);
+        _mm512_ternarylogic_epi64::<0x96>(front, back, onto)
+    }
+
+    #[inline]
+    #[target_feature(enable = "pclmulqdq")]
     fn fold_one(lane: __m128i, factors: (i64, i64), onto: __m128i) -> __m128i {
         let factors = _mm_set_epi64x(factors.1, factors.0);
         let front = _mm_clmulepi64_si128::<0x00>(lane, factors);
@@ -153,8 +174,9 @@ mod fold {
     ///
     /// # Safety
     ///
-    /// `from` must be readable and, if `COPY`, `to` writable for `len` bytes.
-    #[target_feature(enable = "avx2,vpclmulqdq,pclmulqdq")]
+    /// The processor must have the instructions, see [`is_available`]. `from` must be readable
+    /// and, if `COPY`, `to` writable for `len` bytes.
+    #[target_feature(enable = "avx2,vpclmulqdq,pclmulqdq,sse4.2")]
     pub unsafe fn sum<const POLYNOMIAL: u32, const COPY: bool>(
         crc: u32,
         from: *const u8,
@@ -162,19 +184,71 @@ mod fold {
         len: usize,
     ) -> u32 {
         debug_assert!(len >= BLOCK);
+        // SAFETY: as promised by the caller; the wide kernel is used where there is one.
+        let (mut lane, mut at) = unsafe {
+            if len >= WIDE_BLOCK && is_wide() {
+                swallow_wide::<POLYNOMIAL, COPY>(crc, from, to, len)
+            } else {
+                swallow::<POLYNOMIAL, COPY>(crc, from, to, len)
+            }
+        };
+        while at + 16 <= len {
+            // SAFETY: the access ends at `len` or before.
+            let bytes = unsafe {
+                let bytes = _mm_loadu_si128(from.add(at).cast());
+                if COPY {
+                    _mm_storeu_si128(to.add(at).cast(), bytes);
+                }
+                bytes
+            };
+            lane = fold_one(lane, const { factors(POLYNOMIAL, 16) }, bytes);
+            at += 16;
+        }
+        let mut rest = [0_u8; 32];
+        // SAFETY: fewer than 16 bytes are left, so both fit into `rest`.
+        unsafe {
+            _mm_storeu_si128(rest.as_mut_ptr().cast(), lane);
+            std::ptr::copy_nonoverlapping(from.add(at), rest[16..].as_mut_ptr(), len - at);
+            if COPY {
+                std::ptr::copy_nonoverlapping(rest[16..].as_ptr(), to.add(at), len - at);
+            }
+        }
+        let rest = &rest[..16 + len - at];
+        if POLYNOMIAL == CRC32 { Sum::Crc32.append_plainly(!0, rest) } else { !crc32c_of(rest) }
+    }
+
+    /// Returns the inverted CRC-32C of a few bytes whose first were summed already.
+    #[target_feature(enable = "sse4.2")]
+    fn crc32c_of(bytes: &[u8]) -> u32 {
+        let (words, rest) = bytes.as_chunks();
+        let mut crc = 0;
+        for word in words {
+            crc = _mm_crc32_u64(crc, u64::from_le_bytes(*word));
+        }
+        let mut crc = crc as u32;
+        for &byte in rest {
+            crc = _mm_crc32_u8(crc, byte);
+        }
+        crc
+    }
+
+    /// Folds whole blocks of bytes into one lane. Returns it, and how many bytes are in it.
+    ///
+    /// # Safety
+    ///
+    /// As for [`sum`].
+    #[target_feature(enable = "avx2,vpclmulqdq,pclmulqdq")]
+    unsafe fn swallow<const POLYNOMIAL: u32, const COPY: bool>(
+        crc: u32,
+        from: *const u8,
+        to: *mut u8,
+        len: usize,
+    ) -> (__m128i, usize) {
         // SAFETY: all offsets are such that the access ends at `len` or before.
         let two = |at: usize| unsafe {
             let bytes = _mm256_loadu_si256(from.add(at).cast());
             if COPY {
                 _mm256_storeu_si256(to.add(at).cast(), bytes);
-            }
-            bytes
-        };
-        // SAFETY: as above.
-        let one = |at: usize| unsafe {
-            let bytes = _mm_loadu_si128(from.add(at).cast());
-            if COPY {
-                _mm_storeu_si128(to.add(at).cast(), bytes);
             }
             bytes
         };
@@ -197,22 +271,63 @@ mod fold {
             lane = fold_two(lane, const { factors(POLYNOMIAL, 32) }, *next);
         }
         let halves = (_mm256_castsi256_si128(lane), _mm256_extracti128_si256::<1>(lane));
-        let mut lane = fold_one(halves.0, const { factors(POLYNOMIAL, 16) }, halves.1);
-        while at + 16 <= len {
-            lane = fold_one(lane, const { factors(POLYNOMIAL, 16) }, one(at));
-            at += 16;
-        }
-        let mut rest = [0_u8; 32];
-        // SAFETY: fewer than 16 bytes are left, so both fit into `rest`.
-        unsafe {
-            _mm_storeu_si128(rest.as_mut_ptr().cast(), lane);
-            std::ptr::copy_nonoverlapping(from.add(at), rest[16..].as_mut_ptr(), len - at);
+        (fold_one(halves.0, const { factors(POLYNOMIAL, 16) }, halves.1), at)
+    }
+
+    /// As [`swallow`], in registers of 64 bytes.
+    ///
+    /// # Safety
+    ///
+    /// As for [`sum`]; see [`is_wide`]. There are at least `WIDE_BLOCK` bytes.
+    #[target_feature(enable = "avx512f,avx512vl,vpclmulqdq,pclmulqdq")]
+    unsafe fn swallow_wide<const POLYNOMIAL: u32, const COPY: bool>(
+        crc: u32,
+        from: *const u8,
+        to: *mut u8,
+        len: usize,
+    ) -> (__m128i, usize) {
+        // SAFETY: all offsets are such that the access ends at `len` or before.
+        let four = |at: usize| unsafe {
+            let bytes = _mm512_loadu_si512(from.add(at).cast());
             if COPY {
-                std::ptr::copy_nonoverlapping(rest[16..].as_ptr(), to.add(at), len - at);
+                _mm512_storeu_si512(to.add(at).cast(), bytes);
             }
+            bytes
+        };
+        let mut lanes: [__m512i; REGISTERS] = std::array::from_fn(|k| four(64 * k));
+        let state = _mm512_zextsi128_si512(_mm_set_epi32(0, 0, 0, !crc as i32));
+        lanes[0] = _mm512_xor_si512(lanes[0], state);
+        let mut at = WIDE_BLOCK;
+        while at + WIDE_BLOCK <= len {
+            for (k, lane) in lanes.iter_mut().enumerate() {
+                if COPY {
+                    let ahead = from.wrapping_add(at + AHEAD + 64 * k);
+                    _mm_prefetch::<_MM_HINT_T0>(ahead.cast());
+                }
+                let factors = const { factors(POLYNOMIAL, WIDE_BLOCK) };
+                *lane = fold_four(*lane, factors, four(at + 64 * k));
+            }
+            at += WIDE_BLOCK;
         }
-        let sum = if POLYNOMIAL == CRC32 { Sum::Crc32 } else { Sum::Crc32c };
-        sum.append_plainly(!0, &rest[..16 + len - at])
+        let mut lane = lanes[0];
+        for next in &lanes[1..] {
+            lane = fold_four(lane, const { factors(POLYNOMIAL, 64) }, *next);
+        }
+        while at + 64 <= len {
+            lane = fold_four(lane, const { factors(POLYNOMIAL, 64) }, four(at));
+            at += 64;
+        }
+        let quarters = [
+            _mm512_castsi512_si128(lane),
+            _mm512_extracti32x4_epi32::<1>(lane),
+            _mm512_extracti32x4_epi32::<2>(lane),
+            _mm512_extracti32x4_epi32::<3>(lane),
+        ];
+        let mut last = quarters[0];
+        for next in &quarters[1..] {
+            last = fold_one(last, const { factors(POLYNOMIAL, 16) }, *next);
+        }
+        (last, at)
     }
 }
 
