@@ -13,7 +13,7 @@ import pytest
 
 import ingot
 import making
-from ingot.dataset.journal import Journal
+from ingot.dataset.write.journal import Journal
 
 SPEC = making.SPEC
 

@@ -11,7 +11,7 @@ import time
 import pytest
 
 import ingot
-from ingot.dataset import folder as folders
+from ingot.dataset import atomic as folders
 
 
 def rows(*numbers):

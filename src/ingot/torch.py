@@ -5,9 +5,9 @@ from collections.abc import Callable, Sequence
 from typing import Any, Generic, SupportsIndex, TypeVar, overload
 
 from ingot.dataset import Dataset as Rows
-from ingot.dataset.open import open  # noqa: A004
+from ingot.dataset.read.discovery import open  # noqa: A004
 from ingot.records import Reader, View
-from ingot.records.paths import StrPath
+from ingot.records.expand import StrPath
 from ingot.records.reader import Indices
 
 try:

@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from ingot.dataset import folder as folders
+from ingot.dataset import atomic as folders
 from ingot.errors import CorruptFileError, FormatError
 
 NAME = "dataset.json"

@@ -13,7 +13,7 @@ import numpy.typing as npt
 from ingot._core import Reader as NativeReader
 from ingot.errors import FormatError
 from ingot.records.batch import Batch
-from ingot.records.paths import StrPath, absolute, expand, is_bag
+from ingot.records.expand import StrPath, absolute, expand, is_bag
 from ingot.records.progress import Progress, reporter
 from ingot.records.verification import Damage, Verification
 

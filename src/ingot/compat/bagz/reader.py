@@ -13,7 +13,7 @@ from ingot.compat.bagz.options import LimitsPlacement, ReaderOptions, ShardingLa
 from ingot.compat.bagz.spec import bag_file, paths_of
 from ingot.errors import FormatError
 from ingot.records.bag import BagReader, Stream
-from ingot.records.paths import text_of
+from ingot.records.expand import text_of
 
 Rows: TypeAlias = npt.NDArray[np.int64]
 Indices: TypeAlias = Sequence[SupportsIndex] | npt.NDArray[np.integer[Any]]

@@ -16,10 +16,10 @@ from ingot.compat.granular.kinds import GivenCodec, Layout, function_of, layout_
 from ingot.compat.granular.paths import AnyPath, PathLike, local
 from ingot.compat.granular.rows import PairedRows, ReferencedRows
 from ingot.compat.granular.utils import Closing
-from ingot.dataset.granular import GranularRows
-from ingot.dataset.granular.layout import REFS, check_spec, element, is_sequence
-from ingot.dataset.mask import Mask, elements_of
-from ingot.dataset.source import ALL, Elements
+from ingot.dataset.read.granular import GranularRows
+from ingot.dataset.read.granular.layout import REFS, check_spec, element, is_sequence
+from ingot.dataset.read.mask import Mask, elements_of
+from ingot.dataset.read.source import ALL, Elements
 
 Row = dict[str, Any]
 

@@ -13,7 +13,7 @@ from ingot.compat.granular.indices import row_of, rows_of
 from ingot.compat.granular.kinds import Layout, layout_of
 from ingot.compat.granular.paths import AnyPath, local
 from ingot.compat.granular.utils import Closing
-from ingot.dataset.granular.layout import REFS, SPEC, check_spec, shard_name, shards
+from ingot.dataset.read.granular.layout import REFS, SPEC, check_spec, shard_name, shards
 from ingot.errors import FormatError
 
 

@@ -1,0 +1,378 @@
+"""A data set, open for reading: a sequence of rows."""
+
+import os
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, Self, SupportsIndex, TypeAlias, overload
+
+import numpy as np
+import numpy.typing as npt
+
+from ingot.dataset.nested import deep
+from ingot.dataset.read import iteration
+from ingot.dataset.read.chain import Chain
+from ingot.dataset.read.column import column_of
+from ingot.dataset.read.html import html_of
+from ingot.dataset.read.ingot_source import Stored
+from ingot.dataset.read.mask import Mask, field_of, fields_under, picked_by, wanted_by
+from ingot.dataset.read.source import ALL, Indices, Part, Picks, Row, Rows, Source
+from ingot.dataset.read.zipped import Zipped
+from ingot.dataset.spec import Spec
+from ingot.dataset.split import ends_of
+from ingot.errors import printable
+from ingot.records import Verification
+from ingot.records.progress import Progress, reporter
+
+Truths: TypeAlias = npt.NDArray[np.bool_]
+
+
+class Dataset(Sequence[Row]):
+    """Rows of named, typed fields, over one or more files.
+
+    `ds[i]` is one row, a dict. `ds[a:b]` is a data set of those rows and reads nothing yet.
+    `ds[[5, 1, 9]]` (any sequence or array of integers) reads several rows in one native call
+    and returns a dict of columns: stacked arrays where the values have one shape, lists
+    otherwise. A second index selects fields, `ds[i, ["label"]]`, or elements of a sequence,
+    `ds[i, {"frames": range(10, 20)}]`. For several rows, each row can have its own range:
+    `ds[[5, 1], {"frames": [range(10, 20), range(30, 40)]}]`.
+
+    `ingot.open` returns it. Several threads and forked processes may use it at the same time.
+    """
+
+    __module__ = "ingot"
+
+    def __init__(
+        self, source: Source, names: Sequence[str] | None = None, rows: Rows | None = None
+    ) -> None:
+        if not hasattr(source, "read_row"):
+            message = f"call ingot.open(path) to open a data set; Dataset cannot wrap {source!r}"
+            raise TypeError(message)
+        names = tuple(source.spec if names is None else names)
+        self._part = Part(source, names, range(len(source)) if rows is None else rows)
+        self._wanted = dict.fromkeys(names, ALL)
+        self._picks: dict[str, Picks] = dict.fromkeys(names)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Dataset, (self._part.source, self._part.names, self._part.rows)
+
+    @property
+    def path(self) -> str:
+        """The absolute path of the directory or file; of the first one, if there are several."""
+        return self._part.path
+
+    @property
+    def spec(self) -> Spec:
+        """The fields and their types."""
+        return self._part.spec
+
+    @property
+    def metadata(self) -> dict[str, Any]:
+        """The `metadata` that was passed to `DatasetWriter`; a new copy on each access.
+
+        For an HDF5 file, its attributes; those of a data set inside it appear as `image@units`.
+        """
+        return self._part.source.metadata
+
+    @property
+    def nbytes(self) -> int:
+        """The size of the files."""
+        return self._part.source.nbytes
+
+    @property
+    def others(self) -> tuple[str, ...]:
+        """Other data sets in the HDF5 file, not part of these rows; open with `x.h5/NAME`."""
+        return tuple(self._part.source.others)
+
+    def __len__(self) -> int:
+        return len(self._part)
+
+    def __iter__(self) -> Iterator[Row]:
+        return map(deep, iteration.rows(self._part))
+
+    @overload
+    def __getitem__(self, index: SupportsIndex) -> Row: ...
+    @overload
+    def __getitem__(self, index: slice) -> "Dataset": ...
+    @overload
+    def __getitem__(self, index: tuple[Any, Mask]) -> Row: ...
+    @overload
+    def __getitem__(self, index: Indices) -> Row: ...
+    def __getitem__(self, index: Any) -> "Row | Dataset":
+        """Return a row, a part of the data set, or the columns of several rows."""
+        part = self._part
+        if type(index) is np.ndarray and index.ndim:
+            return deep(part.read(part.resolve(index), self._picks))
+        if _is_one(index):
+            return deep(part.source.read_row(part.number(index), self._wanted))
+        match index:
+            case (which, dict() | list() | tuple() | str() as mask):
+                return self._masked(which, mask)
+            case slice():
+                return Dataset(part.source, part.names, part.rows[index])
+        return deep(part.read(part.resolve(index), self._picks))
+
+    def _masked(self, index: Any, mask: Mask) -> "Row | Dataset":
+        part = self._part
+        if _is_one(index):
+            wanted = wanted_by(mask, part.spec, part.path)
+            return deep(part.source.read_row(part.number(index), wanted))
+        if not isinstance(index, slice):
+            numbers = part.resolve(index)
+            picked = picked_by(mask, part.spec, part.path, len(numbers))
+            return deep(part.read(numbers, picked))
+        picked = picked_by(mask, part.spec, part.path, len(part.rows[index]))
+        if any(picks is not None for picks in picked.values()):
+            message = "a slice reads nothing yet: index a row or a list of rows to select elements"
+            raise TypeError(message)
+        return self.select(*picked)[index]
+
+    def __getitems__(self, indices: Indices) -> list[Row]:
+        """Return the rows at `indices` in one read; PyTorch's loader calls this per batch."""
+        part = self._part
+        numbers = part.resolve(indices)
+        batch = part.read(numbers, self._picks)
+        rows = iteration.rows_of(batch, part.spec.fields, len(numbers), copy=False)
+        return [deep(row) for row in rows]
+
+    def available(self, index: SupportsIndex) -> dict[str, bool | range]:
+        """Return which fields a row has, as a mask that reads all of them.
+
+        For a sequence, this is the range of its elements.
+        """
+        return self._part.source.available(self._part.number(index), self._part.names)
+
+    def select(self, *names: str | Sequence[str]) -> "Dataset":
+        """Return the data set with some of its fields, in this order.
+
+        The name of a dict of fields selects all fields in it.
+
+        Raises:
+            KeyError: There is no such field.
+        """
+        listed = [one for name in names for one in ([name] if isinstance(name, str) else name)]
+        spec = self.spec
+        chosen = dict.fromkeys(
+            one for name in listed for one in fields_under(spec, name, self.path)
+        )
+        return Dataset(self._part.source, tuple(chosen), self._part.rows)
+
+    def column(self, name: str) -> npt.NDArray[Any]:
+        """Return the values of a field in all rows, as one array.
+
+        Numbers come from the index alone. Missing numbers are 0; `present` tells them apart.
+        Text becomes an array of `numpy.dtypes.StringDType`, in which missing values are None.
+        Arrays of one shape are stacked. Text and arrays require reading the values of all rows.
+
+        Raises:
+            KeyError: There is no such field.
+            TypeError: The values of the field cannot be stored in one array.
+
+        Example:
+            >>> ds.where(ds.column("caption") == "a cat")  # doctest: +SKIP
+        """
+        return column_of(self._part, field_of(self.spec, name, self.path))
+
+    def lengths(self, name: str) -> npt.NDArray[np.int64]:
+        """Return the number of elements of a sequence in each row, from the index alone.
+
+        The length of a missing sequence is 0.
+
+        Raises:
+            KeyError: There is no such field.
+            TypeError: The field is not a sequence.
+
+        Example:
+            >>> ds.where(ds.lengths("frames") >= 16)  # doctest: +SKIP
+        """
+        field = field_of(self.spec, name, self.path)
+        if not field.is_sequence:
+            message = f"{self.path}: field {name!r} is {field.type}, expected a sequence"
+            raise TypeError(message)
+        return self._part.source.lengths(name, self._part.rows)
+
+    def present(self, name: str) -> Truths:
+        """Return for each row whether it has a value for a field, from the index alone.
+
+        Raises:
+            KeyError: There is no such field.
+        """
+        if not field_of(self.spec, name, self.path).is_optional:
+            return np.ones(len(self), np.bool_)
+        return self._part.source.present(name, self._part.rows)
+
+    def take(self, indices: Indices) -> "Dataset":
+        """Return a data set of the rows at `indices`, in that order, without reading them."""
+        if _is_one(indices):
+            message = (
+                f"take expects a sequence of indices; ds[:{indices}] is the first {indices} rows"
+            )
+            raise TypeError(message)
+        return Dataset(self._part.source, self._part.names, self._part.resolve(indices))
+
+    def where(self, condition: Callable[..., Truths] | Truths, *names: str) -> "Dataset":
+        """Return a data set of the rows that meet a condition on their numbers.
+
+        Rows in which one of `names` is missing are left out.
+
+        Args:
+            condition: A boolean for each row, or a function that takes the columns `names` as
+                arrays and returns such booleans.
+            names: Fields that are numbers.
+
+        Example:
+            >>> ds.where(lambda label: label == 3, "label")  # doctest: +SKIP
+        """
+        if callable(condition):
+            if not names:
+                message = "a callable condition requires the names of the fields it takes"
+                raise TypeError(message)
+            condition = condition(*(self.column(name) for name in names))
+        elif names:
+            message = "names of fields require a callable condition"
+            raise TypeError(message)
+        chosen = np.asarray(condition)
+        if chosen.dtype.kind in "iu" and chosen.ndim == 1:
+            message = "expected one boolean per row, got indices: ds.take(indices) has their rows"
+            raise ValueError(message)
+        if chosen.dtype != np.bool_ or chosen.shape != (len(self),):
+            message = (
+                f"expected a condition with one boolean for each of {len(self)} rows, "
+                f"got {chosen.dtype} of shape {chosen.shape}"
+            )
+            raise ValueError(message)
+        there = np.all([np.ones(len(self), np.bool_), *map(self.present, names)], axis=0)
+        return self.take(np.flatnonzero(chosen & there))
+
+    def split(self, *sizes: float, seed: int | None = 0) -> "list[Dataset]":
+        """Split the data set into disjoint parts that read nothing yet.
+
+        Args:
+            sizes: The size of each part: fractions (float) or numbers of rows (int). If they do
+                not cover all rows, the remainder, possibly empty, is one more part.
+            seed: Seed of the random assignment of rows to parts; None for consecutive rows. In
+                both cases, each part keeps the order of the data set.
+
+        Raises:
+            TypeError: The sizes are neither fractions nor numbers of rows.
+            ValueError: The sizes add up to more than the data set has.
+
+        Example:
+            >>> train, test = ds.split(0.9)  # doctest: +SKIP
+        """
+        ends = ends_of(len(self), sizes)
+        order = np.arange(len(self))
+        if seed is not None:
+            order = np.random.default_rng(seed).permutation(len(self))
+        return [self.take(np.sort(rows)) for rows in np.split(order, ends)]
+
+    def concat(self, *others: "Dataset") -> "Dataset":
+        """Concatenate this and other data sets.
+
+        Raises:
+            ValueError: The data sets have different fields.
+        """
+        return Dataset(Chain([self._part, *_parts(others)]))
+
+    def zip(self, *others: "Dataset") -> "Dataset":
+        """Add the fields of other data sets to the rows of this one, row by row.
+
+        Use this to add a field without rewriting the data set: write the new field as another
+        data set with the same number of rows.
+
+        Raises:
+            ValueError: The numbers of rows differ, or two data sets share a field.
+        """
+        return Dataset(Zipped([self._part, *_parts(others)]))
+
+    def stored(self) -> "Dataset":
+        """Return the rows with values as stored: images, audio and arrays as bytes.
+
+        Numbers stay numbers, and sequences stay lists. Use this to decode elsewhere, for example
+        on another device.
+
+        Raises:
+            TypeError: The rows are not in Ingot files.
+        """
+        return Dataset(_raw(self._part.source), self._part.names, self._part.rows)
+
+    def save(self, path: str | os.PathLike[str], **options: Any) -> None:
+        """Write the rows as a new data set: a subset, a filter, a split, a zip.
+
+        Values in Ingot files are copied as stored, after verification, without decoding and
+        encoding. Values in files of other formats are encoded again.
+
+        Args:
+            path: A directory, or a file that ends in `.ingot`.
+            options: Options of `DatasetWriter`. By default, the metadata of this data set are
+                copied.
+
+        Example:
+            >>> ds.where(ds.column("label") == 3).save("threes")  # doctest: +SKIP
+        """
+        from ingot.dataset.write.writer import DatasetWriter  # noqa: PLC0415 -- it imports this module
+
+        codecs = {one.codec.name: one.codec for one in self.spec.fields.values()}
+        options = {"codecs": codecs, "metadata": self.metadata, **options}
+        with DatasetWriter(path, self.spec, **options) as writer:
+            writer.extend(self)
+
+    def verify(self, progress: Progress = None) -> Verification:
+        """Read the files completely, even if this is a part, and verify every checksum.
+
+        HDF5 has checksums only for data sets that were made with `fletcher32`, and Granular has
+        none. `unchecked` names such fields; `verify` reads them to check that nothing is missing.
+
+        Args:
+            progress: Called with the number of rows done and their total after each index page;
+                True prints a progress line to standard error.
+
+        Returns:
+            The damaged rows, by their numbers in the data set that was opened, as errors have
+            them. Damage is returned, not raised.
+        """
+        return self._part.source.verify(reporter(progress, "verified", "rows"))
+
+    def close(self) -> None:
+        """Close the files. A second call does nothing."""
+        self._part.source.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        others = f", besides {', '.join(map(printable, self.others))}" if self.others else ""
+        return f"<ingot.Dataset of {len(self)} rows of {self.spec!r} in {self.path!r}{others}>"
+
+    def _repr_html_(self) -> str:
+        return html_of(self)
+
+
+def _is_one(index: Any) -> bool:
+    return isinstance(index, int | np.integer) or (
+        hasattr(index, "__index__") and getattr(index, "ndim", 0) == 0
+    )
+
+
+def _raw(source: Source) -> Source:
+    """Return a source that returns values as they are stored."""
+    if isinstance(source, Chain | Zipped):
+        return type(source)([Part(_raw(one.source), one.names, one.rows) for one in source.parts])
+    if isinstance(source, Stored):
+        return source.raw()
+    message = f"{source.path}: stored() requires rows in Ingot files"
+    raise TypeError(message)
+
+
+def part_of(dataset: Dataset) -> Part:
+    """Return the part of its source that a data set represents: rows and fields."""
+    return dataset._part  # noqa: SLF001
+
+
+def _parts(datasets: Sequence[object]) -> list[Part]:
+    parts = [one._part for one in datasets if isinstance(one, Dataset)]  # noqa: SLF001
+    if len(parts) < len(datasets) or not parts:
+        message = f"expected instances of ingot.Dataset, got {datasets!r}"
+        raise TypeError(message)
+    return parts
