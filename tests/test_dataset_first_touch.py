@@ -51,7 +51,7 @@ class Counted:
 
 
 def counted(path):
-    source = Counted(ingot.open(path)._part.source)
+    source = Counted(ingot.open(path)._selection.source)
     return ingot.Dataset(source), source
 
 

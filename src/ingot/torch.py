@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Generic, SupportsIndex, TypeVar, overload
 
 from ingot.dataset import Dataset as Rows
-from ingot.dataset.read.discovery import open  # noqa: A004
+from ingot.opening import open  # noqa: A004
 from ingot.records import Reader, View
 from ingot.records.expand import StrPath
 from ingot.records.reader import Indices

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from ingot.codecs import Codec
-from ingot.dataset import atomic as folders
-from ingot.dataset.build.build_key import check_same, plan_of
+from ingot.dataset import atomic
+from ingot.dataset.build.build_key import build_key_of, check_same
 from ingot.dataset.build.inputs import Inputs
 from ingot.dataset.build.maker import Maker, Task
 from ingot.dataset.manifest import Manifest, Shard
@@ -21,10 +21,10 @@ from ingot.dataset.read.directory import Directory
 from ingot.dataset.spec import Spec, SpecLike
 from ingot.dataset.write.journal import NAME as JOURNAL
 from ingot.dataset.write.journal import Chunk, Journal, shards_in
-from ingot.dataset.write.lease import SUFFIX, Owner, remove
+from ingot.dataset.write.lease import SUFFIX, Lease, remove
 from ingot.dataset.write.metadata import json_of
 from ingot.dataset.write.shards import Compression, Options, limits
-from ingot.dataset.write.vacancy import check_vacant
+from ingot.dataset.write.target import check_vacant
 from ingot.records.expand import absolute, check_target
 
 _AGAIN = "pass resume=False to start over"
@@ -105,25 +105,33 @@ def build(
     _check(folder, fn, inputs, workers, chunk)
     check_vacant(folder)
     source = Inputs(inputs, chunk, key)
-    plan = plan_of(checked, text, fn, options, source)
+    build_key = build_key_of(checked, text, fn, options, source)
     # A build that was killed after its commit has left a journal.
     is_left = (folder / JOURNAL).exists()
-    if not overwrite and not is_left and _is_built(folder, plan, source):
+    if not overwrite and not is_left and _is_built(folder, build_key, source):
         return _opened(folder, checked)
-    folders.make(folder, sync=sync)
+    atomic.make(folder, sync=sync)
     with Journal(folder) as journal:
-        owner = Owner(folder)
-        maker = Maker(fn, folder, owner.token, checked, text, options)
+        lease = Lease(folder)
+        maker = Maker(fn, folder, lease.token, checked, text, options)
         try:
-            if overwrite or not _is_built(folder, plan, source):
-                _begin(folder, journal, owner, plan, start_over=overwrite, resume=resume, sync=sync)
+            if overwrite or not _is_built(folder, build_key, source):
+                _begin(
+                    folder,
+                    journal,
+                    lease,
+                    build_key,
+                    start_over=overwrite,
+                    resume=resume,
+                    sync=sync,
+                )
                 _make_all(maker, journal, source, progress, workers)
-                _commit(maker, journal, owner, plan | source.identity(), overwrite=overwrite)
+                _commit(maker, journal, lease, build_key | source.identity(), overwrite=overwrite)
             journal.remove()
         finally:
             finished = {shard.name for shard in shards_in(folder)}
-            owner.remove_unlisted(finished | Manifest.names(folder))
-            owner.release()
+            lease.remove_unlisted(finished | Manifest.names(folder))
+            lease.release()
     return _opened(folder, checked)
 
 
@@ -144,7 +152,7 @@ def _check(folder: Path, fn: Any, inputs: Any, workers: Any, chunk: Any) -> None
             raise ValueError(message)
 
 
-def _is_built(folder: Path, plan: dict[str, Any], source: Inputs) -> bool:
+def _is_built(folder: Path, build_key: dict[str, Any], source: Inputs) -> bool:
     """Whether the data set is already built."""
     found = Manifest.find(folder)
     if found is None:
@@ -156,28 +164,28 @@ def _is_built(folder: Path, plan: dict[str, Any], source: Inputs) -> bool:
         raise FileExistsError(message)
     for _ in source.tasks():
         pass
-    check_same(folder, found.build, plan | source.identity(), _REPLACE)
+    check_same(folder, found.build, build_key | source.identity(), _REPLACE)
     return True
 
 
 def _begin(
     folder: Path,
     journal: Journal,
-    owner: Owner,
-    plan: dict[str, Any],
+    lease: Lease,
+    build_key: dict[str, Any],
     *,
     start_over: bool,
     resume: bool,
     sync: bool,
 ) -> None:
     """Write to the journal what is being built, unless it is already there."""
-    if journal.begun == plan and resume:
+    if journal.begun == build_key and resume:
         return
     if journal.begun is not None and resume and not start_over:
-        check_same(folder, journal.begun, plan, _AGAIN)
-    superseded = owner.take_over(_names_in(journal))
-    journal.begin(plan, sync=sync)
-    owner.remove(superseded)
+        check_same(folder, journal.begun, build_key, _AGAIN)
+    superseded = lease.take_over(_names_in(journal))
+    journal.begin(build_key, sync=sync)
+    lease.remove(superseded)
 
 
 class _Tally:
@@ -271,13 +279,13 @@ def _alone(maker: Maker, tasks: Iterator[Task], tally: _Tally) -> _Made:
 
 
 def _together(maker: Maker, tasks: Iterator[Task], tally: _Tally, count: int) -> _Made:
-    from ingot.dataset.build.workers import Crew  # noqa: PLC0415 -- it loads multiprocessing
+    from ingot.dataset.build.workers import Workers  # noqa: PLC0415 -- it loads multiprocessing
 
-    yield from Crew(maker, count).run(tasks, tally.tell)
+    yield from Workers(maker, count).run(tasks, tally.tell)
 
 
 def _commit(
-    maker: Maker, journal: Journal, owner: Owner, built: dict[str, Any], *, overwrite: bool
+    maker: Maker, journal: Journal, lease: Lease, built: dict[str, Any], *, overwrite: bool
 ) -> None:
     """Commit all shards as the data set."""
     sync = maker.options.sync
@@ -287,14 +295,14 @@ def _commit(
         writer.finish(at_least_one=True)
         shards = writer.finished
     new = Manifest(dict(maker.spec), tuple(shards), json.loads(maker.metadata), build=built)
-    with folders.locked(maker.folder):
+    with atomic.locked(maker.folder):
         found = Manifest.find(maker.folder)
         if found is not None and not overwrite:
             message = f"{maker.folder}: meanwhile another writer has made a data set here"
             raise FileExistsError(message)
-        superseded = owner.take_over(Manifest.names(maker.folder))
+        superseded = lease.take_over(Manifest.names(maker.folder))
         new.commit(maker.folder, overwrite=True, sync=sync)
-    owner.remove(superseded)
+    lease.remove(superseded)
 
 
 def _names_in(journal: Journal) -> set[str]:

@@ -1,4 +1,4 @@
-"""The plan of a build, which must not change between calls that resume."""
+"""The key of a build: what must not change between calls that resume."""
 
 import functools
 import json
@@ -12,12 +12,12 @@ from ingot.dataset.spec import Spec
 from ingot.dataset.write.shards import Options
 
 
-def plan_of(
+def build_key_of(
     spec: Spec, metadata: str, fn: Callable[[Any], Any], options: Options, source: Inputs
 ) -> dict[str, Any]:
-    """Return the plan as JSON values."""
+    """Return the key as JSON values."""
     written = {name: value for name, value in asdict(options).items() if name != "sync"}
-    plan = {
+    build_key = {
         "fn": _name_of(fn),
         "inputs": source.total,
         "spec": dict(spec),
@@ -25,7 +25,7 @@ def plan_of(
         "chunk": source.chunk,
         **written,
     }
-    loaded: dict[str, Any] = json.loads(json.dumps(plan))
+    loaded: dict[str, Any] = json.loads(json.dumps(build_key))
     return loaded
 
 
@@ -38,10 +38,10 @@ def _name_of(fn: Any) -> str:
 
 
 def check_same(path: Path, found: Mapping[str, Any], given: Mapping[str, Any], hint: str) -> None:
-    """Refuse to resume a build that has another plan.
+    """Refuse to resume a build that has another key.
 
     Raises:
-        ValueError: The plan differs; `hint` says what to do.
+        ValueError: The key differs; `hint` says what to do.
     """
     for name, value in given.items():
         if found.get(name) != value:

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from ingot.dataset.manifest import Shard
 from ingot.dataset.spec import Spec
-from ingot.dataset.write import encoding as row
+from ingot.dataset.write import encoding
 from ingot.dataset.write.columnar import pieces
 from ingot.dataset.write.copying import PackedRows
 from ingot.dataset.write.gathering import Gathering
@@ -74,7 +74,7 @@ class Maker:
                         shards.extend(some)
                         rows, nbytes = some.count, int(some.sizes().sum())
                     else:
-                        stored = row.encode(self.spec, count, some)
+                        stored = encoding.encode(self.spec, count, some)
                         rows, nbytes = 1, size_of(stored)
                         if gathering.add(stored, nbytes):
                             gathering.store(shards)

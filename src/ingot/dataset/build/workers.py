@@ -32,7 +32,7 @@ class _Worker:
     task: Task | None = None
 
 
-class Crew:
+class Workers:
     """A limited number of worker processes, each of which makes one chunk at a time.
 
     They are spawned, so that threads of this process do not affect them, and they die with

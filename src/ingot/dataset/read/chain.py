@@ -11,11 +11,11 @@ import numpy as np
 import numpy.typing as npt
 
 from ingot.dataset.read.plan import Joint, Plan
-from ingot.dataset.read.source import Elements, Part, Picks, Row, Rows, Source
+from ingot.dataset.read.source import Elements, Picks, Row, Rows, Selection, Source
 from ingot.dataset.spec import Spec
 from ingot.records import Verification
 
-Share: TypeAlias = tuple[Part, npt.NDArray[np.int64], npt.NDArray[np.int64]]
+Share: TypeAlias = tuple[Selection, npt.NDArray[np.int64], npt.NDArray[np.int64]]
 
 
 class Chain:
@@ -29,7 +29,7 @@ class Chain:
         ValueError: The fields differ.
     """
 
-    def __init__(self, parts: Sequence[Part], folder: str | None = None) -> None:
+    def __init__(self, parts: Sequence[Selection], folder: str | None = None) -> None:
         first = parts[0]
         for part in parts:
             if part.spec != first.spec:
@@ -77,17 +77,17 @@ class Chain:
     def __len__(self) -> int:
         return self._ends[-1]
 
-    def _place(self, number: int) -> tuple[Part, int]:
+    def _place(self, number: int) -> tuple[Selection, int]:
         k = bisect_right(self._ends, number)
         part = self._parts[k]
         return part, int(part.rows[number - (self._ends[k] - len(part))])
 
     @property
-    def parts(self) -> Sequence[Part]:
+    def parts(self) -> Sequence[Selection]:
         """The parts."""
         return self._parts
 
-    def runs(self, numbers: npt.NDArray[np.int64]) -> list[tuple[Part, npt.NDArray[np.int64]]]:
+    def runs(self, numbers: npt.NDArray[np.int64]) -> list[tuple[Selection, npt.NDArray[np.int64]]]:
         """Return runs of rows in the same part, and their numbers in its source."""
         which = np.searchsorted(self._ends, numbers, side="right")
         cuts = [0, *(np.flatnonzero(np.diff(which)) + 1).tolist(), len(numbers)]

@@ -12,9 +12,9 @@ from ingot.dataset.read import iteration
 from ingot.dataset.read.chain import Chain
 from ingot.dataset.read.column import column_of
 from ingot.dataset.read.html import html_of
-from ingot.dataset.read.ingot_source import Stored
+from ingot.dataset.read.ingot_source import IngotSource
 from ingot.dataset.read.mask import Mask, field_of, fields_under, picked_by, wanted_by
-from ingot.dataset.read.source import ALL, Indices, Part, Picks, Row, Rows, Source
+from ingot.dataset.read.source import ALL, Indices, Picks, Row, Rows, Selection, Source
 from ingot.dataset.read.zipped import Zipped
 from ingot.dataset.spec import Spec
 from ingot.dataset.split import ends_of
@@ -47,22 +47,22 @@ class Dataset(Sequence[Row]):
             message = f"call ingot.open(path) to open a data set; Dataset cannot wrap {source!r}"
             raise TypeError(message)
         names = tuple(source.spec if names is None else names)
-        self._part = Part(source, names, range(len(source)) if rows is None else rows)
+        self._selection = Selection(source, names, range(len(source)) if rows is None else rows)
         self._wanted = dict.fromkeys(names, ALL)
         self._picks: dict[str, Picks] = dict.fromkeys(names)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return Dataset, (self._part.source, self._part.names, self._part.rows)
+        return Dataset, (self._selection.source, self._selection.names, self._selection.rows)
 
     @property
     def path(self) -> str:
         """The absolute path of the directory or file; of the first one, if there are several."""
-        return self._part.path
+        return self._selection.path
 
     @property
     def spec(self) -> Spec:
         """The fields and their types."""
-        return self._part.spec
+        return self._selection.spec
 
     @property
     def metadata(self) -> dict[str, Any]:
@@ -70,23 +70,23 @@ class Dataset(Sequence[Row]):
 
         For an HDF5 file, its attributes; those of a data set inside it appear as `image@units`.
         """
-        return self._part.source.metadata
+        return self._selection.source.metadata
 
     @property
     def nbytes(self) -> int:
         """The size of the files."""
-        return self._part.source.nbytes
+        return self._selection.source.nbytes
 
     @property
     def others(self) -> tuple[str, ...]:
         """Other data sets in the HDF5 file, not part of these rows; open with `x.h5/NAME`."""
-        return tuple(self._part.source.others)
+        return tuple(self._selection.source.others)
 
     def __len__(self) -> int:
-        return len(self._part)
+        return len(self._selection)
 
     def __iter__(self) -> Iterator[Row]:
-        return map(deep, iteration.rows(self._part))
+        return map(deep, iteration.rows(self._selection))
 
     @overload
     def __getitem__(self, index: SupportsIndex) -> Row: ...
@@ -98,28 +98,28 @@ class Dataset(Sequence[Row]):
     def __getitem__(self, index: Indices) -> Row: ...
     def __getitem__(self, index: Any) -> "Row | Dataset":
         """Return a row, a part of the data set, or the columns of several rows."""
-        part = self._part
+        selection = self._selection
         if type(index) is np.ndarray and index.ndim:
-            return deep(part.read(part.resolve(index), self._picks))
+            return deep(selection.read(selection.resolve(index), self._picks))
         if _is_one(index):
-            return deep(part.source.read_row(part.number(index), self._wanted))
+            return deep(selection.source.read_row(selection.number(index), self._wanted))
         match index:
             case (which, dict() | list() | tuple() | str() as mask):
                 return self._masked(which, mask)
             case slice():
-                return Dataset(part.source, part.names, part.rows[index])
-        return deep(part.read(part.resolve(index), self._picks))
+                return Dataset(selection.source, selection.names, selection.rows[index])
+        return deep(selection.read(selection.resolve(index), self._picks))
 
     def _masked(self, index: Any, mask: Mask) -> "Row | Dataset":
-        part = self._part
+        selection = self._selection
         if _is_one(index):
-            wanted = wanted_by(mask, part.spec, part.path)
-            return deep(part.source.read_row(part.number(index), wanted))
+            wanted = wanted_by(mask, selection.spec, selection.path)
+            return deep(selection.source.read_row(selection.number(index), wanted))
         if not isinstance(index, slice):
-            numbers = part.resolve(index)
-            picked = picked_by(mask, part.spec, part.path, len(numbers))
-            return deep(part.read(numbers, picked))
-        picked = picked_by(mask, part.spec, part.path, len(part.rows[index]))
+            numbers = selection.resolve(index)
+            picked = picked_by(mask, selection.spec, selection.path, len(numbers))
+            return deep(selection.read(numbers, picked))
+        picked = picked_by(mask, selection.spec, selection.path, len(selection.rows[index]))
         if any(picks is not None for picks in picked.values()):
             message = "a slice reads nothing yet: index a row or a list of rows to select elements"
             raise TypeError(message)
@@ -127,10 +127,10 @@ class Dataset(Sequence[Row]):
 
     def __getitems__(self, indices: Indices) -> list[Row]:
         """Return the rows at `indices` in one read; PyTorch's loader calls this per batch."""
-        part = self._part
-        numbers = part.resolve(indices)
-        batch = part.read(numbers, self._picks)
-        rows = iteration.rows_of(batch, part.spec.fields, len(numbers), copy=False)
+        selection = self._selection
+        numbers = selection.resolve(indices)
+        batch = selection.read(numbers, self._picks)
+        rows = iteration.rows_of(batch, selection.spec.fields, len(numbers), copy=False)
         return [deep(row) for row in rows]
 
     def available(self, index: SupportsIndex) -> dict[str, bool | range]:
@@ -138,7 +138,9 @@ class Dataset(Sequence[Row]):
 
         For a sequence, this is the range of its elements.
         """
-        return self._part.source.available(self._part.number(index), self._part.names)
+        return self._selection.source.available(
+            self._selection.number(index), self._selection.names
+        )
 
     def select(self, *names: str | Sequence[str]) -> "Dataset":
         """Return the data set with some of its fields, in this order.
@@ -153,7 +155,7 @@ class Dataset(Sequence[Row]):
         chosen = dict.fromkeys(
             one for name in listed for one in fields_under(spec, name, self.path)
         )
-        return Dataset(self._part.source, tuple(chosen), self._part.rows)
+        return Dataset(self._selection.source, tuple(chosen), self._selection.rows)
 
     def column(self, name: str) -> npt.NDArray[Any]:
         """Return the values of a field in all rows, as one array.
@@ -169,7 +171,7 @@ class Dataset(Sequence[Row]):
         Example:
             >>> ds.where(ds.column("caption") == "a cat")  # doctest: +SKIP
         """
-        return column_of(self._part, field_of(self.spec, name, self.path))
+        return column_of(self._selection, field_of(self.spec, name, self.path))
 
     def lengths(self, name: str) -> npt.NDArray[np.int64]:
         """Return the number of elements of a sequence in each row, from the index alone.
@@ -187,7 +189,7 @@ class Dataset(Sequence[Row]):
         if not field.is_sequence:
             message = f"{self.path}: field {name!r} is {field.type}, expected a sequence"
             raise TypeError(message)
-        return self._part.source.lengths(name, self._part.rows)
+        return self._selection.source.lengths(name, self._selection.rows)
 
     def present(self, name: str) -> Truths:
         """Return for each row whether it has a value for a field, from the index alone.
@@ -197,7 +199,7 @@ class Dataset(Sequence[Row]):
         """
         if not field_of(self.spec, name, self.path).is_optional:
             return np.ones(len(self), np.bool_)
-        return self._part.source.present(name, self._part.rows)
+        return self._selection.source.present(name, self._selection.rows)
 
     def take(self, indices: Indices) -> "Dataset":
         """Return a data set of the rows at `indices`, in that order, without reading them."""
@@ -206,7 +208,9 @@ class Dataset(Sequence[Row]):
                 f"take expects a sequence of indices; ds[:{indices}] is the first {indices} rows"
             )
             raise TypeError(message)
-        return Dataset(self._part.source, self._part.names, self._part.resolve(indices))
+        return Dataset(
+            self._selection.source, self._selection.names, self._selection.resolve(indices)
+        )
 
     def where(self, condition: Callable[..., Truths] | Truths, *names: str) -> "Dataset":
         """Return a data set of the rows that meet a condition on their numbers.
@@ -270,7 +274,7 @@ class Dataset(Sequence[Row]):
         Raises:
             ValueError: The data sets have different fields.
         """
-        return Dataset(Chain([self._part, *_parts(others)]))
+        return Dataset(Chain([self._selection, *_selections(others)]))
 
     def zip(self, *others: "Dataset") -> "Dataset":
         """Add the fields of other data sets to the rows of this one, row by row.
@@ -281,7 +285,7 @@ class Dataset(Sequence[Row]):
         Raises:
             ValueError: The numbers of rows differ, or two data sets share a field.
         """
-        return Dataset(Zipped([self._part, *_parts(others)]))
+        return Dataset(Zipped([self._selection, *_selections(others)]))
 
     def stored(self) -> "Dataset":
         """Return the rows with values as stored: images, audio and arrays as bytes.
@@ -292,7 +296,7 @@ class Dataset(Sequence[Row]):
         Raises:
             TypeError: The rows are not in Ingot files.
         """
-        return Dataset(_raw(self._part.source), self._part.names, self._part.rows)
+        return Dataset(_raw(self._selection.source), self._selection.names, self._selection.rows)
 
     def save(self, path: str | os.PathLike[str], **options: Any) -> None:
         """Write the rows as a new data set: a subset, a filter, a split, a zip.
@@ -329,11 +333,11 @@ class Dataset(Sequence[Row]):
             The damaged rows, by their numbers in the data set that was opened, as errors have
             them. Damage is returned, not raised.
         """
-        return self._part.source.verify(reporter(progress, "verified", "rows"))
+        return self._selection.source.verify(reporter(progress, "verified", "rows"))
 
     def close(self) -> None:
         """Close the files. A second call does nothing."""
-        self._part.source.close()
+        self._selection.source.close()
 
     def __enter__(self) -> Self:
         return self
@@ -358,21 +362,23 @@ def _is_one(index: Any) -> bool:
 def _raw(source: Source) -> Source:
     """Return a source that returns values as they are stored."""
     if isinstance(source, Chain | Zipped):
-        return type(source)([Part(_raw(one.source), one.names, one.rows) for one in source.parts])
-    if isinstance(source, Stored):
+        return type(source)(
+            [Selection(_raw(one.source), one.names, one.rows) for one in source.parts]
+        )
+    if isinstance(source, IngotSource):
         return source.raw()
     message = f"{source.path}: stored() requires rows in Ingot files"
     raise TypeError(message)
 
 
-def part_of(dataset: Dataset) -> Part:
-    """Return the part of its source that a data set represents: rows and fields."""
-    return dataset._part  # noqa: SLF001
+def selection_of(dataset: Dataset) -> Selection:
+    """Return the selection that a data set represents: rows and fields."""
+    return dataset._selection  # noqa: SLF001
 
 
-def _parts(datasets: Sequence[object]) -> list[Part]:
-    parts = [one._part for one in datasets if isinstance(one, Dataset)]  # noqa: SLF001
-    if len(parts) < len(datasets) or not parts:
+def _selections(datasets: Sequence[object]) -> list[Selection]:
+    found = [one._selection for one in datasets if isinstance(one, Dataset)]  # noqa: SLF001
+    if len(found) < len(datasets) or not found:
         message = f"expected instances of ingot.Dataset, got {datasets!r}"
         raise TypeError(message)
-    return parts
+    return found

@@ -11,7 +11,7 @@ from typing import Any
 from ingot._core import Listing
 from ingot._core import Rows as NativeRows
 from ingot.dataset.manifest import Manifest, Shard
-from ingot.dataset.read.ingot_source import Stored
+from ingot.dataset.read.ingot_source import IngotSource
 from ingot.dataset.spec import Spec
 from ingot.errors import FormatError
 
@@ -80,12 +80,12 @@ class Directory:
 
     def again(
         self, native: NativeRows, *, allow_pickle: bool
-    ) -> tuple[Callable[..., Stored], tuple[Any, ...]]:
+    ) -> tuple[Callable[..., IngotSource], tuple[Any, ...]]:
         """Return what opens the same files again."""
         del native
         return _reopen, (str(self.folder), len(self.listing), self.identity(), allow_pickle)
 
-    def open(self, *, allow_pickle: bool = False, spec: Spec | None = None) -> Stored:
+    def open(self, *, allow_pickle: bool = False, spec: Spec | None = None) -> IngotSource:
         """Open the data set; its files are opened when they are needed.
 
         Args:
@@ -105,7 +105,7 @@ class Directory:
             raise Shard(*self.listing.shard(number)).misfit(self.folder, found)
         native = NativeRows.listed(str(self.folder), self.listing)
         first = str(self.folder / self.listing.shard(0)[0])
-        source = Stored.of(native, first, self, spec=spec, allow_pickle=allow_pickle)
+        source = IngotSource.of(native, first, self, spec=spec, allow_pickle=allow_pickle)
         if dict(source.spec) != self.spec:
             message = (
                 f"{self.folder}: the manifest tells of the fields {self.spec}, but its files have "
@@ -115,7 +115,7 @@ class Directory:
         return source
 
 
-def _reopen(folder: str, count: int, identity: str, allow_pickle: bool) -> Stored:  # noqa: FBT001
+def _reopen(folder: str, count: int, identity: str, allow_pickle: bool) -> IngotSource:  # noqa: FBT001
     """Open the first files of a directory again, if they are still those that were pickled.
 
     Raises:

@@ -1,4 +1,4 @@
-"""Opening whatever a user has: records or a data set."""
+"""Finding out whether there is a data set at a path, and opening it."""
 
 import os
 import warnings
@@ -7,51 +7,30 @@ from dataclasses import replace
 from pathlib import Path
 
 from ingot._core import has_fields
-from ingot.dataset.manifest import NAME, Manifest
+from ingot.dataset.manifest import NAME, Manifest, is_shard
 from ingot.dataset.read.chain import Chain
 from ingot.dataset.read.dataset import Dataset
 from ingot.dataset.read.directory import Directory
 from ingot.dataset.read.granular import GranularRows, layout
 from ingot.dataset.read.hdf5 import Hdf5Rows, Location
-from ingot.dataset.read.ingot_source import Stored
-from ingot.dataset.read.source import Part, Source
-from ingot.dataset.write.vacancy import is_shard
+from ingot.dataset.read.ingot_source import IngotSource
+from ingot.dataset.read.source import Selection, Source
 from ingot.errors import FormatError
 from ingot.records.expand import StrPath, absolute, expand
-from ingot.records.reader import Reader
 
 _LISTED = 5
 
 
-def open(  # noqa: A001
+def find_dataset(
     source: StrPath | Sequence[StrPath],
     *,
     partial: bool = False,
     allow_pickle: bool = False,
     skip_damaged: bool = False,
-) -> Reader | Dataset:
-    """Open record files or a data set for reading.
+) -> Dataset | None:
+    """Open the data set that `source` refers to; return None for anything else.
 
-    Files of records open as a `Reader`, one sequence of bytes. Files whose rows have fields,
-    HDF5 files, and directories written by `DatasetWriter` or Granular open as a `Dataset`.
-    Opening an Ingot file takes two or three small reads, whatever its size; for FFRecord
-    (`.ffr`) and ArrayRecord files it reads the index.
-
-    Args:
-        source: A file, a directory (its record files, sorted by name), a pattern such as
-            `train-*.ingot`, a location in an HDF5 file such as `mnist.h5/train`, or a list of
-            these.
-        partial: Read the committed records of an unfinished Ingot file, even while it is
-            still being written; `Reader.refresh` finds further records.
-        allow_pickle: Read fields that are stored as pickle, which can execute any code.
-            Without it, reading such a field raises FormatError.
-        skip_damaged: Open a data set in a directory without those of its files that are
-            missing, truncated or damaged at their ends; a warning lists them.
-
-    Raises:
-        FileNotFoundError: There is no such file.
-        UnfinishedFileError: The file was not closed by its writer.
-        FormatError: The file is damaged, or its format is unknown.
+    The arguments and errors are those of `ingot.open`.
     """
     if isinstance(source, str | os.PathLike):
         folder = absolute(source)
@@ -73,8 +52,8 @@ def open(  # noqa: A001
         if paths and has_fields(paths[0]):
             if isinstance(source, str | os.PathLike) and absolute(source).is_dir():
                 _check_no_writer(absolute(source), paths)
-            return Dataset(Stored.open(paths, partial=partial, allow_pickle=allow_pickle))
-    return Reader(source, partial=partial)
+            return Dataset(IngotSource.open(paths, partial=partial, allow_pickle=allow_pickle))
+    return None
 
 
 def _check_no_writer(folder: Path, paths: Sequence[str]) -> None:
@@ -92,38 +71,6 @@ def _check_no_writer(folder: Path, paths: Sequence[str]) -> None:
         raise FormatError(message, str(folder))
 
 
-def open_dataset(
-    source: StrPath | Sequence[StrPath],
-    *,
-    partial: bool = False,
-    allow_pickle: bool = False,
-    skip_damaged: bool = False,
-) -> Dataset:
-    """Open a data set, as `open` does; refuse files of records.
-
-    Raises:
-        FormatError: These are records without fields, or as for `open`.
-    """
-    found = open(source, partial=partial, allow_pickle=allow_pickle, skip_damaged=skip_damaged)
-    if isinstance(found, Dataset):
-        return found
-    message = f"{found.path}: these are records without fields; open with ingot.open_records"
-    raise FormatError(message, found.path)
-
-
-def open_records(source: StrPath | Sequence[StrPath], *, partial: bool = False) -> Reader:
-    """Open files of records, as `open` does; refuse a data set.
-
-    Raises:
-        FormatError: These are rows of named fields, or as for `open`.
-    """
-    found = open(source, partial=partial)
-    if isinstance(found, Reader):
-        return found
-    message = f"{found.path}: these are rows of named fields; open with ingot.open_dataset"
-    raise FormatError(message, found.path)
-
-
 def _open_hdf5(paths: Sequence[str], folder: str | None, *, partial: bool) -> Dataset:
     sources = []
     for path in paths:
@@ -138,7 +85,9 @@ def _open_hdf5(paths: Sequence[str], folder: str | None, *, partial: bool) -> Da
 
 
 def _chained(sources: Sequence[Source], folder: str | None = None) -> Dataset:
-    return Dataset(Chain([Part(one, tuple(one.spec), range(len(one))) for one in sources], folder))
+    return Dataset(
+        Chain([Selection(one, tuple(one.spec), range(len(one))) for one in sources], folder)
+    )
 
 
 def _open_directory(folder: Path, *, allow_pickle: bool, skip_damaged: bool) -> Dataset:
@@ -180,7 +129,7 @@ def _sound(folder: Path, manifest: Manifest, *, allow_pickle: bool) -> Manifest:
         )
         if not sound:
             raise FormatError(message, str(folder))
-        warnings.warn(message, stacklevel=4)
+        warnings.warn(message, stacklevel=5)
     return replace(manifest, shards=tuple(sound))
 
 

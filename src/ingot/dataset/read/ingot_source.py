@@ -12,12 +12,12 @@ import numpy.typing as npt
 from ingot._core import Rows as NativeRows
 from ingot._core import read_plans
 from ingot.codecs import codec_of
-from ingot.dataset.read.batch import Batch
+from ingot.dataset.read.decoding import RowPlan
+from ingot.dataset.read.ingot_plan import IngotPlan
 from ingot.dataset.read.iteration import ROWS
 from ingot.dataset.read.plan import Plan
 from ingot.dataset.read.source import Elements, Picks, Row, Rows
 from ingot.dataset.spec import Field, Spec
-from ingot.dataset.write import encoding as row
 from ingot.errors import FormatError
 from ingot.records import Damage, Verification
 
@@ -43,7 +43,7 @@ class Origin(Protocol):
 
     def again(
         self, native: NativeRows, *, allow_pickle: bool
-    ) -> tuple[Callable[..., "Stored"], tuple[Any, ...]]:
+    ) -> tuple[Callable[..., "IngotSource"], tuple[Any, ...]]:
         """Return what opens the same files again in another process, and its arguments."""
 
 
@@ -79,25 +79,25 @@ class Files:
 
     def again(
         self, native: NativeRows, *, allow_pickle: bool
-    ) -> tuple[Callable[..., "Stored"], tuple[Any, ...]]:
+    ) -> tuple[Callable[..., "IngotSource"], tuple[Any, ...]]:
         """Return what opens the same files again."""
         return _reopen, (self, self.identity(native), allow_pickle)
 
 
-def _reopen(files: Files, identity: str, allow_pickle: bool) -> "Stored":  # noqa: FBT001
+def _reopen(files: Files, identity: str, allow_pickle: bool) -> "IngotSource":  # noqa: FBT001
     """Open the files that were pickled.
 
     Raises:
         FormatError: They were replaced.
     """
-    opened = Stored.open(files.paths, partial=files.partial, allow_pickle=allow_pickle)
+    opened = IngotSource.open(files.paths, partial=files.partial, allow_pickle=allow_pickle)
     if not files.partial and files.identity(opened.native) != identity:
         message = f"{files.path}: the files were replaced since the data set was pickled"
         raise FormatError(message, files.path)
     return opened
 
 
-class Stored:
+class IngotSource:
     """Rows of Ingot files that have the same fields, concatenated.
 
     Attributes:
@@ -125,7 +125,7 @@ class Stored:
         self.path = origin.path
         self._stored_fields = spec.stored()
         self._places = {name: k for k, (name, *_) in enumerate(self._stored_fields)}
-        self._latest: tuple[tuple[str, ...], row.Plan] = ((), row.Plan((), self._places))
+        self._latest: tuple[tuple[str, ...], RowPlan] = ((), RowPlan((), self._places))
 
     @classmethod
     def open(
@@ -208,7 +208,7 @@ class Stored:
         """Read the wanted fields of one row."""
         names, plan = self._latest
         if names != tuple(wanted):
-            names, plan = tuple(wanted), row.Plan(self._fields(wanted), self._places)
+            names, plan = tuple(wanted), RowPlan(self._fields(wanted), self._places)
             self._latest = (names, plan)
         return plan.read(self.native, self.path, number, list(wanted.values()))
 
@@ -222,7 +222,7 @@ class Stored:
     def plan(self, numbers: npt.NDArray[np.int64], wanted: Mapping[str, Picks]) -> Plan:
         """Plan to read the wanted fields of rows."""
         fields = self._fields(wanted)
-        return Batch(self.native, self.path, self._places, numbers, fields=fields, picks=wanted)
+        return IngotPlan(self.native, self.path, self._places, numbers, fields=fields, picks=wanted)
 
     def read_packed(
         self, names: Sequence[str], numbers: npt.NDArray[np.int64]
@@ -242,7 +242,7 @@ class Stored:
             found.append((data, ends.tobytes() if offsets is None else offsets, counts))
         return found
 
-    def raw(self) -> "Stored":
+    def raw(self) -> "IngotSource":
         """Return the same rows with every field that is not a number as bytes."""
         fields = {
             name: one
@@ -250,7 +250,7 @@ class Stored:
             else replace(one, codec=_BYTES, is_sequence=one.kind == "sequence")
             for name, one in self.spec.fields.items()
         }
-        return Stored(
+        return IngotSource(
             self.native,
             Spec(fields),
             self._origin,
@@ -311,7 +311,7 @@ class Stored:
         self.native.close()
 
 
-def _again(opener: Callable[..., Stored], given: tuple[Any, ...], is_raw: bool) -> Stored:  # noqa: FBT001
+def _again(opener: Callable[..., IngotSource], given: tuple[Any, ...], is_raw: bool) -> IngotSource:  # noqa: FBT001
     try:
         opened = opener(*given)
     except FileNotFoundError as error:

@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from ingot.codecs.array import FixedArray
-from ingot.dataset.read.source import ALL, Part, Row
+from ingot.dataset.read.source import ALL, Row, Selection
 from ingot.dataset.spec import Field
 from ingot.errors import FormatError, StorageError
 
@@ -52,15 +52,15 @@ class _Ahead:
             self._thread.shutdown(wait=False, cancel_futures=True)
 
 
-def blocks(part: Part, names: Sequence[str]) -> Iterator[tuple[range, Row | None]]:
+def blocks(selection: Selection, names: Sequence[str]) -> Iterator[tuple[range, Row | None]]:
     """Yield the values of consecutive rows in some fields, a block at a time.
 
     For a block that cannot be read, yield None; the caller then finds the damaged row.
     """
-    count, most = part.source.together(names)
+    count, most = selection.source.together(names)
     wanted = dict.fromkeys(names)
-    ahead = _Ahead(lambda places: part.read(part.numbers(places), wanted))
-    places = range(min(count, len(part)))
+    ahead = _Ahead(lambda places: selection.read(selection.numbers(places), wanted))
+    places = range(min(count, len(selection)))
     if places:
         ahead.begin(places)
     try:
@@ -73,7 +73,7 @@ def blocks(part: Part, names: Sequence[str]) -> Iterator[tuple[range, Row | None
                 if len(places) == 1:
                     raise
                 found = None
-            following = range(places.stop, min(places.stop + count, len(part)))
+            following = range(places.stop, min(places.stop + count, len(selection)))
             if following:
                 ahead.begin(following)
             yield places, found
@@ -96,23 +96,23 @@ def _nbytes(values: Any) -> int:
     return sum(map(_nbytes, values)) if isinstance(values, list | tuple) else _GUESS
 
 
-def rows(part: Part) -> Iterator[Row]:
+def rows(selection: Selection) -> Iterator[Row]:
     """Yield the rows one by one."""
-    fields = part.spec.fields
-    all_of = dict.fromkeys(part.names, ALL)
-    for places, found in blocks(part, part.names):
+    fields = selection.spec.fields
+    all_of = dict.fromkeys(selection.names, ALL)
+    for places, found in blocks(selection, selection.names):
         if found is not None:
             yield from rows_of(found, fields, len(places), copy=len(places) > 1)
             continue
         for place in places:
-            yield part.source.read_row(part.number(place), all_of)
+            yield selection.source.read_row(selection.number(place), all_of)
 
 
 def rows_of(batch: Row, fields: Mapping[str, Field], count: int, *, copy: bool) -> list[Row]:
     """Cut a batch of columns into rows.
 
     Args:
-        batch: The columns, as `Part.read` returns them.
+        batch: The columns, as `Selection.read` returns them.
         fields: The fields.
         count: The number of rows.
         copy: Whether to copy arrays, or return views on the memory of the batch.

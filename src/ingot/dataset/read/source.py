@@ -89,7 +89,7 @@ class Source(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class Selection:
     """Some rows and some fields of a source.
 
     Attributes:
@@ -119,7 +119,7 @@ class Part:
         return read(self.source.plan(numbers, wanted))
 
     def numbers(self, places: Rows) -> npt.NDArray[np.int64]:
-        """Return the row numbers in the source for positions in the part."""
+        """Return the row numbers in the source for positions in the selection."""
         if isinstance(self.rows, range):
             if self.rows.start == 0 and self.rows.step == 1:
                 return np.asarray(places, np.int64)

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ingot.dataset.read.plan import Joint, Plan
-from ingot.dataset.read.source import Elements, Part, Picks, Row, Rows
+from ingot.dataset.read.source import Elements, Picks, Row, Rows, Selection
 from ingot.dataset.spec import Spec
 from ingot.records import Verification
 
@@ -20,9 +20,9 @@ class Zipped:
         ValueError: The numbers of rows differ, or two parts share a field.
     """
 
-    def __init__(self, parts: Sequence[Part]) -> None:
+    def __init__(self, parts: Sequence[Selection]) -> None:
         first = parts[0]
-        self._owners: dict[str, Part] = {}
+        self._owners: dict[str, Selection] = {}
         for part in parts:
             if len(part) != len(first):
                 message = f"{part.path} has {len(part)} rows, but {first.path} has {len(first)}"
@@ -66,16 +66,16 @@ class Zipped:
     def __len__(self) -> int:
         return len(self._parts[0])
 
-    def _shares(self, names: Sequence[str]) -> list[tuple[Part, list[str]]]:
+    def _shares(self, names: Sequence[str]) -> list[tuple[Selection, list[str]]]:
         shares = ((part, [name for name in names if name in part.spec]) for part in self._parts)
         return [(part, own) for part, own in shares if own]
 
     @property
-    def parts(self) -> Sequence[Part]:
+    def parts(self) -> Sequence[Selection]:
         """The parts."""
         return self._parts
 
-    def owner(self, name: str) -> Part:
+    def owner(self, name: str) -> Selection:
         """Return the part that a field comes from."""
         return self._owners[name]
 
@@ -122,7 +122,7 @@ class Zipped:
         each = [part.source.together(own) for part, own in self._shares(names)]
         return min((first for first, _ in each), default=1), max((n for _, n in each), default=1)
 
-    def _own(self, part: Part, numbers: Rows) -> Rows:
+    def _own(self, part: Selection, numbers: Rows) -> Rows:
         is_all = isinstance(numbers, range) and numbers == range(len(self))
         return part.rows if is_all else part.numbers(numbers)
 

@@ -6,8 +6,7 @@ from typing import Any
 
 from ingot.dataset.progress import Meter
 from ingot.dataset.spec import Spec
-from ingot.dataset.write import columnar
-from ingot.dataset.write import encoding as row
+from ingot.dataset.write import columnar, encoding
 from ingot.dataset.write.copying import PackedRows
 from ingot.dataset.write.file import FileTarget
 from ingot.dataset.write.gathering import Gathering
@@ -53,9 +52,9 @@ class Appender:
             self.store()
 
     def _encode(self, datapoint: Mapping[str, Any]) -> bool:
-        stored = row.encode(self.spec, self.count, datapoint)
+        stored = encoding.encode(self.spec, self.count, datapoint)
         if self.decode:
-            row.check(self.spec, self.count, stored)
+            encoding.check(self.spec, self.count, stored)
         self.count += 1
         return self._gathering.add(stored, size_of(stored))
 

@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from ingot.codecs.codec import cells_of, encode_all, has_own_many, joined, offsets_of
 from ingot.dataset.spec import Field, Spec
-from ingot.dataset.write import encoding as row
+from ingot.dataset.write import encoding
 from ingot.dataset.write.copying import PackedField, PackedRows
 from ingot.dataset.write.gathering import packed_rows
 
@@ -38,8 +38,8 @@ def encode(spec: Spec, first: int, batch: Mapping[str, Any], *, check: bool) -> 
         TypeError: A value does not have the type of its field, or a column is not a list.
         ValueError: A value does not fit, columns are missing or unknown, or their lengths differ.
     """
-    given = row.flat(spec, batch)
-    row.check_names(spec, first, given)
+    given = encoding.flat(spec, batch)
+    encoding.check_names(spec, first, given)
     columns = {
         name: _column(spec.fields[name], column)
         for name, column in given.items()
@@ -60,7 +60,7 @@ def pieces(
     """Yield the rows of a list: encoded, many at a time, or as they are.
 
     Rows that are refused, that are large, or that have a field whose codec encodes one value at
-    a time are yielded as they are, for `row.encode`.
+    a time are yielded as they are, for `encoding.encode`.
     """
     step = _step(spec)
     for start in range(0, len(rows), step):
@@ -88,7 +88,7 @@ def _encoded_rows(spec: Spec, rows: Sequence[Mapping[str, Any]]) -> PackedRows |
     """Encode rows; return None if one is refused, or if they are large."""
     if not {dict}.issuperset(map(type, rows)):
         return None
-    given = [row.flat(spec, one) for one in rows] if spec.groups else rows
+    given = [encoding.flat(spec, one) for one in rows] if spec.groups else rows
     if not set().union(*given) <= spec.fields.keys():
         return None
     columns = {name: [one.get(name) for one in given] for name in spec.fields}
@@ -160,9 +160,9 @@ def _one_by_one(
 ) -> PackedRows:
     rows = []
     for k in range(count):
-        stored = row.encode(spec, first + k, {name: one[k] for name, one in columns.items()})
+        stored = encoding.encode(spec, first + k, {name: one[k] for name, one in columns.items()})
         if check:
-            row.check(spec, first + k, stored)
+            encoding.check(spec, first + k, stored)
         rows.append(stored)
     return packed_rows(spec, rows)
 
@@ -210,7 +210,7 @@ def _encoded(field: Field, column: Column) -> PackedField:
 
 
 def _sequences(field: Field, column: Column) -> PackedField:
-    runs = [list(row.elements(one)) for one in column]
+    runs = [list(encoding.elements(one)) for one in column]
     counts = np.array([len(run) for run in runs], np.uint64).tobytes()
     return PackedField(*encode_all(field.codec, [one for run in runs for one in run]), counts)
 
@@ -224,7 +224,7 @@ def _runs(field: Field, column: Column) -> PackedField:
 
 def _run(field: Field, value: Any) -> bytes:
     if not isinstance(value, np.ndarray):
-        value = list(row.elements(value))
+        value = list(encoding.elements(value))
     elif value.dtype == field.codec.dtype and value.ndim == 1:
         return value.tobytes()
     return bytes(encode_all(field.codec, value)[0])

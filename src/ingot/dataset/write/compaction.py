@@ -7,16 +7,16 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from ingot.codecs import Codec
-from ingot.dataset import atomic as folders
+from ingot.dataset import atomic
 from ingot.dataset.manifest import Manifest, Shard
 from ingot.dataset.progress import Meter, Progress
 from ingot.dataset.read.directory import Directory
-from ingot.dataset.read.ingot_source import Stored
-from ingot.dataset.read.source import Part
+from ingot.dataset.read.ingot_source import IngotSource
+from ingot.dataset.read.source import Selection
 from ingot.dataset.spec import Spec
 from ingot.dataset.write.copying import packed
 from ingot.dataset.write.journal import check_not_built
-from ingot.dataset.write.lease import Owner
+from ingot.dataset.write.lease import Lease
 from ingot.dataset.write.metadata import json_of
 from ingot.dataset.write.shards import (
     Compression,
@@ -85,9 +85,9 @@ def compact(
     spec = None if codecs is None else Spec.of(manifest.spec, codecs)
     meter = Meter(progress, str(folder))
     rows = nbytes = 0
-    owner = Owner(folder)
-    names = names_of(owner.token, len(manifest.shards))
-    work = _Work(folder, owner, names, options, spec)
+    lease = Lease(folder)
+    names = names_of(lease.token, len(manifest.shards))
+    work = _Work(folder, lease, names, options, spec)
     try:
         while runs := _runs(manifest.shards, options):
             for run in runs:
@@ -97,8 +97,8 @@ def compact(
                 meter.update(rows, nbytes)
             manifest = Manifest.read(folder)
     finally:
-        owner.remove_unlisted(Manifest.names(folder))
-        owner.release()
+        lease.remove_unlisted(Manifest.names(folder))
+        lease.release()
     meter.finish(rows, nbytes)
     return len(manifest.shards)
 
@@ -124,7 +124,7 @@ class _Work:
 
     Attributes:
         folder: The directory.
-        owner: Who does it.
+        lease: Says that this process writes.
         names: Names for new files.
         options: How they are written.
         spec: The fields, if codecs were given.
@@ -132,7 +132,7 @@ class _Work:
     """
 
     folder: Path
-    owner: Owner
+    lease: Lease
     names: Iterator[str]
     options: Options
     spec: Spec | None
@@ -152,23 +152,23 @@ class _Work:
                 raise
             return
         merged = self._merged(source, json_of(manifest.metadata))
-        with folders.locked(self.folder):
+        with atomic.locked(self.folder):
             now = Manifest.read(self.folder)
             if not now.has(run):
-                self.owner.remove(shard.name for shard in merged)
+                self.lease.remove(shard.name for shard in merged)
                 return
-            superseded = self.owner.take_over(shard.name for shard in run)
+            superseded = self.lease.take_over(shard.name for shard in run)
             now.exchange(self.folder, run, merged, sync=self.options.sync)
-        self.owner.remove(superseded)
+        self.lease.remove(superseded)
 
-    def _merged(self, source: Stored, metadata: str) -> list[Shard]:
+    def _merged(self, source: IngotSource, metadata: str) -> list[Shard]:
         """Write the rows of files to one file."""
         unlimited = Options(self.options.compression, self.options.level, self.options.sync)
         what = (source.spec, metadata, unlimited)
         writer = ShardWriter(self.folder, self.names, *what, encodings=self.encodings)
-        part = Part(source, tuple(source.spec), range(len(source)))
+        selection = Selection(source, tuple(source.spec), range(len(source)))
         try:
-            for rows in packed(part, source.spec) or ():
+            for rows in packed(selection, source.spec) or ():
                 writer.extend(rows)
             writer.finish(at_least_one=True)
         except BaseException:

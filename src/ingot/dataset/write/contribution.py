@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from ingot.dataset import atomic as folders
+from ingot.dataset import atomic
 from ingot.dataset.manifest import (
     VERSION,
     Manifest,
@@ -73,7 +73,7 @@ def check_run(run: Any) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class Contribution:
     """The files of one writer.
 
     Attributes:
@@ -89,7 +89,7 @@ class Part:
     overwrite: bool
 
     @classmethod
-    def find(cls, folder: Path, place: Place) -> "Part | None":
+    def find(cls, folder: Path, place: Place) -> "Contribution | None":
         """Read the part that a writer has left, if any.
 
         Raises:
@@ -97,13 +97,13 @@ class Part:
         """
         path = folder / place.name
         try:
-            data = folders.load(path)
+            data = atomic.load(path)
         except FileNotFoundError:
             return None
-        return folders.parse(path, "the part of a data set", data, lambda it: cls._of(path, it))
+        return atomic.parse(path, "the part of a data set", data, lambda it: cls._of(path, it))
 
     @classmethod
-    def _of(cls, path: Path, content: dict[str, Any]) -> "Part":
+    def _of(cls, path: Path, content: dict[str, Any]) -> "Contribution":
         check_version(path, content)
         if type(content["overwrite"]) is not bool:
             message = "overwrite must be true or false"
@@ -122,14 +122,14 @@ class Part:
             FormatError: Another writer of the group has different fields.
         """
         other = next((one for one in group(folder, place) if one != place), None)
-        found = None if other is None else Part.find(folder, other)
+        found = None if other is None else Contribution.find(folder, other)
         if other is not None and found is not None:
             found.check_like(self, str(folder / other.name))
         shards = [shard.content() for shard in self.shards]
         content = {"version": VERSION, **asdict(self), "shards": shards}
-        folders.replace(folder / place.name, json.dumps(content, indent=1) + "\n", sync=sync)
+        atomic.replace(folder / place.name, json.dumps(content, indent=1) + "\n", sync=sync)
 
-    def check_like(self, other: "Part", path: str) -> None:
+    def check_like(self, other: "Contribution", path: str) -> None:
         """Refuse a part that has different fields.
 
         Raises:
@@ -165,7 +165,7 @@ def gather(folder: Path, place: Place) -> tuple[Manifest, bool] | None:
         FormatError: The parts do not fit together.
     """
     finished = group(folder, place)
-    parts = [part for one in finished if (part := Part.find(folder, one)) is not None]
+    parts = [part for one in finished if (part := Contribution.find(folder, one)) is not None]
     if len(parts) < place.total:
         return None
     for one, part in zip(finished, parts, strict=True):

@@ -8,8 +8,8 @@ import numpy as np
 import numpy.typing as npt
 
 from ingot.dataset.read.chain import Chain
-from ingot.dataset.read.ingot_source import Stored
-from ingot.dataset.read.source import Part, Source
+from ingot.dataset.read.ingot_source import IngotSource
+from ingot.dataset.read.source import Selection, Source
 from ingot.dataset.read.zipped import Zipped
 from ingot.dataset.spec import Spec
 
@@ -75,29 +75,29 @@ class PackedRows:
         return PackedRows([one.cut(start, stop) for one in self.fields], stop - start)
 
 
-def packed(part: Part, spec: Spec) -> Iterator[PackedRows] | None:
-    """Yield the rows of a part for a data set with this specification, some at a time.
+def packed(selection: Selection, spec: Spec) -> Iterator[PackedRows] | None:
+    """Yield the rows of a selection for a data set with this specification, some at a time.
 
     Returns:
         None, if they must be decoded: the fields differ, or they are not in Ingot files.
     """
-    if dict(part.spec) != dict(spec) or not _is_stored(part.source):
+    if dict(selection.spec) != dict(spec) or not _is_stored(selection.source):
         return None
-    return _packed(part, [name for name, *_ in spec.stored()])
+    return _packed(selection, [name for name, *_ in spec.stored()])
 
 
 def _is_stored(source: Source) -> bool:
     if isinstance(source, Chain | Zipped):
         return all(_is_stored(one.source) for one in source.parts)
-    return isinstance(source, Stored)
+    return isinstance(source, IngotSource)
 
 
-def _packed(part: Part, names: list[str]) -> Iterator[PackedRows]:
+def _packed(selection: Selection, names: list[str]) -> Iterator[PackedRows]:
     step, start = _STEP, 0
-    while start < len(part):
-        places = np.arange(start, min(start + step, len(part)))
-        numbers = part.numbers(places)
-        found = _fields(part.source, names, numbers)
+    while start < len(selection):
+        places = np.arange(start, min(start + step, len(selection)))
+        numbers = selection.numbers(places)
+        found = _fields(selection.source, names, numbers)
         rows = PackedRows(found, len(numbers))
         yield rows
         start += len(numbers)
@@ -106,7 +106,7 @@ def _packed(part: Part, names: list[str]) -> Iterator[PackedRows]:
 
 
 def _fields(source: Source, names: Sequence[str], numbers: Numbers) -> list[PackedField]:
-    if isinstance(source, Stored):
+    if isinstance(source, IngotSource):
         return [PackedField(*one) for one in source.read_packed(names, numbers)]
     if isinstance(source, Zipped):
         found: dict[str, PackedField] = {}

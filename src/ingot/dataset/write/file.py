@@ -7,9 +7,9 @@ from typing import Any
 
 from ingot._core import Rows as NativeRows
 from ingot._core import has_fields
+from ingot.dataset.read.decoding import Stored
 from ingot.dataset.spec import Spec
 from ingot.dataset.write.copying import PackedRows
-from ingot.dataset.write.encoding import Stored
 from ingot.dataset.write.metadata import check_metadata, json_of
 from ingot.dataset.write.shards import Options
 from ingot.errors import FormatError

@@ -7,9 +7,9 @@ from typing import Protocol
 import numpy as np
 
 from ingot.codecs.codec import joined
+from ingot.dataset.read.decoding import Stored
 from ingot.dataset.spec import Spec
 from ingot.dataset.write.copying import PackedField, PackedRows
-from ingot.dataset.write.encoding import Stored
 
 _ROWS = 1024
 _BYTES = 1 << 20

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Self
 
-from ingot.dataset import atomic as folders
+from ingot.dataset import atomic
 from ingot.dataset.manifest import Shard, mapping, shards_of
 from ingot.errors import FormatError
 
@@ -40,10 +40,10 @@ def check_not_built(folder: Path) -> None:
     """
     if not (folder / NAME).exists():
         return
-    folders.load(folder / NAME)
+    atomic.load(folder / NAME)
     handle = os.open(folder / NAME, os.O_RDWR | os.O_NOFOLLOW)
     try:
-        if not folders.try_lock(handle):
+        if not atomic.try_lock(handle):
             message = f"{folder}: another process is building this data set"
             raise BlockingIOError(message)
     finally:
@@ -54,7 +54,7 @@ class Journal:
     """The journal of a directory, locked for one process.
 
     A line is the CRC-32 of a JSON text in eight hexadecimal digits, a space, and the text. The
-    first line is the plan of the build, each other line a chunk. Anything after the last good
+    first line is the key of the build, each other line a chunk. Anything after the last good
     line was truncated by a crash and does not count.
 
     Raises:
@@ -64,27 +64,27 @@ class Journal:
 
     def __init__(self, folder: Path) -> None:
         self._path = folder / NAME
-        with folders.locked(folder):
+        with atomic.locked(folder):
             flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW
-            self._handle = folders.own(os.open(self._path, flags, 0o666))
-            if not folders.try_lock(self._handle):
+            self._handle = atomic.own(os.open(self._path, flags, 0o666))
+            if not atomic.try_lock(self._handle):
                 self.close()
                 message = f"{folder}: another process is building this data set"
                 raise BlockingIOError(message)
         try:
-            data = folders.load(self._path)
+            data = atomic.load(self._path)
             self.begun, self.chunks, self._nbytes = _parsed(self._path, data)
         except BaseException:
             self.close()
             raise
 
     def begin(self, what: dict[str, Any], *, sync: bool) -> None:
-        """Empty the journal, and write the plan of the build."""
+        """Empty the journal, and write the key of the build."""
         os.ftruncate(self._handle, 0)
         self._nbytes, self.chunks, self.begun = 0, {}, what
         self._add(what, sync=sync)
         if sync:
-            folders.sync_folder(self._path.parent)
+            atomic.sync_folder(self._path.parent)
 
     def add(self, chunk: Chunk, *, sync: bool) -> None:
         """Record a finished chunk."""
@@ -95,16 +95,16 @@ class Journal:
     def _add(self, content: dict[str, Any], *, sync: bool) -> None:
         text = json.dumps(content, separators=(",", ":")).encode()
         line = b"%08x %b\n" % (zlib.crc32(text), text)
-        with folders.writing(self._path):
+        with atomic.writing(self._path):
             os.ftruncate(self._handle, self._nbytes)
-            folders.append(self._handle, self._path, line, self._nbytes)
+            atomic.append(self._handle, self._path, line, self._nbytes)
             if sync:
                 os.fsync(self._handle)
         self._nbytes += len(line)
 
     def remove(self) -> None:
         """Remove the file: its chunks are committed, or no longer wanted."""
-        with folders.locked(self._path.parent):
+        with atomic.locked(self._path.parent):
             self._path.unlink(missing_ok=True)
         self.close()
 
@@ -112,7 +112,7 @@ class Journal:
         """Release the journal. A second call does nothing."""
         handle, self._handle = self._handle, -1
         if handle >= 0:
-            folders.close_own(handle)
+            atomic.close_own(handle)
 
     def __enter__(self) -> Self:
         return self
@@ -128,7 +128,7 @@ def shards_in(folder: Path) -> list[Shard]:
         FormatError: It is damaged.
     """
     try:
-        data = folders.load(folder / NAME)
+        data = atomic.load(folder / NAME)
     except FileNotFoundError:
         return []
     _, chunks, _ = _parsed(folder / NAME, data)
@@ -136,7 +136,7 @@ def shards_in(folder: Path) -> list[Shard]:
 
 
 def _parsed(path: Path, data: bytes) -> tuple[dict[str, Any] | None, dict[int, Chunk], int]:
-    """Return the plan, the finished chunks, and where the good lines end."""
+    """Return the key, the finished chunks, and where the good lines end."""
     begun: dict[str, Any] | None = None
     chunks: dict[int, Chunk] = {}
     end = 0
@@ -145,9 +145,9 @@ def _parsed(path: Path, data: bytes) -> tuple[dict[str, Any] | None, dict[int, C
         if not line.endswith(b"\n") or line[:9] != b"%08x " % zlib.crc32(text):
             break
         if begun is None:
-            begun = folders.parse(path, "the journal of a build", text, mapping)
+            begun = atomic.parse(path, "the journal of a build", text, mapping)
         else:
-            chunk = folders.parse(path, "the journal of a build", text, _chunk)
+            chunk = atomic.parse(path, "the journal of a build", text, _chunk)
             chunks[chunk.number] = chunk
         end += len(line)
     names = [shard.name for chunk in chunks.values() for shard in chunk.shards]

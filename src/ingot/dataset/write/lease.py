@@ -9,11 +9,10 @@ import warnings
 from collections.abc import Iterable
 from pathlib import Path
 
-from ingot.dataset import atomic as folders
+from ingot.dataset import atomic
 from ingot.dataset.manifest import Manifest, check_name, items
-from ingot.dataset.write import contribution as part
-from ingot.dataset.write import journal
-from ingot.dataset.write.contribution import Part
+from ingot.dataset.write import contribution, journal
+from ingot.dataset.write.contribution import Contribution
 from ingot.errors import FormatError
 
 _NAME = re.compile(r"\.writer-([0-9a-f]{16})")
@@ -22,7 +21,7 @@ SUFFIX = ".ingot"
 _BOOT = Path("/proc/sys/kernel/random/boot_id")
 
 
-class Owner:
+class Lease:
     """A living writer of a directory, as others can tell.
 
     It holds a lock on a file of its own, and the names of its shards end in the token that is
@@ -36,13 +35,13 @@ class Owner:
         self._folder = folder
         self._taken: set[str] = set()
         self.token = secrets.token_hex(8)
-        with folders.locked(folder):
+        with atomic.locked(folder):
             self._left = _sweep(folder)
             self._path = folder / f".writer-{self.token}"
-            with folders.writing(self._path):
+            with atomic.writing(self._path):
                 flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL
-                self._handle = folders.own(os.open(self._path, flags, 0o666))
-                folders.try_lock(self._handle)
+                self._handle = atomic.own(os.open(self._path, flags, 0o666))
+                atomic.try_lock(self._handle)
                 self._append(_machine())
 
     def report(self) -> None:
@@ -68,7 +67,7 @@ class Owner:
 
     def _append(self, line: str) -> None:
         end = os.fstat(self._handle).st_size
-        folders.append(self._handle, self._path, f"{line}\n".encode(), end)
+        atomic.append(self._handle, self._path, f"{line}\n".encode(), end)
 
     def remove(self, names: Iterable[str]) -> None:
         """Remove files, but none that the manifest lists, whoever asks for it."""
@@ -94,7 +93,7 @@ class Owner:
     def __del__(self) -> None:
         handle, self._handle = getattr(self, "_handle", -1), -1
         if handle >= 0:
-            folders.close_own(handle)
+            atomic.close_own(handle)
 
 
 def _machine() -> str:
@@ -103,11 +102,11 @@ def _machine() -> str:
 
 def _sweep(folder: Path) -> list[str]:
     """Remove what killed writers have left; return the shards that may still have a writer."""
-    folders.remove_hidden(folder)
+    atomic.remove_hidden(folder)
     manifest = Manifest.find(folder)
     runs = manifest.runs if manifest else ()
     listed = {shard.name for shard in manifest.shards} if manifest else set()
-    places = part.places(folder)
+    places = contribution.places(folder)
     for place in places:
         if place.run in runs:
             remove(folder, _names_of(folder, place))
@@ -125,8 +124,8 @@ def _sweep(folder: Path) -> list[str]:
     return [name for entry in dead for name in _inherit(entry, listed)]
 
 
-def _names_of(folder: Path, place: part.Place) -> set[str]:
-    found = Part.find(folder, place)
+def _names_of(folder: Path, place: contribution.Place) -> set[str]:
+    found = Contribution.find(folder, place)
     return {shard.name for shard in found.shards} if found else set()
 
 
@@ -142,7 +141,7 @@ def _is_held(path: Path) -> bool:
     except (FileNotFoundError, PermissionError):
         return True
     try:
-        return not folders.try_lock(handle)
+        return not atomic.try_lock(handle)
     finally:
         os.close(handle)
 
@@ -151,7 +150,7 @@ def _inherit(path: Path, listed: set[str]) -> list[str]:
     """Remove the files of a writer that was killed; return those that may have a writer yet."""
     names = _shards_of(path.parent, path.name[-16:])
     try:
-        data = folders.load(path)
+        data = atomic.load(path)
     except FileNotFoundError:  # Its writer has ended just now, and has left nothing.
         return []
     if not data and not names:  # It was killed before it could say anything.
@@ -162,7 +161,7 @@ def _inherit(path: Path, listed: set[str]) -> list[str]:
         return sorted(names - listed)
     try:
         for line in lines[:-1]:
-            names |= folders.parse(path, "what a writer has left", line.encode(), _superseded)
+            names |= atomic.parse(path, "what a writer has left", line.encode(), _superseded)
     except FormatError:  # Nobody can tell any more what it had superseded.
         return sorted({path.name} | (names - listed))
     if remove(path.parent, names - listed):

@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from ingot.dataset import atomic as folders
+from ingot.dataset import atomic
 from ingot.dataset.manifest import Manifest
 from ingot.records.expand import absolute
 
@@ -39,7 +39,7 @@ def set_metadata(
     if folder.is_file():
         message = f"{folder}: one file keeps its metadata; copy it: ds.save(path, metadata=...)"
         raise NotADirectoryError(message)
-    with folders.locked(folder):
+    with atomic.locked(folder):
         found = replace(Manifest.read(folder), metadata=json.loads(text))
         found.replace(folder, sync=sync)
 

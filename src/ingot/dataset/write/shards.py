@@ -13,9 +13,9 @@ import numpy as np
 from ingot._core import Rows as NativeRows
 from ingot._core import Writer as NativeWriter
 from ingot.dataset.manifest import Shard
+from ingot.dataset.read.decoding import Stored
 from ingot.dataset.spec import Spec
 from ingot.dataset.write.copying import PackedRows
-from ingot.dataset.write.encoding import Stored
 
 Compression: TypeAlias = Literal["auto", "zstd", "lz4"] | None
 

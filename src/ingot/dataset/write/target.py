@@ -7,20 +7,20 @@ from pathlib import Path
 from time import monotonic
 from typing import Any
 
-from ingot.dataset import atomic as folders
-from ingot.dataset.manifest import Manifest, Shard
+from ingot.dataset import atomic
+from ingot.dataset.manifest import NAME, Manifest, Shard, is_shard
+from ingot.dataset.read.decoding import Stored
+from ingot.dataset.read.granular import layout
 from ingot.dataset.spec import Spec
-from ingot.dataset.write import contribution as part
-from ingot.dataset.write.contribution import Part, Place
+from ingot.dataset.write.contribution import Contribution, Place
 from ingot.dataset.write.copying import PackedRows
-from ingot.dataset.write.encoding import Stored
 from ingot.dataset.write.journal import check_not_built
-from ingot.dataset.write.lease import Owner
+from ingot.dataset.write.lease import Lease
 from ingot.dataset.write.metadata import check_metadata, json_of
+from ingot.dataset.write.run import join
 from ingot.dataset.write.shards import Options, ShardWriter, names_of
-from ingot.dataset.write.vacancy import check_vacant
 from ingot.errors import CorruptFileError, FormatError, StorageError
-from ingot.records.expand import absolute
+from ingot.records.expand import SUFFIXES
 
 _PAUSE_S = 1.0
 """The time between two commits of full files: each one writes the whole manifest."""
@@ -45,13 +45,13 @@ class DirectoryTarget:
         *,
         append: bool,
         overwrite: bool,
-        atomic: bool = False,
+        is_atomic: bool = False,
         shard: tuple[int, int] | None = None,
         run: str | None = None,
     ) -> None:
         check_vacant(path)
         check_not_built(path)
-        folders.make(path, sync=options.sync)
+        atomic.make(path, sync=options.sync)
         found = Manifest.find(path)
         if found is not None and not append and not overwrite:
             message = (
@@ -71,17 +71,17 @@ class DirectoryTarget:
         self._is_new = found is None or overwrite
         self._is_alone = found is None and not append and not overwrite and shard is None
         self._failure: StorageError | None = None
-        self._is_atomic = atomic or overwrite or shard is not None
+        self._is_atomic = is_atomic or overwrite or shard is not None
         self._next_commit = 0.0
-        self._owner = Owner(path)
+        self._lease = Lease(path)
         if self._place is None:
-            self._owner.report()
+            self._lease.report()
         self.rows = 0
         numbers = [0] if self._place is None else [self._place.number, 0]
         if found is not None and self._place is None and not overwrite:
             self.rows = sum(one.rows for one in found.shards)
             numbers = [len(found.shards)]
-        names = names_of(self._owner.token, *numbers)
+        names = names_of(self._lease.token, *numbers)
         self._shards = ShardWriter(path, names, spec, json_of(self._metadata), options)
 
     @property
@@ -130,12 +130,12 @@ class DirectoryTarget:
 
     def _commit(self) -> None:
         try:
-            with folders.locked(self._path):
+            with atomic.locked(self._path):
                 others = self._is_alone and Manifest.find(self._path) is not None
                 for one in self._shards.finished:
                     _check_there(one, self._path)
                 old = Manifest.names(self._path) if self._overwrite else set()
-                superseded = self._owner.take_over(old)
+                superseded = self._lease.take_over(old)
                 new = Manifest(dict(self._spec), tuple(self._shards.finished), self._metadata)
                 new.commit(self._path, overwrite=self._overwrite, sync=self._sync)
         except StorageError as error:
@@ -143,7 +143,7 @@ class DirectoryTarget:
             raise
         self._shards.finished, self._overwrite, self._is_new = [], False, False
         self._is_alone = False
-        self._owner.remove(superseded)
+        self._lease.remove(superseded)
         if others:
             warnings.warn(
                 f"{self._path}: another writer has made a data set here meanwhile; these rows "
@@ -160,27 +160,27 @@ class DirectoryTarget:
         else:
             self._shards.finish(at_least_one=self._place.number == 0)
             self._leave(self._place)
-        self._owner.release()
+        self._lease.release()
 
     def _leave(self, place: Place) -> None:
-        with folders.locked(self._path):
+        with atomic.locked(self._path):
             found = Manifest.find(self._path)
             if found is not None and place.run in found.runs:
-                self._owner.remove(self._shards.abandon())
+                self._lease.remove(self._shards.abandon())
                 warnings.warn(
                     f"{self._path}: the run {place.run!r} was committed with the part of another "
                     f"writer {place.number} of {place.total}; these rows are not included",
                     stacklevel=4,
                 )
                 return
-            old = Part.find(self._path, place)
-            superseded = self._owner.take_over(_own(old, place, found) if old else [])
+            old = Contribution.find(self._path, place)
+            superseded = self._lease.take_over(_own(old, place, found) if old else [])
             shards = tuple(self._shards.finished)
-            new = Part(dict(self._spec), shards, self._metadata, self._overwrite)
+            new = Contribution(dict(self._spec), shards, self._metadata, self._overwrite)
             new.leave(self._path, place, sync=self._sync)
             self._shards.finished = []
-            self._owner.remove(superseded)
-            join(self._path, self._owner, place, sync=self._sync)
+            self._lease.remove(superseded)
+            join(self._path, self._lease, place, sync=self._sync)
 
     def drop(self) -> str:
         """Commit the rows, unless the writer is atomic; return a description of the data set."""
@@ -202,11 +202,11 @@ class DirectoryTarget:
             except (StorageError, FormatError) as error:
                 why = f" ({error})"
         listed = Manifest.names(self._path)
-        if self._place is not None and (part := Part.find(self._path, self._place)):
+        if self._place is not None and (part := Contribution.find(self._path, self._place)):
             listed |= {shard.name for shard in part.shards}
         self._shards.abandon()
-        self._owner.remove_unlisted(listed)
-        self._owner.release()
+        self._lease.remove_unlisted(listed)
+        self._lease.release()
         found = Manifest.find(self._path)
         if found is None:
             return f"no rows are committed; the files of this writer were removed{why}"
@@ -233,61 +233,11 @@ def _check_there(shard: Shard, folder: Path) -> None:
         raise StorageError(message, path) from error
 
 
-def _own(part: Part, place: Place, manifest: Manifest | None) -> list[str]:
+def _own(part: Contribution, place: Place, manifest: Manifest | None) -> list[str]:
     """Return the files of a part that neither another part nor a manifest lists."""
     committed = {shard.name for shard in manifest.shards} if manifest else set()
     names = [shard.name for shard in part.shards if shard.name not in committed]
     return [name for name in names if name.startswith(f"{place.number:05}-")]
-
-
-def join(folder: Path, owner: Owner, place: Place, *, sync: bool) -> None:
-    """Commit a group of writers if all have finished, and remove what is no longer needed.
-
-    The directory must be locked.
-    """
-    found = part.gather(folder, place)
-    if found is None:
-        return
-    joined, overwrite = found
-    superseded = owner.take_over(Manifest.names(folder) if overwrite else [])
-    joined.commit(folder, overwrite=overwrite, sync=sync)
-    owner.remove(superseded)
-    for one in part.group(folder, place):
-        (folder / one.name).unlink()
-
-
-def commit(path: str | os.PathLike[str]) -> None:
-    """Commit what the writers of a data set with `shard=(number, total)` have finished.
-
-    Normally the last writer does this. Call it if that writer was killed after it left its
-    part and before it committed.
-
-    Raises:
-        ValueError: Some of the writers have not finished.
-    """
-    folder = absolute(path)
-    owner = Owner(folder)
-    try:
-        with folders.locked(folder):
-            groups = {(one.run, one.total): one for one in part.places(folder)}
-            for place in groups.values():
-                _check_finished(folder, place)
-            for place in groups.values():
-                join(folder, owner, place, sync=True)
-    finally:
-        owner.release()
-
-
-def _check_finished(folder: Path, place: Place) -> None:
-    finished = {one.number for one in part.group(folder, place)}
-    missing = sorted(set(range(place.total)) - finished)
-    if missing:
-        listed = ", ".join(map(str, missing[:10])) + ", ..." * (len(missing) > 10)  # noqa: PLR2004
-        message = (
-            f"{folder}: of the {place.total} writers of the run {place.run!r} these have not "
-            f"finished: {listed}"
-        )
-        raise ValueError(message)
 
 
 def _check_manifest(
@@ -306,3 +256,24 @@ def _place(path: Path, found: Manifest | None, shard: tuple[int, int], run: str 
         raise FileExistsError(message)
     unnamed = str(sum(one.isdigit() for one in runs))
     return Place(unnamed if run is None else run, *shard)
+
+
+def check_vacant(folder: Path) -> None:
+    """Refuse a directory that holds other records, which a data set would hide.
+
+    Raises:
+        FileExistsError: It does.
+    """
+    if not folder.is_dir() or (folder / NAME).exists():
+        return
+    if layout.is_dataset(folder) or layout.is_sharded(folder):
+        message = f"{folder}: this is a Granular data set; choose another directory"
+        raise FileExistsError(message)
+    with os.scandir(folder) as entries:
+        for entry in entries:
+            if entry.name.endswith(SUFFIXES) and not is_shard(entry.name):
+                message = (
+                    f"{folder}: {entry.name} in this directory is not part of a data set, "
+                    "which would hide it; choose another directory"
+                )
+                raise FileExistsError(message)

@@ -10,7 +10,7 @@ from typing import Any, Literal, Self
 from ingot.codecs import Codec
 from ingot.dataset.manifest import Manifest
 from ingot.dataset.progress import Meter, Progress
-from ingot.dataset.read.dataset import Dataset, part_of
+from ingot.dataset.read.dataset import Dataset, selection_of
 from ingot.dataset.spec import Spec, SpecLike
 from ingot.dataset.write import columnar
 from ingot.dataset.write.appender import Appender
@@ -132,7 +132,7 @@ class DatasetWriter:
                 options,
                 append=append,
                 overwrite=overwrite,
-                atomic=atomic,
+                is_atomic=atomic,
                 shard=None if shard is None else check_shard(shard),
                 run=None if run is None else check_run(run),
             )
@@ -222,7 +222,7 @@ class DatasetWriter:
             >>> w.extend({"image": images, "label": [3, 1, 4]})  # doctest: +SKIP
         """
         self._check_open()
-        rows = packed(part_of(batch), self._spec) if isinstance(batch, Dataset) else None
+        rows = packed(selection_of(batch), self._spec) if isinstance(batch, Dataset) else None
         if isinstance(batch, Mapping):
             with self._lock:
                 self._rows.append_columns(batch)

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from ingot.codecs.codec import Codec
 from ingot.codecs.granular import DECODERS, GranularCodec
-from ingot.dataset.read.batch import stacked
+from ingot.dataset.read.decoding import undecodable
 from ingot.dataset.read.granular import layout
 from ingot.dataset.read.granular.column import Column
 from ingot.dataset.read.granular.columns import Columns
@@ -18,8 +18,8 @@ from ingot.dataset.read.granular.layout import REFS, element, is_sequence
 from ingot.dataset.read.iteration import ROWS
 from ingot.dataset.read.plan import OwnPlan, Plan
 from ingot.dataset.read.source import Elements, Picks, Row, Rows
+from ingot.dataset.read.stacking import stacked
 from ingot.dataset.spec import Field, Spec
-from ingot.dataset.write.encoding import undecodable
 from ingot.errors import CorruptFileError, FormatError
 from ingot.records import Damage, Verification
 from ingot.records.expand import check_link

@@ -12,9 +12,9 @@ import numpy.typing as npt
 from ingot.codecs import Codec, codec_of
 from ingot.codecs.array import FixedArray, stored_dtype
 from ingot.dataset.nested import DOT
-from ingot.dataset.read.batch import stacked
 from ingot.dataset.read.hdf5.attributes import SHAPE
 from ingot.dataset.read.hdf5.handle import h5py
+from ingot.dataset.read.stacking import stacked
 from ingot.dataset.spec import Field
 
 Packed: TypeAlias = tuple[memoryview, bytes]

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ingot._core import Hdf5Column, Hdf5File
-from ingot.dataset.read.batch import picked, stacked
+from ingot.dataset.read.decoding import undecodable
 from ingot.dataset.read.hdf5 import chunks
 from ingot.dataset.read.hdf5.attributes import metadata_of
 from ingot.dataset.read.hdf5.column import Column
@@ -21,8 +21,8 @@ from ingot.dataset.read.hdf5.location import Location
 from ingot.dataset.read.hdf5.table import Table
 from ingot.dataset.read.plan import OwnPlan, Plan
 from ingot.dataset.read.source import Elements, Picks, Row, Rows
+from ingot.dataset.read.stacking import picked, stacked
 from ingot.dataset.spec import Spec
-from ingot.dataset.write.encoding import undecodable
 from ingot.errors import ClosedError, FormatError, StorageError
 from ingot.records import Damage, Verification
 

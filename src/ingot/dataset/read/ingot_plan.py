@@ -1,4 +1,4 @@
-"""Several rows, read together field by field."""
+"""How several rows of Ingot files are read together, field by field."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
@@ -9,19 +9,18 @@ import numpy.typing as npt
 
 from ingot._core import Rows as NativeRows
 from ingot._core import split_bytes
+from ingot.dataset.read.decoding import decode
 from ingot.dataset.read.plan import Ask, Packed, Request
 from ingot.dataset.read.source import Picks
+from ingot.dataset.read.stacking import picked, stacked
 from ingot.dataset.spec import Field
-from ingot.dataset.write import encoding as row
 
 Truths: TypeAlias = npt.NDArray[np.bool_]
 
-_DIMENSIONS_MAX = 64
-_LENGTH_MAX = 1 << 48
 _END = (1 << 64) - 1
 
 
-class Batch:
+class IngotPlan:
     """The plan of rows in Ingot files.
 
     Optional fields become lists. Other fields, including sequences of equal length, become one
@@ -94,7 +93,7 @@ class Batch:
     ) -> list[Any]:
         stored = zip(self._rows.tolist(), split_bytes(data, offsets), strict=True)
         return [
-            row.decode(field, one, self._path, number)
+            decode(field, one, self._path, number)
             for k, (number, one) in enumerate(stored)
             if present is None or present[k]
         ]
@@ -112,7 +111,7 @@ class Batch:
         else:
             stored = iter(split_bytes(data, offsets))
             values = [
-                row.decode(field, [next(stored) for _ in range(count)], self._path, number)
+                decode(field, [next(stored) for _ in range(count)], self._path, number)
                 for number, count in zip(self._rows.tolist(), counts, strict=True)
             ]
         return values if present is None else _with_gaps(iter(values), present, skip=True)
@@ -139,14 +138,6 @@ def _decoded(field: Field, data: memoryview | bytearray, offsets: bytes) -> Any:
         return field.codec.decode_many(memoryview(data), offsets)
     except (ValueError, OverflowError):
         return None  # Decoding one by one finds the invalid cell.
-
-
-def picked(values: Any, picks: Picks) -> Any:
-    """Return the picked numbers of each run."""
-    if picks is None:
-        return values
-    each = zip(values, picks, strict=True)
-    return stacked([value if value is None else value[slice(*one)] for value, one in each])
 
 
 def _without_gaps(offsets: bytes, present: Truths | None) -> bytes | None:
@@ -176,17 +167,3 @@ def _runs(field: Field, data: memoryview | bytearray, offsets: bytes) -> list[An
         return None
     numbers = np.frombuffer(data, dtype, ends[-1] // dtype.itemsize)
     return [numbers[a:b] for a, b in pairwise((ends // dtype.itemsize).tolist())]
-
-
-def stacked(values: Any) -> Any:
-    """Stack arrays of the same dtype and shape; return anything else unchanged."""
-    first = values[0] if isinstance(values, list) and values else None
-    if not isinstance(first, np.ndarray) or first.ndim == _DIMENSIONS_MAX:
-        return values
-    if max(first.shape, default=0) > _LENGTH_MAX:
-        return values
-    alike = (
-        isinstance(one, np.ndarray) and one.shape == first.shape and one.dtype == first.dtype
-        for one in values
-    )
-    return np.stack(values) if all(alike) else values
