@@ -209,7 +209,7 @@ def test_an_index_out_of_range_is_named(reader, index):
     with pytest.raises(IndexError) as caught:
         reader[[0, index, 1]]
     assert str(caught.value) == message
-    with pytest.raises(IndexError, match=rf"x.ingot: index {index} is out of range for a view of"):
+    with pytest.raises(IndexError, match=rf"x.ingot: index {index} is out of range for 50 rows"):
         reader[:50][index]
 
 

@@ -8,7 +8,7 @@ from ingot.dataset import Dataset as Rows
 from ingot.opening import open  # noqa: A004
 from ingot.records import Reader, View
 from ingot.records.expand import StrPath
-from ingot.records.reader import Indices
+from ingot.records.indices import Indices
 
 try:
     import torch.utils.data

@@ -13,12 +13,12 @@ from ingot.compat.h5record.target import SUFFIX, check_compression
 from ingot.compat.h5record.writer import RowWriter
 from ingot.dataset import Dataset
 from ingot.dataset.nested import at
-from ingot.dataset.progress import Meter
 from ingot.dataset.read.hdf5.handle import Handle
 from ingot.dataset.write.hdf5.writer import partial_path
 from ingot.errors import FormatError, UnfinishedFileError
 from ingot.opening import open as open_any
 from ingot.records.expand import absolute
+from ingot.records.progress import Meter
 
 if TYPE_CHECKING:
     Base = object

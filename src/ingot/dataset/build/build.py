@@ -15,7 +15,6 @@ from ingot.dataset.build.build_key import build_key_of, check_same
 from ingot.dataset.build.inputs import Inputs
 from ingot.dataset.build.maker import Maker, Task
 from ingot.dataset.manifest import Manifest, Shard
-from ingot.dataset.progress import Meter, Progress
 from ingot.dataset.read.dataset import Dataset
 from ingot.dataset.read.directory import Directory
 from ingot.dataset.spec import Spec, SpecLike
@@ -26,6 +25,7 @@ from ingot.dataset.write.metadata import json_of
 from ingot.dataset.write.shards import Compression, Options, limits
 from ingot.dataset.write.target import check_vacant
 from ingot.records.expand import absolute, check_target
+from ingot.records.progress import Meter, Progress
 
 _AGAIN = "pass resume=False to start over"
 _REPLACE = "pass overwrite=True to replace it once the new one is finished"

@@ -11,9 +11,11 @@ import numpy as np
 import numpy.typing as npt
 
 from ingot.dataset.read.plan import Joint, Plan
-from ingot.dataset.read.source import Elements, Picks, Row, Rows, Selection, Source
+from ingot.dataset.read.selection import Selection
+from ingot.dataset.read.source import Elements, Picks, Row, Source
 from ingot.dataset.spec import Spec
 from ingot.records import Verification
+from ingot.records.indices import Rows
 
 Share: TypeAlias = tuple[Selection, npt.NDArray[np.int64], npt.NDArray[np.int64]]
 

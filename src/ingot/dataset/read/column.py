@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from ingot.codecs.limit import check_decoded
 from ingot.dataset.read.iteration import blocks
-from ingot.dataset.read.source import Selection
+from ingot.dataset.read.selection import Selection
 from ingot.dataset.spec import Field
 from ingot.errors import FormatError
 
@@ -66,7 +66,10 @@ def _check(selection: Selection, nbytes: int) -> None:
 
 def _values(selection: Selection, field: Field) -> Iterator[tuple[range, Any]]:
     """Yield the values of consecutive rows, a block at a time."""
-    for places, found in blocks(selection, [field.name]):
+    start = 0
+    for numbers, found in blocks(selection, [field.name]):
+        places = range(start, start + len(numbers))
+        start = places.stop
         if found is not None:
             yield places, found[field.name]
             continue

@@ -1,7 +1,7 @@
 """A data set, open for reading: a sequence of rows."""
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Self, SupportsIndex, TypeAlias, overload
 
 import numpy as np
@@ -14,13 +14,15 @@ from ingot.dataset.read.column import column_of
 from ingot.dataset.read.html import html_of
 from ingot.dataset.read.ingot_source import IngotSource
 from ingot.dataset.read.mask import Mask, field_of, fields_under, picked_by, wanted_by
-from ingot.dataset.read.source import ALL, Indices, Picks, Row, Rows, Selection, Source
+from ingot.dataset.read.selection import Selection
+from ingot.dataset.read.source import ALL, Picks, Row, Source
 from ingot.dataset.read.zipped import Zipped
 from ingot.dataset.spec import Spec
-from ingot.dataset.split import ends_of
 from ingot.errors import printable
-from ingot.records import Verification
+from ingot.records import Stats, Verification
+from ingot.records.indices import Indices, Rows, is_one, taken
 from ingot.records.progress import Progress, reporter
+from ingot.records.split import chosen_by, parts_of
 
 Truths: TypeAlias = npt.NDArray[np.bool_]
 
@@ -34,6 +36,9 @@ class Dataset(Sequence[Row]):
     otherwise. A second index selects fields, `ds[i, ["label"]]`, or elements of a sequence,
     `ds[i, {"frames": range(10, 20)}]`. For several rows, each row can have its own range:
     `ds[[5, 1], {"frames": [range(10, 20), range(30, 40)]}]`.
+
+    `take`, `where`, `split` and `concat` return data sets that read nothing yet, as the same
+    verbs of a reader return views.
 
     `ingot.open` returns it. Several threads and forked processes may use it at the same time.
     """
@@ -58,6 +63,11 @@ class Dataset(Sequence[Row]):
     def path(self) -> str:
         """The absolute path of the directory or file; of the first one, if there are several."""
         return self._selection.path
+
+    @property
+    def paths(self) -> list[str]:
+        """The absolute paths of the files, in order; this opens none of them."""
+        return list(self._selection.source.paths)
 
     @property
     def spec(self) -> Spec:
@@ -88,6 +98,30 @@ class Dataset(Sequence[Row]):
     def __iter__(self) -> Iterator[Row]:
         return map(deep, iteration.rows(self._selection))
 
+    def iter(self, indices: Iterable[SupportsIndex] | None = None) -> Iterator[Row]:
+        """Iterate over the rows at `indices`, or all, in that order, reading ahead.
+
+        `indices` may be infinite: the data set takes at most a few hundred of them ahead of the
+        row that it returns. If they raise an exception, it is raised after the rows before it.
+
+        Raises:
+            IndexError: An index is out of range; raised after the rows before it.
+            CorruptFileError: A row is damaged; raised after the rows before it.
+        """
+        return map(deep, iteration.rows(self._selection, indices))
+
+    def read(self, indices: Indices | None = None) -> Row:
+        """Read the rows at `indices`, or all, in one native call; return their columns.
+
+        `ds.read([5, 1, 9])` is `ds[[5, 1, 9]]`.
+        """
+        selection = self._selection
+        if indices is None:
+            numbers = selection.numbers(range(len(self)))
+        else:
+            numbers = selection.resolve(indices)
+        return deep(selection.read(numbers, self._picks))
+
     @overload
     def __getitem__(self, index: SupportsIndex) -> Row: ...
     @overload
@@ -101,7 +135,7 @@ class Dataset(Sequence[Row]):
         selection = self._selection
         if type(index) is np.ndarray and index.ndim:
             return deep(selection.read(selection.resolve(index), self._picks))
-        if _is_one(index):
+        if is_one(index):
             return deep(selection.source.read_row(selection.number(index), self._wanted))
         match index:
             case (which, dict() | list() | tuple() | str() as mask):
@@ -112,7 +146,7 @@ class Dataset(Sequence[Row]):
 
     def _masked(self, index: Any, mask: Mask) -> "Row | Dataset":
         selection = self._selection
-        if _is_one(index):
+        if is_one(index):
             wanted = wanted_by(mask, selection.spec, selection.path)
             return deep(selection.source.read_row(selection.number(index), wanted))
         if not isinstance(index, slice):
@@ -203,14 +237,9 @@ class Dataset(Sequence[Row]):
 
     def take(self, indices: Indices) -> "Dataset":
         """Return a data set of the rows at `indices`, in that order, without reading them."""
-        if _is_one(indices):
-            message = (
-                f"take expects a sequence of indices; ds[:{indices}] is the first {indices} rows"
-            )
-            raise TypeError(message)
-        return Dataset(
-            self._selection.source, self._selection.names, self._selection.resolve(indices)
-        )
+        selection = self._selection
+        rows = taken(selection.rows, indices, selection.path)
+        return Dataset(selection.source, selection.names, rows)
 
     def where(self, condition: Callable[..., Truths] | Truths, *names: str) -> "Dataset":
         """Return a data set of the rows that meet a condition on their numbers.
@@ -233,18 +262,10 @@ class Dataset(Sequence[Row]):
         elif names:
             message = "names of fields require a callable condition"
             raise TypeError(message)
-        chosen = np.asarray(condition)
-        if chosen.dtype.kind in "iu" and chosen.ndim == 1:
-            message = "expected one boolean per row, got indices: ds.take(indices) has their rows"
-            raise ValueError(message)
-        if chosen.dtype != np.bool_ or chosen.shape != (len(self),):
-            message = (
-                f"expected a condition with one boolean for each of {len(self)} rows, "
-                f"got {chosen.dtype} of shape {chosen.shape}"
-            )
-            raise ValueError(message)
-        there = np.all([np.ones(len(self), np.bool_), *map(self.present, names)], axis=0)
-        return self.take(np.flatnonzero(chosen & there))
+        chosen = chosen_by(condition, len(self))
+        for name in names:
+            chosen = chosen[self.present(name)[chosen]]
+        return self.take(chosen)
 
     def split(self, *sizes: float, seed: int | None = 0) -> "list[Dataset]":
         """Split the data set into disjoint parts that read nothing yet.
@@ -262,11 +283,7 @@ class Dataset(Sequence[Row]):
         Example:
             >>> train, test = ds.split(0.9)  # doctest: +SKIP
         """
-        ends = ends_of(len(self), sizes)
-        order = np.arange(len(self))
-        if seed is not None:
-            order = np.random.default_rng(seed).permutation(len(self))
-        return [self.take(np.sort(rows)) for rows in np.split(order, ends)]
+        return [self.take(places) for places in parts_of(len(self), sizes, seed)]
 
     def concat(self, *others: "Dataset") -> "Dataset":
         """Concatenate this and other data sets.
@@ -319,6 +336,11 @@ class Dataset(Sequence[Row]):
         with DatasetWriter(path, self.spec, **options) as writer:
             writer.extend(self)
 
+    def stats(self) -> Stats:
+        """Return figures about the files, even if this is a part of them."""
+        source = self._selection.source
+        return Stats(len(source), source.nbytes)
+
     def verify(self, progress: Progress = None) -> Verification:
         """Read the files completely, even if this is a part, and verify every checksum.
 
@@ -351,12 +373,6 @@ class Dataset(Sequence[Row]):
 
     def _repr_html_(self) -> str:
         return html_of(self)
-
-
-def _is_one(index: Any) -> bool:
-    return isinstance(index, int | np.integer) or (
-        hasattr(index, "__index__") and getattr(index, "ndim", 0) == 0
-    )
 
 
 def _raw(source: Source) -> Source:

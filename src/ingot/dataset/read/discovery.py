@@ -14,7 +14,8 @@ from ingot.dataset.read.directory import Directory
 from ingot.dataset.read.granular import GranularRows, layout
 from ingot.dataset.read.hdf5 import Hdf5Rows, Location
 from ingot.dataset.read.ingot_source import IngotSource
-from ingot.dataset.read.source import Selection, Source
+from ingot.dataset.read.selection import Selection
+from ingot.dataset.read.source import Source
 from ingot.errors import FormatError
 from ingot.records.expand import StrPath, absolute, expand
 

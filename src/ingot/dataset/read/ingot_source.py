@@ -16,10 +16,11 @@ from ingot.dataset.read.decoding import RowPlan
 from ingot.dataset.read.ingot_plan import IngotPlan
 from ingot.dataset.read.iteration import ROWS
 from ingot.dataset.read.plan import Plan
-from ingot.dataset.read.source import Elements, Picks, Row, Rows
+from ingot.dataset.read.source import Elements, Picks, Row
 from ingot.dataset.spec import Field, Spec
 from ingot.errors import FormatError
 from ingot.records import Damage, Verification
+from ingot.records.indices import Rows
 
 _BYTES = codec_of("bytes")
 

@@ -1,16 +1,19 @@
-"""Iterating over rows in order, reading ahead."""
+"""Iterating over rows, in order or along a stream of indices, reading ahead."""
 
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from typing import Any, TypeAlias
+from itertools import islice
+from typing import Any, SupportsIndex, TypeAlias
 
 import numpy as np
 
 from ingot.codecs.array import FixedArray
-from ingot.dataset.read.source import ALL, Row, Selection
+from ingot.dataset.read.selection import Selection
+from ingot.dataset.read.source import ALL, Row
 from ingot.dataset.spec import Field
 from ingot.errors import FormatError, StorageError
+from ingot.records.indices import Numbers
 
 ROWS = (1, 256)
 """How many rows to read together: at first, and at most, if their size is unknown."""
@@ -18,7 +21,7 @@ ROWS = (1, 256)
 _BYTES = 8 << 20
 _GUESS = 64
 
-Read: TypeAlias = Callable[[range], Row]
+Read: TypeAlias = Callable[[Numbers], Row]
 
 
 class _Ahead:
@@ -30,21 +33,21 @@ class _Ahead:
         self._thread = ThreadPoolExecutor(1, "ingot-iteration")
         self._has_thread = True
         self._next: Future[Row] | None = None
-        self._places = range(0)
+        self._numbers = np.empty(0, np.int64)
 
-    def begin(self, places: range) -> None:
+    def begin(self, numbers: Numbers) -> None:
         """Start reading a block."""
-        self._places, self._next = places, None
+        self._numbers, self._next = numbers, None
         if os.getpid() == self._process and self._has_thread:
             try:
-                self._next = self._thread.submit(self._read, places)
+                self._next = self._thread.submit(self._read, numbers)
             except RuntimeError:  # The system has no thread to spare.
                 self._has_thread = False
 
     def end(self) -> Row:
         """Wait for the block and return it."""
         if self._next is None or os.getpid() != self._process:
-            return self._read(self._places)
+            return self._read(self._numbers)
         return self._next.result()
 
     def close(self) -> None:
@@ -52,32 +55,90 @@ class _Ahead:
             self._thread.shutdown(wait=False, cancel_futures=True)
 
 
-def blocks(selection: Selection, names: Sequence[str]) -> Iterator[tuple[range, Row | None]]:
-    """Yield the values of consecutive rows in some fields, a block at a time.
+class _InOrder:
+    """The rows of a selection, from the first to the last."""
+
+    def __init__(self, selection: Selection) -> None:
+        self._selection = selection
+        self._start = 0
+
+    def take(self, count: int) -> Numbers:
+        """Return the numbers of the next rows, at most `count`."""
+        places = range(self._start, min(self._start + count, len(self._selection)))
+        self._start = places.stop
+        return self._selection.numbers(places)
+
+    def check(self) -> None:
+        """Do nothing: no index is wrong."""
+
+
+class _Stream:
+    """The rows along a stream of indices, which may be infinite.
+
+    Args:
+        selection: The rows that the indices refer to.
+        indices: The indices.
+    """
+
+    def __init__(self, selection: Selection, indices: Iterable[SupportsIndex]) -> None:
+        self._selection = selection
+        self._indices = iter(indices)
+        self._error: BaseException | None = None
+
+    def take(self, count: int) -> Numbers:
+        """Return the numbers of the next rows, at most `count`, up to the first wrong index."""
+        found: list[int] = []
+        try:
+            if self._error is None:
+                found.extend(map(self._selection.number, islice(self._indices, count)))
+        except Exception as error:  # noqa: BLE001 -- the rows before it come first
+            self._error = error
+        return np.array(found, np.int64)
+
+    def check(self) -> None:
+        """Raise what the stream, or an index, has raised."""
+        if self._error is not None:
+            raise self._error
+
+
+def blocks(
+    selection: Selection, names: Sequence[str], indices: Iterable[SupportsIndex] | None = None
+) -> Iterator[tuple[Numbers, Row | None]]:
+    """Yield the numbers of rows and their values in some fields, a block at a time.
 
     For a block that cannot be read, yield None; the caller then finds the damaged row.
+
+    Args:
+        selection: The rows.
+        names: The fields.
+        indices: Which rows, in order; None for all.
+
+    Raises:
+        IndexError: An index is out of range; raised after the rows before it.
     """
     count, most = selection.source.together(names)
     wanted = dict.fromkeys(names)
-    ahead = _Ahead(lambda places: selection.read(selection.numbers(places), wanted))
-    places = range(min(count, len(selection)))
-    if places:
-        ahead.begin(places)
+    ahead = _Ahead(lambda numbers: selection.read(numbers, wanted))
+    stream = _InOrder(selection) if indices is None else _Stream(selection, indices)
+    numbers = stream.take(count)
+    if len(numbers):
+        ahead.begin(numbers)
     try:
-        while places:
+        while len(numbers):
             found: Row | None
             try:
                 found = ahead.end()
-                count = _next_count(len(places), sum(map(_nbytes, found.values())), most)
+                count = _next_count(len(numbers), sum(map(_nbytes, found.values())), most)
             except (FormatError, StorageError):
-                if len(places) == 1:
+                if len(numbers) == 1:
                     raise
                 found = None
-            following = range(places.stop, min(places.stop + count, len(selection)))
-            if following:
+            following = stream.take(count)
+            if len(following):
                 ahead.begin(following)
-            yield places, found
-            places = following
+            yield numbers, found
+            numbers = following
+        stream.check()
     finally:
         ahead.close()
 
@@ -96,16 +157,16 @@ def _nbytes(values: Any) -> int:
     return sum(map(_nbytes, values)) if isinstance(values, list | tuple) else _GUESS
 
 
-def rows(selection: Selection) -> Iterator[Row]:
-    """Yield the rows one by one."""
+def rows(selection: Selection, indices: Iterable[SupportsIndex] | None = None) -> Iterator[Row]:
+    """Yield the rows one by one: those at the indices, or all."""
     fields = selection.spec.fields
     all_of = dict.fromkeys(selection.names, ALL)
-    for places, found in blocks(selection, selection.names):
+    for numbers, found in blocks(selection, selection.names, indices):
         if found is not None:
-            yield from rows_of(found, fields, len(places), copy=len(places) > 1)
+            yield from rows_of(found, fields, len(numbers), copy=len(numbers) > 1)
             continue
-        for place in places:
-            yield selection.source.read_row(selection.number(place), all_of)
+        for number in numbers.tolist():
+            yield selection.source.read_row(number, all_of)
 
 
 def rows_of(batch: Row, fields: Mapping[str, Field], count: int, *, copy: bool) -> list[Row]:

@@ -1,20 +1,17 @@
 """The interface of sources, which hold the rows of a data set."""
 
-import operator
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any, Protocol, SupportsIndex, TypeAlias
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
-from ingot.dataset.read.plan import Plan, read
+from ingot.dataset.read.plan import Plan
 from ingot.dataset.spec import Spec
 from ingot.records import Verification
+from ingot.records.indices import Rows
 
 Row: TypeAlias = dict[str, Any]
-Rows: TypeAlias = range | npt.NDArray[np.int64]
-Indices: TypeAlias = Iterable[SupportsIndex] | npt.NDArray[np.integer[Any]]
 Elements: TypeAlias = tuple[int | None, int | None, int | None]
 """Start, stop and step in a sequence, as in a slice."""
 
@@ -86,112 +83,3 @@ class Source(Protocol):
 
     def close(self) -> None:
         """Close the files. A second call does nothing."""
-
-
-@dataclass(frozen=True, slots=True)
-class Selection:
-    """Some rows and some fields of a source.
-
-    Attributes:
-        source: The source.
-        names: The fields, in order.
-        rows: The row numbers in the source, in order.
-        spec: The fields and their types.
-        path: The name of the source in errors.
-    """
-
-    source: Source
-    names: tuple[str, ...]
-    rows: Rows
-    spec: Spec = field(init=False)
-    path: str = field(init=False)
-
-    def __post_init__(self) -> None:
-        fields = self.source.spec.fields
-        object.__setattr__(self, "spec", Spec({name: fields[name] for name in self.names}))
-        object.__setattr__(self, "path", self.source.path)
-
-    def __len__(self) -> int:
-        return len(self.rows)
-
-    def read(self, numbers: npt.NDArray[np.int64], wanted: Mapping[str, Picks]) -> Row:
-        """Read the wanted fields of rows, by their numbers in the source, in one go."""
-        return read(self.source.plan(numbers, wanted))
-
-    def numbers(self, places: Rows) -> npt.NDArray[np.int64]:
-        """Return the row numbers in the source for positions in the selection."""
-        if isinstance(self.rows, range):
-            if self.rows.start == 0 and self.rows.step == 1:
-                return np.asarray(places, np.int64)
-            return self.rows.start + np.asarray(places, np.int64) * self.rows.step
-        return self.rows[np.asarray(places, np.int64)]
-
-    def number(self, index: SupportsIndex) -> int:
-        """Return the row number for an index; a negative index counts from the end.
-
-        Raises:
-            IndexError: It is out of range.
-        """
-        try:
-            return int(self.rows[operator.index(index)])
-        except IndexError:
-            message = f"{self.path}: index {index} is out of range for {len(self)} rows"
-            raise IndexError(message) from None
-
-    def resolve(self, indices: Indices) -> npt.NDArray[np.int64]:
-        """Return the row numbers for several indices.
-
-        Raises:
-            IndexError: One is out of range.
-            TypeError: They are not integers.
-        """
-        array = _array(indices)
-        if array.dtype == np.int64 and array.view(np.uint64).max(initial=0) < len(self):
-            return self.numbers(np.asarray(array, np.int64))
-        bad = (array < -len(self)) | (array >= len(self))
-        if bad.any():
-            self.number(int(array[bad.argmax()]))
-        places = array.astype(np.int64, copy=False)
-        return self.numbers(np.where(places < 0, places + len(self), places))
-
-
-def _array(indices: Indices) -> npt.NDArray[np.integer[Any]]:
-    if type(indices) is np.ndarray and indices.dtype.kind in "iu" and indices.ndim == 1:
-        return indices
-    if isinstance(indices, str | bytes | bytearray | set | frozenset | Mapping):
-        raise TypeError(_no_indices(indices))
-    if not isinstance(indices, Sequence) and not hasattr(indices, "__array__"):
-        if not isinstance(indices, Iterable):
-            raise TypeError(_no_indices(indices))
-        indices = list(indices)
-    array = np.asarray(indices)
-    if array.dtype == np.bool_:
-        message = "a boolean mask is not an index array: ds.where(mask) selects its rows"
-        raise TypeError(message)
-    if array.shape == (0,):
-        return np.empty(0, np.int64)
-    if array.dtype.kind not in "iu":
-        array = _integers(array)
-    if array.ndim != 1:
-        message = f"an index array must have one dimension, got {array.ndim}"
-        raise ValueError(message)
-    return array
-
-
-def _integers(array: npt.NDArray[Any]) -> npt.NDArray[np.integer[Any]]:
-    try:
-        return np.array([operator.index(index) for index in array])
-    except TypeError:
-        raise TypeError(_no_indices(array)) from None
-
-
-def _no_indices(found: object) -> str:
-    if isinstance(found, str):
-        return (
-            f"indices must be integers, got the name of a field; "
-            f"select({found!r}) selects that field, column({found!r}) returns its values"
-        )
-    return (
-        "indices are integers, slices, or sequences or arrays of integers, "
-        f"not {type(found).__name__}"
-    )

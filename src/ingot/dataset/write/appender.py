@@ -4,7 +4,6 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
-from ingot.dataset.progress import Meter
 from ingot.dataset.spec import Spec
 from ingot.dataset.write import columnar, encoding
 from ingot.dataset.write.copying import PackedRows
@@ -12,6 +11,7 @@ from ingot.dataset.write.file import FileTarget
 from ingot.dataset.write.gathering import Gathering
 from ingot.dataset.write.shards import size_of
 from ingot.dataset.write.target import DirectoryTarget
+from ingot.records.progress import Meter
 
 
 class Appender:

@@ -9,10 +9,9 @@ from pathlib import Path
 from ingot.codecs import Codec
 from ingot.dataset import atomic
 from ingot.dataset.manifest import Manifest, Shard
-from ingot.dataset.progress import Meter, Progress
 from ingot.dataset.read.directory import Directory
 from ingot.dataset.read.ingot_source import IngotSource
-from ingot.dataset.read.source import Selection
+from ingot.dataset.read.selection import Selection
 from ingot.dataset.spec import Spec
 from ingot.dataset.write.copying import packed
 from ingot.dataset.write.journal import check_not_built
@@ -27,6 +26,7 @@ from ingot.dataset.write.shards import (
     names_of,
 )
 from ingot.records.expand import absolute
+from ingot.records.progress import Meter, Progress
 
 _FILES_MAX = 64
 """Files that are open at a time; what they become is compacted in turn."""

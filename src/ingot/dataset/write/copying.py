@@ -9,7 +9,8 @@ import numpy.typing as npt
 
 from ingot.dataset.read.chain import Chain
 from ingot.dataset.read.ingot_source import IngotSource
-from ingot.dataset.read.source import Selection, Source
+from ingot.dataset.read.selection import Selection
+from ingot.dataset.read.source import Source
 from ingot.dataset.read.zipped import Zipped
 from ingot.dataset.spec import Spec
 

@@ -9,7 +9,6 @@ from typing import Any, Literal, Self
 
 from ingot.codecs import Codec
 from ingot.dataset.manifest import Manifest
-from ingot.dataset.progress import Meter, Progress
 from ingot.dataset.read.dataset import Dataset, selection_of
 from ingot.dataset.spec import Spec, SpecLike
 from ingot.dataset.write import columnar
@@ -22,6 +21,7 @@ from ingot.dataset.write.shards import Compression, Options, limits
 from ingot.dataset.write.target import DirectoryTarget
 from ingot.errors import ClosedError
 from ingot.records.expand import absolute, check_target
+from ingot.records.progress import Meter, Progress
 from ingot.records.unclosed import watch
 
 _SUFFIX = ".ingot"

@@ -32,4 +32,4 @@ class Column(BagReader):
         """The size of the records and their limits."""
         stats = self.stats()
         is_pair = self._files[0].limits_path is not None
-        return stats.file_bytes + (stats.index_bytes if is_pair else 0)
+        return stats.file_bytes + ((stats.index_bytes or 0) if is_pair else 0)

@@ -17,12 +17,13 @@ from ingot.dataset.read.granular.columns import Columns
 from ingot.dataset.read.granular.layout import REFS, element, is_sequence
 from ingot.dataset.read.iteration import ROWS
 from ingot.dataset.read.plan import OwnPlan, Plan
-from ingot.dataset.read.source import Elements, Picks, Row, Rows
+from ingot.dataset.read.source import Elements, Picks, Row
 from ingot.dataset.read.stacking import stacked
 from ingot.dataset.spec import Field, Spec
 from ingot.errors import CorruptFileError, FormatError
 from ingot.records import Damage, Verification
 from ingot.records.expand import check_link
+from ingot.records.indices import Rows
 
 _STEP = 1024
 """Rows that are verified together."""

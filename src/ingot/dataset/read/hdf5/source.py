@@ -20,11 +20,12 @@ from ingot.dataset.read.hdf5.handle import Handle
 from ingot.dataset.read.hdf5.location import Location
 from ingot.dataset.read.hdf5.table import Table
 from ingot.dataset.read.plan import OwnPlan, Plan
-from ingot.dataset.read.source import Elements, Picks, Row, Rows
+from ingot.dataset.read.source import Elements, Picks, Row
 from ingot.dataset.read.stacking import picked, stacked
 from ingot.dataset.spec import Spec
 from ingot.errors import ClosedError, FormatError, StorageError
 from ingot.records import Damage, Verification
+from ingot.records.indices import Rows
 
 Numbers: TypeAlias = npt.NDArray[np.int64]
 Stamp: TypeAlias = tuple[int, int]
