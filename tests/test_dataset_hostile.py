@@ -161,9 +161,9 @@ def test_a_data_set_that_is_replaced_while_it_is_opened_is_there(tmp_path, monke
             w.append({"a": number})
 
     write(1)
-    from ingot.dataset.read.ingot_source import IngotSource  # noqa: PLC0415
+    from ingot.dataset.read.directory import Directory  # noqa: PLC0415
 
-    opened = IngotSource.open
+    opened = Directory.open
     calls = []
 
     def replaced(*args, **options):
@@ -172,7 +172,7 @@ def test_a_data_set_that_is_replaced_while_it_is_opened_is_there(tmp_path, monke
             write(2, overwrite=True)
         return opened(*args, **options)
 
-    monkeypatch.setattr(IngotSource, "open", replaced)
+    monkeypatch.setattr(Directory, "open", replaced)
     assert ingot.open(folder)[0] == {"a": 2}
     assert len(calls) == 2
 

@@ -43,7 +43,9 @@ def integers(indices: Indices) -> npt.NDArray[np.integer[Any]]:
         raise TypeError(message)
     if array.shape == (0,):
         return np.empty(0, np.int64)
-    if array.ndim != 1:
+    if array.ndim == 0 or (array.ndim > 1 and array is not indices):
+        raise TypeError(_no_indices(indices))
+    if array.ndim > 1:
         message = f"an index array must have one dimension, got {array.ndim}"
         raise ValueError(message)
     return array if array.dtype.kind in "iu" else _converted(indices)

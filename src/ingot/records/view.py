@@ -157,7 +157,7 @@ class View(Choosing, Sequence[bytes]):
             return self.reader[self._row(index)]
         if isinstance(index, SupportsIndex) and not (isinstance(index, np.ndarray) and index.ndim):
             return self.reader[self._row(index)]
-        return self.reader[self._rows(index)]
+        return self.reader[resolve(self.rows, index, self.reader.path)]
 
     def read(self, indices: Indices | None = None) -> Batch:
         """Read the records at `indices` of the view, or all, as `Reader.read` does."""
