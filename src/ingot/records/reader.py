@@ -17,7 +17,7 @@ from ingot.records.expand import StrPath, absolute, expand, is_bag
 from ingot.records.indices import Indices
 from ingot.records.progress import Progress, reporter
 from ingot.records.verification import Damage, Verification
-from ingot.records.view import Choosing, View, plain
+from ingot.records.view import ChoosingRecords, View, plain
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +47,7 @@ class Stats:
     closed: bool | None = None
 
 
-class Reader(NativeReader, Choosing, Sequence[bytes]):
+class Reader(NativeReader, ChoosingRecords, Sequence[bytes]):
     """One or more record files, open for reading: a sequence of bytes.
 
     `r[i]` is one record. `r[a:b]` is a view that reads nothing yet. `r[[5, 1, 9]]` (any

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from ingot.records.reader import Reader, Stats
 
 
-class Choosing:
+class ChoosingRecords:
     """Chooses among the records of a reader or a view, without reading them."""
 
     __slots__ = ()
@@ -79,13 +79,13 @@ class Choosing:
     def concat(self, *others: "Reader | View") -> "View":
         """Concatenate the records of this and of other readers and views, as one view.
 
-        The view has files of its own: it stays open when the others are closed. It reads a
-        batch in one native call, whatever files the records are in.
+        The view reads a batch in one native call, whatever files the records are in. If the
+        records come from several readers, it stays open when those are closed.
 
         Raises:
             TypeError: Something else is passed.
         """
-        if not all(isinstance(one, Choosing) for one in others):
+        if not all(isinstance(one, ChoosingRecords) for one in others):
             message = f"expected instances of ingot.Reader or ingot.View, got {others!r:.200}"
             raise TypeError(message)
         views = [one._view() for one in (self, *others)]  # noqa: SLF001 -- they are of this class
@@ -96,7 +96,7 @@ class Choosing:
         return View(joined, concatenated(tables))
 
 
-class View(Choosing, Sequence[bytes]):
+class View(ChoosingRecords, Sequence[bytes]):
     """Some records of a reader, in any order. It reads nothing until you access a record.
 
     A slice of a reader, `take`, `where`, `split` and `concat` return it.

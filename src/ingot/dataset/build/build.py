@@ -14,6 +14,7 @@ from ingot.dataset import atomic
 from ingot.dataset.build.build_key import build_key_of, check_same
 from ingot.dataset.build.inputs import Inputs
 from ingot.dataset.build.maker import Maker, Task
+from ingot.dataset.build.tally import Tally
 from ingot.dataset.manifest import Manifest, Shard
 from ingot.dataset.read.dataset import Dataset
 from ingot.dataset.read.directory import Directory
@@ -25,7 +26,7 @@ from ingot.dataset.write.metadata import json_of
 from ingot.dataset.write.shards import Compression, Options, limits
 from ingot.dataset.write.target import check_vacant
 from ingot.records.expand import absolute, check_target
-from ingot.records.progress import Meter, Progress
+from ingot.records.progress import Progress
 
 _AGAIN = "pass resume=False to start over"
 _REPLACE = "pass overwrite=True to replace it once the new one is finished"
@@ -188,42 +189,11 @@ def _begin(
     lease.remove(superseded)
 
 
-class _Tally:
-    """The rows and bytes made so far, including chunks in progress."""
-
-    def __init__(self, journal: Journal, progress: Progress, label: str, total: int | None) -> None:
-        self._made = [0, 0, 0]
-        for chunk in journal.chunks.values():
-            self.add(chunk)
-        self._meter = Meter(progress, label, total, done=self._made[2], rows=self._made[0])
-
-    def add(self, chunk: Chunk) -> None:
-        """Count a finished chunk."""
-        rows, nbytes = (
-            sum(getattr(one, what) for one in chunk.shards) for what in ("rows", "nbytes")
-        )
-        for k, number in enumerate((rows, nbytes, chunk.inputs)):
-            self._made[k] += number
-
-    def tell(self, busy: Iterable[tuple[Task, Sequence[int]]]) -> None:
-        """Report progress."""
-        rows, nbytes, inputs = self._made
-        for task, state in busy:
-            if state[0] >= task.first:
-                rows, nbytes = rows + state[1], nbytes + state[2]
-                inputs += state[0] - task.first
-        self._meter.update(rows, nbytes, inputs)
-
-    def finish(self) -> None:
-        """Report the end."""
-        self._meter.finish(*self._made)
-
-
 def _make_all(
     maker: Maker, journal: Journal, source: Inputs, progress: Progress, workers: int | None
 ) -> None:
     """Make the chunks that are missing in the journal."""
-    tally = _Tally(journal, progress, str(maker.folder), source.total)
+    tally = Tally(journal, progress, str(maker.folder), source.total)
     tasks = _missing(maker.folder, journal, source)
     count = _cores() if workers is None else workers
     made = _alone(maker, tasks, tally) if count == 0 else _together(maker, tasks, tally, count)
@@ -272,13 +242,13 @@ def _missing(folder: Path, journal: Journal, source: Inputs) -> Iterator[Task]:
 _Made: TypeAlias = Generator[tuple[Task, tuple[Shard, ...]], None, None]
 
 
-def _alone(maker: Maker, tasks: Iterator[Task], tally: _Tally) -> _Made:
+def _alone(maker: Maker, tasks: Iterator[Task], tally: Tally) -> _Made:
     state = [-1, 0, 0]
     for task in tasks:
         yield task, maker.make(task, state, functools.partial(tally.tell, [(task, state)]))
 
 
-def _together(maker: Maker, tasks: Iterator[Task], tally: _Tally, count: int) -> _Made:
+def _together(maker: Maker, tasks: Iterator[Task], tally: Tally, count: int) -> _Made:
     from ingot.dataset.build.workers import Workers  # noqa: PLC0415 -- it loads multiprocessing
 
     yield from Workers(maker, count).run(tasks, tally.tell)

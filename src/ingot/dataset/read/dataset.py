@@ -1,8 +1,8 @@
 """A data set, open for reading: a sequence of rows."""
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any, Self, SupportsIndex, TypeAlias, overload
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, Self, SupportsIndex, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -10,24 +10,22 @@ import numpy.typing as npt
 from ingot.dataset.nested import deep
 from ingot.dataset.read import iteration
 from ingot.dataset.read.chain import Chain
+from ingot.dataset.read.choosing import ChoosingRows, Truths
 from ingot.dataset.read.column import column_of
 from ingot.dataset.read.html import html_of
 from ingot.dataset.read.ingot_source import IngotSource
-from ingot.dataset.read.mask import Mask, field_of, fields_under, picked_by, wanted_by
+from ingot.dataset.read.mask import Mask, field_of, picked_by, wanted_by
 from ingot.dataset.read.selection import Selection
 from ingot.dataset.read.source import ALL, Picks, Row, Source
 from ingot.dataset.read.zipped import Zipped
 from ingot.dataset.spec import Spec
 from ingot.errors import printable
 from ingot.records import Stats, Verification
-from ingot.records.indices import Indices, Rows, is_one, taken
+from ingot.records.indices import Indices, Rows, is_one
 from ingot.records.progress import Progress, reporter
-from ingot.records.split import chosen_by, parts_of
-
-Truths: TypeAlias = npt.NDArray[np.bool_]
 
 
-class Dataset(Sequence[Row]):
+class Dataset(ChoosingRows, Sequence[Row]):
     """Rows of named, typed fields, over one or more files.
 
     `ds[i]` is one row, a dict. `ds[a:b]` is a data set of those rows and reads nothing yet.
@@ -55,6 +53,11 @@ class Dataset(Sequence[Row]):
         self._selection = Selection(source, names, range(len(source)) if rows is None else rows)
         self._wanted = dict.fromkeys(names, ALL)
         self._picks: dict[str, Picks] = dict.fromkeys(names)
+
+    def _of(
+        self, source: Source, names: Sequence[str] | None = None, rows: Rows | None = None
+    ) -> "Dataset":
+        return Dataset(source, names, rows)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Dataset, (self._selection.source, self._selection.names, self._selection.rows)
@@ -176,21 +179,6 @@ class Dataset(Sequence[Row]):
             self._selection.number(index), self._selection.names
         )
 
-    def select(self, *names: str | Sequence[str]) -> "Dataset":
-        """Return the data set with some of its fields, in this order.
-
-        The name of a dict of fields selects all fields in it.
-
-        Raises:
-            KeyError: There is no such field.
-        """
-        listed = [one for name in names for one in ([name] if isinstance(name, str) else name)]
-        spec = self.spec
-        chosen = dict.fromkeys(
-            one for name in listed for one in fields_under(spec, name, self.path)
-        )
-        return Dataset(self._selection.source, tuple(chosen), self._selection.rows)
-
     def column(self, name: str) -> npt.NDArray[Any]:
         """Return the values of a field in all rows, as one array.
 
@@ -234,75 +222,6 @@ class Dataset(Sequence[Row]):
         if not field_of(self.spec, name, self.path).is_optional:
             return np.ones(len(self), np.bool_)
         return self._selection.source.present(name, self._selection.rows)
-
-    def take(self, indices: Indices) -> "Dataset":
-        """Return a data set of the rows at `indices`, in that order, without reading them."""
-        selection = self._selection
-        rows = taken(selection.rows, indices, selection.path)
-        return Dataset(selection.source, selection.names, rows)
-
-    def where(self, condition: Callable[..., Truths] | Truths, *names: str) -> "Dataset":
-        """Return a data set of the rows that meet a condition on their numbers.
-
-        Rows in which one of `names` is missing are left out.
-
-        Args:
-            condition: A boolean for each row, or a function that takes the columns `names` as
-                arrays and returns such booleans.
-            names: Fields that are numbers.
-
-        Example:
-            >>> ds.where(lambda label: label == 3, "label")  # doctest: +SKIP
-        """
-        if callable(condition):
-            if not names:
-                message = "a callable condition requires the names of the fields it takes"
-                raise TypeError(message)
-            condition = condition(*(self.column(name) for name in names))
-        elif names:
-            message = "names of fields require a callable condition"
-            raise TypeError(message)
-        chosen = chosen_by(condition, len(self))
-        for name in names:
-            chosen = chosen[self.present(name)[chosen]]
-        return self.take(chosen)
-
-    def split(self, *sizes: float, seed: int | None = 0) -> "list[Dataset]":
-        """Split the data set into disjoint parts that read nothing yet.
-
-        Args:
-            sizes: The size of each part: fractions (float) or numbers of rows (int). If they do
-                not cover all rows, the remainder, possibly empty, is one more part.
-            seed: Seed of the random assignment of rows to parts; None for consecutive rows. In
-                both cases, each part keeps the order of the data set.
-
-        Raises:
-            TypeError: The sizes are neither fractions nor numbers of rows.
-            ValueError: The sizes add up to more than the data set has.
-
-        Example:
-            >>> train, test = ds.split(0.9)  # doctest: +SKIP
-        """
-        return [self.take(places) for places in parts_of(len(self), sizes, seed)]
-
-    def concat(self, *others: "Dataset") -> "Dataset":
-        """Concatenate this and other data sets.
-
-        Raises:
-            ValueError: The data sets have different fields.
-        """
-        return Dataset(Chain([self._selection, *_selections(others)]))
-
-    def zip(self, *others: "Dataset") -> "Dataset":
-        """Add the fields of other data sets to the rows of this one, row by row.
-
-        Use this to add a field without rewriting the data set: write the new field as another
-        data set with the same number of rows.
-
-        Raises:
-            ValueError: The numbers of rows differ, or two data sets share a field.
-        """
-        return Dataset(Zipped([self._selection, *_selections(others)]))
 
     def stored(self) -> "Dataset":
         """Return the rows with values as stored: images, audio and arrays as bytes.
@@ -390,11 +309,3 @@ def _raw(source: Source) -> Source:
 def selection_of(dataset: Dataset) -> Selection:
     """Return the selection that a data set represents: rows and fields."""
     return dataset._selection  # noqa: SLF001
-
-
-def _selections(datasets: Sequence[object]) -> list[Selection]:
-    found = [one._selection for one in datasets if isinstance(one, Dataset)]  # noqa: SLF001
-    if len(found) < len(datasets) or not found:
-        message = f"expected instances of ingot.Dataset, got {datasets!r}"
-        raise TypeError(message)
-    return found
