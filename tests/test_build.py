@@ -13,7 +13,7 @@ import pytest
 
 import ingot
 import making
-from ingot.dataset.journal import Journal
+from ingot.dataset.write.journal import Journal
 
 SPEC = making.SPEC
 
@@ -327,7 +327,7 @@ def test_progress_is_told(tmp_path, capsys, monkeypatch):
     terminal = io.StringIO()
     terminal.isatty = lambda: True
     monkeypatch.setattr("sys.stderr", terminal)
-    monkeypatch.setattr("ingot.dataset.progress._PAUSE_S", 0)
+    monkeypatch.setattr("ingot.records.progress._PAUSE_S", 0)
     build(tmp_path / "t", progress=True)
     lines = terminal.getvalue().split("\r")
     assert any("[############............]" in line and " left" in line for line in lines)

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 import ingot
-from ingot.dataset.shards import Encodings, Options, ShardWriter, names_of, size_of
 from ingot.dataset.spec import Spec
+from ingot.dataset.write.shards import Encodings, Options, ShardWriter, names_of, size_of
 
 ROWS = 8000
 SHARDS = 5

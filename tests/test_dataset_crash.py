@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 import ingot
-from ingot.dataset.journal import Journal
+from ingot.dataset.write.journal import Journal
 
 FAULTS = Path(__file__).parent / "faults"
 

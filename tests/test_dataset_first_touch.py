@@ -51,7 +51,7 @@ class Counted:
 
 
 def counted(path):
-    source = Counted(ingot.open(path)._part.source)
+    source = Counted(ingot.open(path)._selection.source)
     return ingot.Dataset(source), source
 
 
@@ -199,9 +199,9 @@ def test_what_is_opened_can_be_said_before(path, tmp_path):
 
 def test_messages_say_what_to_do(path, tmp_path):
     ds = ingot.open(path)
-    with pytest.raises(TypeError, match=r"ds\.where\(mask\)"):
+    with pytest.raises(TypeError, match=r"where\(mask\)"):
         ds[np.ones(1000, bool)]
-    with pytest.raises(TypeError, match=r"ds\[:5\] is the first 5 rows"):
+    with pytest.raises(TypeError, match=r"\[:5\] is the first 5 rows"):
         ds.take(5)
     with ingot.DatasetWriter(tmp_path / "p", {"image": "jpg"}) as writer:
         for name in ("a.jpg", Path("a.jpg")):

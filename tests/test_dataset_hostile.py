@@ -161,7 +161,7 @@ def test_a_data_set_that_is_replaced_while_it_is_opened_is_there(tmp_path, monke
             w.append({"a": number})
 
     write(1)
-    from ingot.dataset.directory import Directory  # noqa: PLC0415
+    from ingot.dataset.read.directory import Directory  # noqa: PLC0415
 
     opened = Directory.open
     calls = []

@@ -648,7 +648,7 @@ def test_a_commit_that_fails_behind_its_rename_keeps_its_rows(tmp_path, monkeypa
 
     path = tmp_path / "x"
     write(path, [1])
-    monkeypatch.setattr("ingot.dataset.folder.sync_folder", refuse)
+    monkeypatch.setattr("ingot.dataset.atomic.sync_folder", refuse)
     for options in ({}, {"shard": (0, 1)}):
         with pytest.raises(ingot.StorageError, match=r"json: write failed: Input/output error"):
             write(path, [2], append=True, sync=True, **options)

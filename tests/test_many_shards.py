@@ -43,7 +43,7 @@ def test_files_are_opened_when_they_are_needed(folder):
     assert ds[-1] == {"a": ROWS - 1, "b": f"row {ROWS - 1}"}
     rows = random.Random(1).sample(range(len(ds)), 64)
     assert ds[rows]["b"] == [f"row {row % ROWS}" for row in rows]
-    assert len(ds.source.paths if hasattr(ds, "source") else ds.paths) == SHARDS
+    assert len(ds.paths) == SHARDS
 
 
 def test_a_pickle_is_as_small_as_that_of_one_file(folder):

@@ -174,10 +174,11 @@ def test_wrong_types_of_index_are_refused(reader, index):
         reader[index]
     with pytest.raises(TypeError):
         reader[10:20][index]
+    index = [None] if index is None else index  # None stands for all records.
     with pytest.raises(TypeError):
         reader.read(index)
     with pytest.raises(TypeError):
-        reader.lengths(index if index is not None else [None])
+        reader.lengths(index)
 
 
 def test_an_array_of_two_dimensions_is_refused(reader):
@@ -209,7 +210,7 @@ def test_an_index_out_of_range_is_named(reader, index):
     with pytest.raises(IndexError) as caught:
         reader[[0, index, 1]]
     assert str(caught.value) == message
-    with pytest.raises(IndexError, match=rf"x.ingot: index {index} is out of range for a view of"):
+    with pytest.raises(IndexError, match=rf"x.ingot: index {index} is out of range for 50 rows"):
         reader[:50][index]
 
 
@@ -278,8 +279,7 @@ def test_iter_takes_generators(reader):
     assert list(reader.iter(squares)) == [RECORDS[k * k] for k in range(10)]
     with pytest.raises(TypeError, match="not iterable"):
         reader.iter(3)
-    with pytest.raises(TypeError, match="not iterable"):
-        reader.iter(None)
+    assert list(reader.iter(None)) == RECORDS
 
 
 def test_iter_takes_endless_generators_and_reads_ahead_within_limits(reader):

@@ -11,7 +11,7 @@ import time
 import pytest
 
 import ingot
-from ingot.dataset import folder as folders
+from ingot.dataset import atomic
 
 
 def rows(*numbers):
@@ -136,7 +136,7 @@ def test_a_child_does_not_wait_for_a_thread_of_its_parent(tmp_path, run_fault):
 
 def test_the_names_of_new_directories_reach_the_device(tmp_path, monkeypatch):
     synced = []
-    monkeypatch.setattr(folders, "sync_folder", synced.append)
+    monkeypatch.setattr(atomic, "sync_folder", synced.append)
     with ingot.DatasetWriter(tmp_path / "a" / "b" / "c", {"a": "int"}) as writer:
         writer.extend(rows(1))
     assert {tmp_path, tmp_path / "a", tmp_path / "a" / "b"} <= set(synced)

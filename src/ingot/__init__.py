@@ -3,11 +3,10 @@
 from ingot._core import __version__ as __version__
 from ingot.codecs.limit import set_max_decoded_bytes
 from ingot.dataset import Dataset, DatasetWriter
-from ingot.dataset.build import build
-from ingot.dataset.compaction import compact
-from ingot.dataset.metadata import set_metadata
-from ingot.dataset.open import open, open_dataset, open_records  # noqa: A004
-from ingot.dataset.recovery import recover
+from ingot.dataset.build.build import build
+from ingot.dataset.write.compaction import compact
+from ingot.dataset.write.metadata import set_metadata
+from ingot.dataset.write.recovery import recover
 from ingot.errors import (
     ClosedError,
     CorruptFileError,
@@ -18,6 +17,7 @@ from ingot.errors import (
     UnsupportedVersionError,
     WorkerError,
 )
+from ingot.opening import open, open_dataset, open_records  # noqa: A004
 from ingot.packed import PackedFolder, PackedPath, pack
 from ingot.records import (
     Batch,

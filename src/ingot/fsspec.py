@@ -10,7 +10,7 @@ from typing import Any
 
 from ingot.errors import FormatError
 from ingot.packed import PackedFolder
-from ingot.records.paths import StrPath
+from ingot.records.expand import StrPath
 
 try:
     from fsspec import AbstractFileSystem

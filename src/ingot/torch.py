@@ -5,10 +5,10 @@ from collections.abc import Callable, Sequence
 from typing import Any, Generic, SupportsIndex, TypeVar, overload
 
 from ingot.dataset import Dataset as Rows
-from ingot.dataset.open import open  # noqa: A004
+from ingot.opening import open  # noqa: A004
 from ingot.records import Reader, View
-from ingot.records.paths import StrPath
-from ingot.records.reader import Indices
+from ingot.records.expand import StrPath
+from ingot.records.indices import Indices
 
 try:
     import torch.utils.data

@@ -18,7 +18,7 @@ from types import MappingProxyType
 
 import ingot
 from ingot.dataset import commit
-from ingot.dataset.journal import Journal
+from ingot.dataset.write.journal import Journal
 
 SPEC = {"a": "int"}
 PACKAGE = str(Path(ingot.__file__).parent / "dataset")

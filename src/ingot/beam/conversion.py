@@ -12,7 +12,7 @@ from ingot.beam.sink import RecordSink
 from ingot.beam.tfrecord import read_tfrecord
 from ingot.beam.transfer import absolute
 from ingot.beam.transforms import Write, WriteToArrayRecord, WriteToIngot
-from ingot.records.paths import StrPath
+from ingot.records.expand import StrPath
 
 Container: TypeAlias = Literal["ingot", "array_record"]
 CONTAINERS: dict[str, Callable[..., Write]] = {

@@ -16,7 +16,7 @@ from apache_beam.options.value_provider import ValueProvider
 
 from ingot.beam.shard import RecordWriter, Shard
 from ingot.beam.transfer import absolute
-from ingot.records.paths import StrPath
+from ingot.records.expand import StrPath
 
 Move: TypeAlias = tuple[str, str]
 """The temporary and the final name of a shard."""

@@ -12,7 +12,7 @@ from apache_beam.io.filesystems import FileSystems
 from apache_beam.io.localfilesystem import LocalFileSystem
 
 from ingot.errors import IngotError
-from ingot.records.paths import StrPath
+from ingot.records.expand import StrPath
 
 PIECE_BYTES = 1 << 20
 

@@ -13,7 +13,7 @@ from ingot.beam.source import PatternSource, RecordSource
 from ingot.beam.transfer import absolute
 from ingot.records import Writer
 from ingot.records.arrayrecord import ArrayRecordWriter, parse_writer_options
-from ingot.records.paths import StrPath
+from ingot.records.expand import StrPath
 
 SPLIT_BYTES = 64 << 20
 """The size of a range of `ReadAllFromIngot` in bytes."""

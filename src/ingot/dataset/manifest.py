@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from ingot.dataset import folder as folders
+from ingot.dataset import atomic
 from ingot.errors import CorruptFileError, FormatError
 
 NAME = "dataset.json"
@@ -17,6 +17,7 @@ VERSION = 1
 _LIMIT = 2**63
 _BYTES_MAX = 256 << 20
 _ID = re.compile("[0-9a-f]{32}")
+_SHARD = re.compile(r"(?:[0-9]{5,}-)?[0-9]{6,}-[^.]+\.ingot")
 _AGAIN = "copy it again, or open the other files with skip_damaged=True"
 
 
@@ -102,7 +103,7 @@ class Manifest:
             FileNotFoundError: There is none.
             FormatError: It is no regular file, or too large.
         """
-        return folders.load(folder / NAME, _BYTES_MAX)
+        return atomic.load(folder / NAME, _BYTES_MAX)
 
     @classmethod
     def parse(cls, folder: Path, data: bytes) -> "Manifest":
@@ -112,7 +113,7 @@ class Manifest:
             FormatError: It is damaged, or names files outside of the directory.
         """
         path = folder / NAME
-        return folders.parse(path, "the manifest of a data set", data, lambda it: cls._of(path, it))
+        return atomic.parse(path, "the manifest of a data set", data, lambda it: cls._of(path, it))
 
     @classmethod
     def find(cls, folder: Path) -> "Manifest | None":
@@ -190,12 +191,17 @@ class Manifest:
         }
         content |= {"runs": self.runs} if self.runs else {}
         content |= {"build": self.build} if self.build else {}
-        folders.replace(folder / NAME, json.dumps(content, indent=1) + "\n", sync=sync)
+        atomic.replace(folder / NAME, json.dumps(content, indent=1) + "\n", sync=sync)
 
 
 def _joined(old: tuple[Any, ...], new: tuple[Any, ...]) -> tuple[Any, ...]:
     there = set(old)
     return (*old, *(one for one in new if one not in there))
+
+
+def is_shard(name: str) -> bool:
+    """Return whether a file has a name that writers of a directory give."""
+    return _SHARD.fullmatch(name) is not None
 
 
 def check_version(path: Path, content: dict[str, Any]) -> None:

@@ -7,8 +7,8 @@ from functools import cached_property
 from typing import Any, TypeAlias
 
 from ingot.codecs import Codec, Pickle, codec_of
-from ingot.dataset.hint import hint_of
 from ingot.dataset.nested import DOT, flat, groups
+from ingot.dataset.type_names import hint_of
 
 SpecLike: TypeAlias = Mapping[str, Any]
 """Types or codecs by name, or nested mappings of these."""

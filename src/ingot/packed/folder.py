@@ -14,7 +14,7 @@ from ingot.packed.pattern import Pattern
 from ingot.packed.tree import Tree
 from ingot.packed.unpack import unpack
 from ingot.records import Reader, Verification
-from ingot.records.paths import StrPath, absolute
+from ingot.records.expand import StrPath, absolute
 from ingot.records.progress import Progress
 
 AnyPath: TypeAlias = str | os.PathLike[str] | PackedPath

@@ -10,7 +10,7 @@ from typing import Any, Literal, NoReturn
 from ingot.packed import tree
 from ingot.packed.tree import Tree
 from ingot.records import Writer
-from ingot.records.paths import StrPath, absolute, check_target
+from ingot.records.expand import StrPath, absolute, check_target
 from ingot.records.progress import Progress, reporter
 
 _KINDS = {

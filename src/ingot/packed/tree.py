@@ -9,8 +9,8 @@ import numpy as np
 
 from ingot.errors import FormatError, UnsupportedVersionError
 from ingot.records import Reader
+from ingot.records.expand import StrPath, text_of
 from ingot.records.ffrecord import decode_tree
-from ingot.records.paths import StrPath, text_of
 
 Tree: TypeAlias = dict[str, "int | Tree"]
 

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from ingot.errors import FormatError
 from ingot.packed.tree import Tree, rows, walk
 from ingot.records import Reader
-from ingot.records.paths import StrPath, absolute
+from ingot.records.expand import StrPath, absolute
 from ingot.records.progress import Progress, reporter
 
 _BATCH_BYTES = 64 << 20

@@ -1,9 +1,10 @@
 """Record files: bytes in, bytes out, in any order."""
 
 from ingot.records.batch import Batch
-from ingot.records.reader import Reader, Stats, View, open  # noqa: A004
+from ingot.records.reader import Reader, Stats, open  # noqa: A004
 from ingot.records.recovery import Recovery, recover
 from ingot.records.verification import Damage, Verification
+from ingot.records.view import View
 from ingot.records.writer import Writer
 
 __all__ = [

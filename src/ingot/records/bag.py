@@ -10,7 +10,7 @@ import numpy.typing as npt
 from ingot._core import Reader as NativeReader
 from ingot._core import RecordWriter, Stream, write_bag
 from ingot.records.closing import Closing
-from ingot.records.paths import StrPath, absolute
+from ingot.records.expand import StrPath, absolute
 from ingot.records.reader import Reader
 
 __all__ = ["BagFile", "BagReader", "BagWriter", "Stream"]

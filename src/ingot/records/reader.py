@@ -5,7 +5,7 @@ import json
 import os
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Self, SupportsIndex, TypeAlias, overload
+from typing import Any, Self, SupportsIndex
 
 import numpy as np
 import numpy.typing as npt
@@ -13,43 +13,46 @@ import numpy.typing as npt
 from ingot._core import Reader as NativeReader
 from ingot.errors import FormatError
 from ingot.records.batch import Batch
-from ingot.records.paths import StrPath, absolute, expand, is_bag
+from ingot.records.expand import StrPath, absolute, expand, is_bag
+from ingot.records.indices import Indices
 from ingot.records.progress import Progress, reporter
 from ingot.records.verification import Damage, Verification
-
-Indices: TypeAlias = Iterable[SupportsIndex] | npt.NDArray[np.integer[Any]]
+from ingot.records.view import ChoosingRecords, View, plain
 
 
 @dataclass(frozen=True, slots=True)
 class Stats:
-    """Figures about a file, read from its directory alone.
+    """Figures about files, read from their directories alone.
+
+    A data set knows the number of its rows and the size of its files; the others are None.
 
     Attributes:
-        rows: Number of records.
-        file_bytes: Size of the file.
-        index_bytes: Size of its index pages.
-        pages: Number of its index pages.
+        rows: Number of records or rows.
+        file_bytes: Size of the files.
+        index_bytes: Size of their index pages.
+        pages: Number of their index pages.
         dictionaries: Number of compression dictionaries.
         dictionary_bytes: Size of the compression dictionaries.
-        closed: Whether the file is finished; False only with `partial=True`.
+        closed: Whether the files are finished; False only with `partial=True`.
     """
 
     __module__ = "ingot"
 
     rows: int
     file_bytes: int
-    index_bytes: int
-    pages: int
-    dictionaries: int
-    dictionary_bytes: int
-    closed: bool
+    index_bytes: int | None = None
+    pages: int | None = None
+    dictionaries: int | None = None
+    dictionary_bytes: int | None = None
+    closed: bool | None = None
 
 
-class Reader(NativeReader, Sequence[bytes]):
+class Reader(NativeReader, ChoosingRecords, Sequence[bytes]):
     """One or more record files, open for reading: a sequence of bytes.
 
     `r[i]` is one record. `r[a:b]` is a view that reads nothing yet. `r[[5, 1, 9]]` (any
-    sequence or array of integers) is a list of records, read in one native call. Every
+    sequence or array of integers) is a list of records, read in one native call. `take`,
+    `where`, `split` and `concat` return views, as they do for a data set. Every
     record is verified as it is read; a damaged one raises `CorruptFileError` with its number
     and offset. Several threads and forked processes may use a reader at the same time.
     Pickling a reader stores its path.
@@ -94,8 +97,13 @@ class Reader(NativeReader, Sequence[bytes]):
     def __iter__(self) -> Iterator[bytes]:
         return self._stream(None)
 
-    def iter(self, indices: Iterable[SupportsIndex]) -> Iterator[bytes]:
-        """Iterate over the records at `indices`, in that order, reading ahead.
+    @property
+    def nbytes(self) -> int:
+        """The size of the files."""
+        return self.stats().file_bytes
+
+    def iter(self, indices: Iterable[SupportsIndex] | None = None) -> Iterator[bytes]:
+        """Iterate over the records at `indices`, or all, in that order, reading ahead.
 
         `indices` may be infinite: the reader takes at most a few thousand of them ahead of the
         record that it returns.
@@ -104,25 +112,28 @@ class Reader(NativeReader, Sequence[bytes]):
             IndexError: An index is out of range; raised after the records before it.
             CorruptFileError: A record is damaged; raised after the records before it.
         """
-        return self._stream(iter(indices))
+        return self._stream(None if indices is None else iter(indices))
 
-    def read(self, indices: Indices) -> Batch:
-        """Read the records at `indices` into one block of memory, without `bytes` objects.
+    def read(self, indices: Indices | None = None) -> Batch:
+        """Read the records at `indices`, or all, into one block of memory.
+
+        This makes no `bytes` objects.
 
         Example:
             >>> batch = r.read([2, 0])  # doctest: +SKIP
             >>> batch[0]  # a view on the bytes of record 2  # doctest: +SKIP
         """
-        buffer, offsets, common = self._read_buffer(indices)
+        rows = range(len(self)) if indices is None else indices
+        buffer, offsets, common = self._read_buffer(rows)
         return Batch(np.frombuffer(buffer, np.uint8), np.frombuffer(offsets, np.int64), common)
 
     def __getitems__(self, indices: Indices) -> list[bytes]:
         """Return the records at `indices`; PyTorch's loader calls this per batch."""
-        return self[_plain(indices)]
+        return self[plain(indices)]
 
     def _getitems(self, indices: Indices) -> list[bytes]:
         """Return the records at `indices`; Grain calls this per batch."""
-        return self[_plain(indices)]
+        return self[plain(indices)]
 
     def lengths(self, indices: Indices | None = None) -> npt.NDArray[np.int64]:
         """Return the length of each record, or of those at `indices`, from the index alone."""
@@ -130,7 +141,7 @@ class Reader(NativeReader, Sequence[bytes]):
         return np.frombuffer(self._sizes(rows), np.int64)
 
     def stats(self) -> Stats:
-        """Return figures about the file."""
+        """Return figures about the files."""
         return Stats(*self._figures())
 
     def verify(self, progress: Progress = None) -> Verification:
@@ -156,7 +167,14 @@ class Reader(NativeReader, Sequence[bytes]):
         self._reopen()
         return len(self) - before
 
-    def _slice(self, index: slice) -> "View":
+    def _joined(self, readers: "Sequence[Reader]") -> "Reader":
+        """Return the files of several readers as one sequence, without opening them again."""
+        return self if len(readers) == 1 else Joined(readers)
+
+    def _view(self) -> View:
+        return View(self, range(len(self)))
+
+    def _slice(self, index: slice) -> View:
         return View(self, range(len(self))[index])
 
     def __enter__(self) -> Self:
@@ -198,94 +216,42 @@ class Reader(NativeReader, Sequence[bytes]):
         return f"{self.path!r} and {others} more" if others else repr(self.path)
 
 
-class View(Sequence[bytes]):
-    """A slice of a reader. It reads nothing until you access a record.
+class Joined(Reader):
+    """The files of several readers, which are open, as one sequence."""
 
-    Attributes:
-        reader: The reader that it is a slice of.
-        rows: The record numbers in the slice.
-    """
+    def __new__(cls, readers: Sequence[Reader]) -> Self:
+        """Join the readers."""
+        paths = [path for reader in readers for path in reader.paths]
+        joined = NativeReader.__new__(cls, paths, partial=False, check=True, parts=readers)
+        joined._paths = paths  # noqa: SLF001 -- it is one of this class
+        # The readers may be closed before this one is pickled.
+        parts = [(len(reader), *reader.__reduce__()) for reader in readers]
+        joined._parts = parts  # noqa: SLF001
+        return joined
 
-    __slots__ = ("reader", "rows")
-    __module__ = "ingot"
+    _parts: list[tuple[Any, ...]]
 
-    def __init__(self, reader: Reader, rows: range) -> None:
-        self.reader = reader
-        self.rows = rows
+    def refresh(self) -> int:
+        """Refuse to grow: views of it have the numbers of records that it has now."""
+        message = f"{self.path}: refresh the readers that were concatenated, then concatenate again"
+        raise ValueError(message)
 
-    def __len__(self) -> int:
-        return len(self.rows)
+    def __reduce__(self) -> tuple[Any, ...]:
+        return self._rejoin, (self._parts,)
 
-    @overload
-    def __getitem__(self, index: SupportsIndex) -> bytes: ...  # type: ignore[overload-overlap]
-    @overload
-    def __getitem__(self, index: slice) -> "View": ...
-    @overload
-    def __getitem__(self, index: Indices) -> list[bytes]: ...
-    def __getitem__(self, index: SupportsIndex | slice | Indices) -> "bytes | View | list[bytes]":
-        if isinstance(index, slice):
-            return View(self.reader, self.rows[index])
-        # A check against a protocol would cost several times what reading a record does.
-        if isinstance(index, int):
-            return self.reader[self._row(index)]
-        if isinstance(index, SupportsIndex) and not (isinstance(index, np.ndarray) and index.ndim):
-            return self.reader[self._row(index)]
-        return self.reader[self._rows(index)]
-
-    def read(self, indices: Indices | None = None) -> Batch:
-        """Read the records at `indices` of the view, or all, as `Reader.read` does."""
-        return self.reader.read(self._rows(range(len(self)) if indices is None else indices))
-
-    def __getitems__(self, indices: Indices) -> list[bytes]:
-        """Return the records at `indices`; PyTorch's loader calls this per batch."""
-        return self[_plain(indices)]
-
-    def _getitems(self, indices: Indices) -> list[bytes]:
-        """Return the records at `indices`; Grain calls this per batch."""
-        return self[_plain(indices)]
-
-    def iter(self, indices: Iterable[SupportsIndex]) -> Iterator[bytes]:
-        """Iterate over the records at `indices` of the view, as `Reader.iter` does."""
-        return self.reader.iter(self._row(index) for index in indices)
-
-    def _row(self, index: SupportsIndex) -> int:
-        try:
-            return self.rows[index]
-        except IndexError:
-            message = f"{self.reader.path}: index {index} is out of range for a view of {len(self)}"
-            raise IndexError(message) from None
-
-    def _rows(self, indices: Indices) -> npt.NDArray[np.int64] | list[int]:
-        if isinstance(indices, range) or (
-            isinstance(indices, np.ndarray) and indices.dtype.kind in "iu" and indices.ndim == 1
-        ):
-            return self._rows_of(np.asarray(indices))
-        if isinstance(indices, np.ndarray) and indices.dtype == np.bool_:
-            message = "a boolean mask is not an index array; pass numpy.flatnonzero(mask)"
-            raise TypeError(message)
-        if isinstance(indices, Sequence | np.ndarray) and not isinstance(
-            indices, str | bytes | bytearray
-        ):
-            return [self._row(index) for index in indices]
-        message = (
-            "indices are integers, slices, or sequences or arrays of integers, "
-            f"not {type(indices).__name__}"
-        )
-        raise TypeError(message)
-
-    def _rows_of(self, indices: npt.NDArray[np.integer[Any]]) -> npt.NDArray[np.int64]:
-        bad = (indices < -len(self)) | (indices >= len(self))
-        if bad.any():
-            self._row(int(indices[bad.argmax()]))
-        signed = indices.astype(np.int64, copy=False)
-        wanted = np.where(signed < 0, signed + len(self), signed)
-        return self.rows.start + wanted * self.rows.step
-
-    def __iter__(self) -> Iterator[bytes]:
-        return self.reader.iter(self.rows)
-
-    def __repr__(self) -> str:
-        return f"<ingot.View of {len(self)} records of {self.reader.path!r}>"
+    @classmethod
+    def _rejoin(cls, parts: Sequence[tuple[Any, ...]]) -> Self:
+        readers = []
+        for length, restore, arguments in parts:
+            reader = restore(*arguments)
+            if len(reader) != length:
+                message = (
+                    f"{reader.path}: the file has {len(reader)} records, expected the {length} "
+                    "that it had when the view was pickled: concatenate again"
+                )
+                raise FormatError(message, reader.path)
+            readers.append(reader)
+        return cls(readers)
 
 
 def open(source: StrPath | Sequence[StrPath], *, partial: bool = False) -> Reader:  # noqa: A001
@@ -306,11 +272,6 @@ def open(source: StrPath | Sequence[StrPath], *, partial: bool = False) -> Reade
         FormatError: The file is damaged, or its format is unknown.
     """
     return Reader(source, partial=partial)
-
-
-def _plain(indices: Indices) -> Indices:
-    """Convert a tensor of another library to a numpy array; return anything else unchanged."""
-    return np.asarray(indices) if hasattr(indices, "__array__") else indices
 
 
 def _absolute(source: StrPath | Sequence[StrPath]) -> str | list[str]:

@@ -4,7 +4,7 @@ import os
 from dataclasses import dataclass
 
 from ingot._core import recover as recover_file
-from ingot.records.paths import absolute
+from ingot.records.expand import absolute
 from ingot.records.verification import Damage
 
 

@@ -10,7 +10,7 @@ from typing import Any, Literal, Self
 from ingot._core import Reader as NativeReader
 from ingot._core import Writer as NativeWriter
 from ingot.errors import FormatError, UnfinishedFileError
-from ingot.records.paths import absolute, check_target
+from ingot.records.expand import absolute, check_target
 from ingot.records.unclosed import watch
 
 

@@ -30,6 +30,7 @@ from ingot.compat.array_record.instructions import (
     part_of,
 )
 from ingot.records.arrayrecord import parse_reader_options
+from ingot.records.indices import outside
 
 __all__ = [
     "ArrayRecordDataSource",
@@ -174,9 +175,9 @@ class ArrayRecordDataSource:
         if keys.ndim != 1:
             message = f"record keys must have one dimension, got {keys.ndim}"
             raise TypeError(message)
-        if len(keys) > 0 and (keys.min() < 0 or keys.max() >= self._num_records):
-            bad = (keys < 0) | (keys >= self._num_records)
-            raise self._no_record(int(keys[bad.argmax()]))
+        wrong = outside(keys, 0, self._num_records)
+        if wrong is not None:
+            raise self._no_record(wrong)
         return keys.astype(np.int64, copy=False)
 
     def _read_parts(self, keys: npt.NDArray[np.int64]) -> list[bytes]:

@@ -13,7 +13,8 @@ from ingot.compat.bagz.options import LimitsPlacement, ReaderOptions, ShardingLa
 from ingot.compat.bagz.spec import bag_file, paths_of
 from ingot.errors import FormatError
 from ingot.records.bag import BagReader, Stream
-from ingot.records.paths import text_of
+from ingot.records.expand import text_of
+from ingot.records.indices import numbers_at, outside, wrapped
 
 Rows: TypeAlias = npt.NDArray[np.int64]
 Indices: TypeAlias = Sequence[SupportsIndex] | npt.NDArray[np.integer[Any]]
@@ -210,12 +211,10 @@ class Reader(Sequence[bytes]):
             message = f"indices must be integers, got {wanted.dtype}"
             raise TypeError(message)
         count = len(self._rows)
-        bad = (wanted < -count) | (wanted >= count)
-        if bad.any():
-            self._place(int(wanted[bad.argmax()]))
-        signed = wanted.astype(np.int64)
-        rows = np.where(signed < 0, signed + count, signed)
-        return self._rows.start + rows * self._rows.step
+        wrong = outside(wanted, -count, count)
+        if wrong is not None:
+            self._place(wrong)
+        return numbers_at(self._rows, wrapped(wanted, count))
 
     def read_indices_iter(
         self, indices: Iterable[SupportsIndex], *, read_ahead: int | None = None
@@ -272,7 +271,7 @@ class Reader(Sequence[bytes]):
         """Return the average stored size of a record in bytes, over all files."""
         stats = self._files.stats()
         is_tail = self._options.limits_placement is LimitsPlacement.TAIL
-        stored = stats.file_bytes - (stats.index_bytes if is_tail else 0)
+        stored = stats.file_bytes - ((stats.index_bytes or 0) if is_tail else 0)
         return stored / stats.rows if stats.rows else 0.0
 
     def __getstate__(self) -> tuple[Any, ...]:

@@ -12,7 +12,7 @@ from ingot.compat.bagz.options import (
     LimitsPlacement,
 )
 from ingot.records.bag import BagFile
-from ingot.records.paths import shards, text_of
+from ingot.records.expand import shards, text_of
 
 _FILE_SYSTEM = re.compile(r"/?([A-Za-z][A-Za-z0-9+.-]*):(.*)", re.DOTALL)
 

@@ -10,7 +10,7 @@ from ingot.compat.bagz.errors import translated
 from ingot.compat.bagz.options import LimitsPlacement, WriterOptions
 from ingot.compat.bagz.spec import dictionary_of, level_of, limits_path, local
 from ingot.records.bag import BagWriter
-from ingot.records.paths import text_of
+from ingot.records.expand import text_of
 from ingot.records.unclosed import watch
 
 if TYPE_CHECKING:

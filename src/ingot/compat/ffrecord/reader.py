@@ -18,8 +18,8 @@ from ingot.compat.ffrecord.errors import (
     SampleIndexError,
 )
 from ingot.errors import ClosedError, CorruptFileError
+from ingot.records.expand import absolute
 from ingot.records.ffrecord import FFRecordReader
-from ingot.records.paths import absolute
 
 StrPath: TypeAlias = str | os.PathLike[str]
 Sample: TypeAlias = npt.NDArray[np.uint8]

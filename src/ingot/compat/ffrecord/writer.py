@@ -6,8 +6,8 @@ import warnings
 from typing import TYPE_CHECKING, Self, SupportsIndex, TypeAlias
 
 from ingot.compat.ffrecord.errors import CountError, PathError, refused
+from ingot.records.expand import absolute, text_of
 from ingot.records.ffrecord import FFRecordWriter
-from ingot.records.paths import absolute, text_of
 
 if TYPE_CHECKING:
     from typing_extensions import Buffer as BytesLike

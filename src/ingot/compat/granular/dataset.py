@@ -11,15 +11,16 @@ from typing import Any, Self, SupportsIndex
 from ingot.codecs.granular import Decoder, Encoder
 from ingot.compat.granular.bag import BagReader, BagWriter
 from ingot.compat.granular.files import open_folder, read_spec
-from ingot.compat.granular.indices import row_of, rows_of
+from ingot.compat.granular.indices import rows_of
 from ingot.compat.granular.kinds import GivenCodec, Layout, function_of, layout_of
 from ingot.compat.granular.paths import AnyPath, PathLike, local
 from ingot.compat.granular.rows import PairedRows, ReferencedRows
 from ingot.compat.granular.utils import Closing
-from ingot.dataset.granular import GranularRows
-from ingot.dataset.granular.layout import REFS, check_spec, element, is_sequence
-from ingot.dataset.mask import Mask, elements_of
-from ingot.dataset.source import ALL, Elements
+from ingot.dataset.read.granular import GranularRows
+from ingot.dataset.read.granular.layout import REFS, check_spec, element, is_sequence
+from ingot.dataset.read.mask import Mask, elements_of
+from ingot.dataset.read.source import ALL, Elements
+from ingot.records.indices import place_of
 
 Row = dict[str, Any]
 
@@ -228,7 +229,7 @@ class DatasetReader(Closing):
     def available(self, index: SupportsIndex) -> dict[str, bool | range]:
         """Return which keys a row has, as a mask that reads all of them."""
         self._check_open()
-        return self._rows.available(row_of(index, len(self)), tuple(self.spec))
+        return self._rows.available(place_of(index, len(self)), tuple(self.spec))
 
     def __getitem__(self, index: Any) -> Row:
         """Return a row, or a dict with the values of several rows for each key.

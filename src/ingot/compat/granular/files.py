@@ -6,9 +6,9 @@ from typing import Any, Protocol
 
 from ingot.compat.granular.handles import HandleBag, HandleWriter
 from ingot.compat.granular.paths import PathLike, is_local, local
-from ingot.dataset.granular import Bag, Column, Columns, layout, open_columns
+from ingot.dataset.read.granular import Bag, Column, Columns, layout, open_columns
 from ingot.records.bag import BagWriter
-from ingot.records.paths import absolute
+from ingot.records.expand import absolute
 
 
 class Writer(Protocol):

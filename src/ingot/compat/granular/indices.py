@@ -1,10 +1,11 @@
 """Indices of rows, as users pass them."""
 
-import operator
 from collections.abc import Sequence
-from typing import Any, SupportsIndex
+from typing import Any
 
 import numpy as np
+
+from ingot.records.indices import place_of
 
 
 def rows_of(index: Any, length: int) -> int | Sequence[int]:
@@ -22,18 +23,5 @@ def rows_of(index: Any, length: int) -> int | Sequence[int]:
             raise IndexError(message)
         return range(length)[index.start : index.stop : index.step] if index else index
     if isinstance(index, list | tuple) or (isinstance(index, np.ndarray) and index.ndim):
-        return [row_of(one, length) for one in index]
-    return row_of(index, length)
-
-
-def row_of(index: SupportsIndex, length: int) -> int:
-    """Return the existing row at an index.
-
-    Raises:
-        IndexError: It does not exist.
-    """
-    number = operator.index(index)
-    if not -length <= number < length:
-        message = f"index {number} is out of range for {length}"
-        raise IndexError(message)
-    return number % length
+        return [place_of(one, length) for one in index]
+    return place_of(index, length)

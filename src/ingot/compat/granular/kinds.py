@@ -5,7 +5,7 @@ from typing import Any, Literal, TypeAlias
 
 from ingot.codecs import Codec
 from ingot.codecs.granular import Decoder
-from ingot.dataset.granular.layout import REFS, element, is_sequence
+from ingot.dataset.read.granular.layout import REFS, element, is_sequence
 
 Layout: TypeAlias = Literal["0.21", "0.22"]
 """The layout that Granular 0.20 and 0.21 read, or that of 0.22 and later."""

@@ -4,7 +4,7 @@ import os
 from pathlib import Path
 from typing import IO, Any, Protocol, TypeAlias, TypeGuard, cast
 
-from ingot.records.paths import absolute
+from ingot.records.expand import absolute
 
 
 class PathLike(Protocol):

@@ -12,8 +12,8 @@ from ingot.compat.granular.handles import LIMIT_BYTES
 from ingot.compat.granular.owners import take
 from ingot.compat.granular.paths import PathLike
 from ingot.compat.granular.utils import Closing
-from ingot.dataset.granular import Bag, refs
-from ingot.dataset.granular.layout import HIDDEN_SPEC, REFS, SPEC, parse_spec
+from ingot.dataset.read.granular import Bag, refs
+from ingot.dataset.read.granular.layout import HIDDEN_SPEC, REFS, SPEC, parse_spec
 from ingot.errors import ClosedError, FormatError
 from ingot.records.bag import BagWriter as Lock
 

@@ -9,12 +9,13 @@ from typing import Any, Self, SupportsIndex
 
 from ingot.codecs.granular import Decoder, Encoder
 from ingot.compat.granular.dataset import DatasetReader, DatasetWriter, Row
-from ingot.compat.granular.indices import row_of, rows_of
+from ingot.compat.granular.indices import rows_of
 from ingot.compat.granular.kinds import Layout, layout_of
 from ingot.compat.granular.paths import AnyPath, local
 from ingot.compat.granular.utils import Closing
-from ingot.dataset.granular.layout import REFS, SPEC, check_spec, shard_name, shards
+from ingot.dataset.read.granular.layout import REFS, SPEC, check_spec, shard_name, shards
 from ingot.errors import FormatError
+from ingot.records.indices import place_of
 
 
 class ShardedDatasetWriter(Closing):
@@ -233,7 +234,7 @@ class ShardedDatasetReader(Closing):
     def available(self, index: SupportsIndex) -> dict[str, bool | range]:
         """Return which keys a row has, as a mask that reads all of them."""
         self._check_open()
-        shard, row = self._place(row_of(index, len(self)))
+        shard, row = self._place(place_of(index, len(self)))
         return self.readers[shard].available(row)
 
     def __getitem__(self, index: Any) -> Row:

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from ingot.codecs.image import pillow
 from ingot.compat.h5record.exact import exact
 from ingot.compat.h5record.runs import Runs, runs_of
-from ingot.dataset.hdf5.writer import NewColumn, element_of
+from ingot.dataset.write.hdf5.writer import NewColumn, element_of
 
 StrPath = str | PathLike[str]
 _MODES = {1: "L", 3: "RGB", 4: "RGBA"}

@@ -12,13 +12,13 @@ from ingot.compat.h5record.schema import KEY, Schema, parsed, schema_of
 from ingot.compat.h5record.target import SUFFIX, check_compression
 from ingot.compat.h5record.writer import RowWriter
 from ingot.dataset import Dataset
-from ingot.dataset.hdf5.handle import Handle
-from ingot.dataset.hdf5.writer import partial_path
 from ingot.dataset.nested import at
-from ingot.dataset.open import open as open_any
-from ingot.dataset.progress import Meter
+from ingot.dataset.read.hdf5.handle import Handle
+from ingot.dataset.write.hdf5.writer import partial_path
 from ingot.errors import FormatError, UnfinishedFileError
-from ingot.records.paths import absolute
+from ingot.opening import open as open_any
+from ingot.records.expand import absolute
+from ingot.records.progress import Meter
 
 if TYPE_CHECKING:
     Base = object

@@ -10,10 +10,10 @@ import numpy as np
 from ingot.codecs.array import FixedArray
 from ingot.compat.h5record.schema import KEY, parsed
 from ingot.dataset import Dataset, DatasetWriter
-from ingot.dataset.hdf5.writer import Hdf5Writer, NewColumn, partial_path
-from ingot.dataset.open import open as open_any
 from ingot.dataset.spec import Field
+from ingot.dataset.write.hdf5.writer import Hdf5Writer, NewColumn, partial_path
 from ingot.errors import FormatError
+from ingot.opening import open as open_any
 from ingot.records.writer import is_whole
 
 Batch: TypeAlias = Mapping[str, Sequence[Any]]

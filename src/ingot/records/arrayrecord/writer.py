@@ -5,7 +5,7 @@ from typing import Literal, Self
 
 from ingot._core import RecordWriter, write_arrayrecord
 from ingot.records.closing import Closing
-from ingot.records.paths import absolute
+from ingot.records.expand import absolute
 
 _LEVELS = {"zstd": 3, "brotli": 6, "snappy": 1, "none": 0}
 

@@ -11,7 +11,6 @@ from ingot.compat.array_record.beam import (
     example,
     options,
     pipelines,
-    testdata,
 )
 
-__all__ = ["arrayrecordio", "dofns", "example", "options", "pipelines", "testdata"]
+__all__ = ["arrayrecordio", "dofns", "example", "options", "pipelines"]

@@ -6,7 +6,7 @@ from apache_beam.io.filesystem import CompressionTypes
 from ingot.beam.sink import RecordSink
 from ingot.beam.transforms import Write
 from ingot.records.arrayrecord import ArrayRecordWriter, parse_writer_options
-from ingot.records.paths import StrPath
+from ingot.records.expand import StrPath
 
 OPTIONS = parse_writer_options("group_size:1")
 

@@ -1,22 +1,41 @@
 """`array_record.beam.example`: rows as `tf.train.Example`, and files of them."""
 
 import struct
-import urllib.request
 from collections.abc import Mapping, Sequence
-from pathlib import Path
-from typing import Protocol, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
 from ingot.beam.tfrecord import write_tfrecord
 from ingot.compat.array_record.beam.arrayrecordio import OPTIONS
-from ingot.compat.array_record.beam.testdata import data
 from ingot.records.arrayrecord import ArrayRecordWriter
 
 Feature: TypeAlias = Sequence[bytes] | Sequence[float] | Sequence[int]
 
-KITTY = (
-    "https://storage.googleapis.com/download.tensorflow.org/example_images/"
-    "320px-Felis_catus-cat_on_snow.jpg"
-)
+_ROWS: list[dict[str, Any]] = [
+    {
+        "Age": 34,
+        "Movie": ["Metropolis", "Nosferatu"],
+        "Movie Ratings": [8.5, 7.75],
+        "Suggestion": "M",
+        "Suggestion Purchased": 1.0,
+        "Purchase Price": 4.5,
+    },
+    {
+        "Age": 27,
+        "Movie": ["The General", "City Lights", "Safety Last!"],
+        "Movie Ratings": [9.0, 9.25, 8.0],
+        "Suggestion": "Modern Times",
+        "Suggestion Purchased": 0.0,
+        "Purchase Price": 6.25,
+    },
+    {
+        "Age": 61,
+        "Movie": ["Sunrise"],
+        "Movie Ratings": [8.75],
+        "Suggestion": "The Last Laugh",
+        "Suggestion Purchased": 1.0,
+        "Purchase Price": 3.0,
+    },
+]
 
 
 class Message(Protocol):
@@ -74,7 +93,7 @@ def _encode(values: Feature) -> bytes:
 
 
 def generate_movie_examples() -> list[Example]:
-    """Return the rows of `testdata` as examples."""
+    """Return a few rows, to try a pipeline on, as examples."""
     return [
         Example(
             {
@@ -86,12 +105,12 @@ def generate_movie_examples() -> list[Example]:
                 "Purchase Price": [row["Purchase Price"]],
             }
         )
-        for row in data
+        for row in _ROWS
     ]
 
 
 def generate_serialized_movie_examples() -> list[bytes]:
-    """Return the rows of `testdata` as serialized examples."""
+    """Return a few rows, to try a pipeline on, as serialized examples."""
     return [one.SerializeToString() for one in generate_movie_examples()]
 
 
@@ -104,37 +123,3 @@ def write_example_to_arrayrecord(example: Message, file_path: str) -> None:
     """Write an ArrayRecord file of one example."""
     with ArrayRecordWriter(file_path, **OPTIONS) as writer:
         writer.append(example.SerializeToString())
-
-
-def kitty_tfrecord(prefix: str = "") -> None:
-    """Write `kittymeow.tfrecord`, with an image from the network, to the folder `prefix`."""
-    with urllib.request.urlopen(KITTY) as response:
-        image = response.read()
-    height, width, depth = _jpeg_shape(image)
-    example = Example(
-        {
-            "height": [height],
-            "width": [width],
-            "depth": [depth],
-            "label": [0],
-            "image_raw": [image],
-        }
-    )
-    write_example_to_tfrecord(example, str(Path(prefix) / "kittymeow.tfrecord"))
-
-
-def _jpeg_shape(image: bytes) -> tuple[int, int, int]:
-    """Return height, width and channels, from the first frame header of a JPEG.
-
-    Raises:
-        ValueError: The bytes are not a JPEG.
-    """
-    offset = 2
-    while image[offset : offset + 1] == b"\xff" and len(image) >= offset + 10:
-        marker, length = struct.unpack_from(">xBH", image, offset)
-        if 0xC0 <= marker <= 0xCF and marker not in {0xC4, 0xC8, 0xCC}:  # noqa: PLR2004
-            height, width, depth = struct.unpack_from(">HHB", image, offset + 5)
-            return height, width, depth
-        offset += 2 + length
-    message = f"expected a frame header of a JPEG at offset {offset}"
-    raise ValueError(message)

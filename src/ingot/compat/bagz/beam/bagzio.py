@@ -16,7 +16,7 @@ from ingot.beam.transforms import Write
 from ingot.compat.bagz.options import CompressionAutoDetect
 from ingot.compat.bagz.spec import level_of, local, paths_of
 from ingot.records.bag import BagWriter
-from ingot.records.paths import text_of
+from ingot.records.expand import text_of
 
 _SHARDED = re.compile(r"(.*)@([0-9]+|\*)((?:[._][^/]+)?\.bagz?)", re.DOTALL)
 _SINGLE = re.compile(r"(.+)(\.bagz?)@0", re.DOTALL)

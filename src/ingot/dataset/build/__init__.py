@@ -1,0 +1,1 @@
+"""Building data sets from inputs."""

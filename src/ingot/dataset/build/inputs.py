@@ -1,0 +1,81 @@
+"""The inputs of a build, cut into chunks, and their digest."""
+
+import itertools
+import re
+from collections.abc import Callable, Iterable, Iterator, Sized
+from hashlib import blake2b
+from typing import Any
+
+from ingot.dataset.build.maker import Task
+
+ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")
+_CHUNKS = (16, 256)
+_CHUNK = 100
+_CHUNK_OF_ITERABLE = 1000
+_DIGEST_BYTES = 16
+
+
+class Inputs:
+    """The inputs of a build.
+
+    Args:
+        inputs: Any iterable.
+        chunk: The number of inputs per chunk; None chooses it by their number.
+        key: Returns a text for each input.
+
+    Attributes:
+        total: The number of inputs, if it is known beforehand.
+        chunk: The number of inputs per chunk.
+        num_inputs: The number of inputs seen so far.
+        num_chunks: The number of chunks seen so far.
+    """
+
+    def __init__(self, inputs: Iterable[Any], chunk: int | None, key: Callable[[Any], str]) -> None:
+        self._inputs = inputs
+        self._key = key
+        self.total = len(inputs) if isinstance(inputs, Sized) else None
+        self.chunk = chunk or _chunk(self.total)
+        self.num_inputs = self.num_chunks = 0
+        self._digest = blake2b(digest_size=_DIGEST_BYTES)
+
+    def tasks(self) -> Iterator[Task]:
+        """Yield the chunks, from the first."""
+        self.num_inputs = self.num_chunks = 0
+        self._digest = blake2b(digest_size=_DIGEST_BYTES)
+        inputs = iter(self._inputs)
+        while found := list(itertools.islice(inputs, self.chunk)):
+            digest = blake2b(digest_size=_DIGEST_BYTES)
+            for number, one in enumerate(found, self.num_inputs):
+                name = self._name(number, one)
+                digest.update(b"%d:%b" % (len(name), name))
+            task = Task(self.num_chunks, self.num_inputs, found, digest.hexdigest())
+            self._digest.update(digest.digest())
+            self.num_inputs += len(found)
+            self.num_chunks += 1
+            yield task
+
+    def _name(self, number: int, one: Any) -> bytes:
+        text: Any = self._key(one)
+        if not isinstance(text, str):
+            message = f"key= must return a str, got {type(text).__name__} for input {number}"
+            raise TypeError(message)
+        if self._key is repr and ADDRESS.search(text):
+            message = (
+                f"input {number}, {text:.100}, has another repr in every process; pass key=, a "
+                "function that returns a text to identify an input"
+            )
+            raise ValueError(message)
+        encoded: bytes = text.encode("utf-8", "surrogatepass")
+        return encoded
+
+    def identity(self) -> dict[str, Any]:
+        """Return what identifies the inputs, once all were seen."""
+        return {"inputs": self.num_inputs, "digest": self._digest.hexdigest()}
+
+
+def _chunk(total: int | None) -> int:
+    """Return the chunk size: 100, but not too few and not too many chunks."""
+    if total is None:
+        return _CHUNK_OF_ITERABLE
+    fewest, most = _CHUNKS
+    return max(1, -(-total // min(max(-(-total // _CHUNK), fewest), most)))

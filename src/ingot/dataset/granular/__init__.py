@@ -1,7 +1,0 @@
-"""Granular's data sets: a folder with one bag per key."""
-
-from ingot.dataset.granular.column import Column
-from ingot.dataset.granular.columns import Bag, Columns
-from ingot.dataset.granular.source import GranularRows, open_columns
-
-__all__ = ["Bag", "Column", "Columns", "GranularRows", "open_columns"]

@@ -1,0 +1,1 @@
+"""Opening and reading data sets."""

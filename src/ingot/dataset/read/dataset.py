@@ -1,0 +1,311 @@
+"""A data set, open for reading: a sequence of rows."""
+
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, Self, SupportsIndex, overload
+
+import numpy as np
+import numpy.typing as npt
+
+from ingot.dataset.nested import deep
+from ingot.dataset.read import iteration
+from ingot.dataset.read.chain import Chain
+from ingot.dataset.read.choosing import ChoosingRows, Truths
+from ingot.dataset.read.column import column_of
+from ingot.dataset.read.html import html_of
+from ingot.dataset.read.ingot_source import IngotSource
+from ingot.dataset.read.mask import Mask, field_of, picked_by, wanted_by
+from ingot.dataset.read.selection import Selection
+from ingot.dataset.read.source import ALL, Picks, Row, Source
+from ingot.dataset.read.zipped import Zipped
+from ingot.dataset.spec import Spec
+from ingot.errors import printable
+from ingot.records import Stats, Verification
+from ingot.records.indices import Indices, Rows, is_one
+from ingot.records.progress import Progress, reporter
+
+
+class Dataset(ChoosingRows, Sequence[Row]):
+    """Rows of named, typed fields, over one or more files.
+
+    `ds[i]` is one row, a dict. `ds[a:b]` is a data set of those rows and reads nothing yet.
+    `ds[[5, 1, 9]]` (any sequence or array of integers) reads several rows in one native call
+    and returns a dict of columns: stacked arrays where the values have one shape, lists
+    otherwise. A second index selects fields, `ds[i, ["label"]]`, or elements of a sequence,
+    `ds[i, {"frames": range(10, 20)}]`. For several rows, each row can have its own range:
+    `ds[[5, 1], {"frames": [range(10, 20), range(30, 40)]}]`.
+
+    `take`, `where`, `split` and `concat` return data sets that read nothing yet, as the same
+    verbs of a reader return views.
+
+    `ingot.open` returns it. Several threads and forked processes may use it at the same time.
+    """
+
+    __module__ = "ingot"
+
+    def __init__(
+        self, source: Source, names: Sequence[str] | None = None, rows: Rows | None = None
+    ) -> None:
+        if not hasattr(source, "read_row"):
+            message = f"call ingot.open(path) to open a data set; Dataset cannot wrap {source!r}"
+            raise TypeError(message)
+        names = tuple(source.spec if names is None else names)
+        self._selection = Selection(source, names, range(len(source)) if rows is None else rows)
+        self._wanted = dict.fromkeys(names, ALL)
+        self._picks: dict[str, Picks] = dict.fromkeys(names)
+
+    def _of(
+        self, source: Source, names: Sequence[str] | None = None, rows: Rows | None = None
+    ) -> "Dataset":
+        return Dataset(source, names, rows)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Dataset, (self._selection.source, self._selection.names, self._selection.rows)
+
+    @property
+    def path(self) -> str:
+        """The absolute path of the directory or file; of the first one, if there are several."""
+        return self._selection.path
+
+    @property
+    def paths(self) -> list[str]:
+        """The absolute paths of the files, in order; this opens none of them."""
+        return list(self._selection.source.paths)
+
+    @property
+    def spec(self) -> Spec:
+        """The fields and their types."""
+        return self._selection.spec
+
+    @property
+    def metadata(self) -> dict[str, Any]:
+        """The `metadata` that was passed to `DatasetWriter`; a new copy on each access.
+
+        For an HDF5 file, its attributes; those of a data set inside it appear as `image@units`.
+        """
+        return self._selection.source.metadata
+
+    @property
+    def nbytes(self) -> int:
+        """The size of the files."""
+        return self._selection.source.nbytes
+
+    @property
+    def others(self) -> tuple[str, ...]:
+        """Other data sets in the HDF5 file, not part of these rows; open with `x.h5/NAME`."""
+        return tuple(self._selection.source.others)
+
+    def __len__(self) -> int:
+        return len(self._selection)
+
+    def __iter__(self) -> Iterator[Row]:
+        return map(deep, iteration.rows(self._selection))
+
+    def iter(self, indices: Iterable[SupportsIndex] | None = None) -> Iterator[Row]:
+        """Iterate over the rows at `indices`, or all, in that order, reading ahead.
+
+        `indices` may be infinite: the data set takes at most a few hundred of them ahead of the
+        row that it returns. If they raise an exception, it is raised after the rows before it.
+
+        Raises:
+            IndexError: An index is out of range; raised after the rows before it.
+            CorruptFileError: A row is damaged; raised after the rows before it.
+        """
+        return map(deep, iteration.rows(self._selection, indices))
+
+    def read(self, indices: Indices | None = None) -> Row:
+        """Read the rows at `indices`, or all, in one native call; return their columns.
+
+        `ds.read([5, 1, 9])` is `ds[[5, 1, 9]]`.
+        """
+        selection = self._selection
+        if indices is None:
+            numbers = selection.numbers(range(len(self)))
+        else:
+            numbers = selection.resolve(indices)
+        return deep(selection.read(numbers, self._picks))
+
+    @overload
+    def __getitem__(self, index: SupportsIndex) -> Row: ...
+    @overload
+    def __getitem__(self, index: slice) -> "Dataset": ...
+    @overload
+    def __getitem__(self, index: tuple[Any, Mask]) -> Row: ...
+    @overload
+    def __getitem__(self, index: Indices) -> Row: ...
+    def __getitem__(self, index: Any) -> "Row | Dataset":
+        """Return a row, a part of the data set, or the columns of several rows."""
+        selection = self._selection
+        if type(index) is np.ndarray and index.ndim:
+            return deep(selection.read(selection.resolve(index), self._picks))
+        if is_one(index):
+            return deep(selection.source.read_row(selection.number(index), self._wanted))
+        match index:
+            case (which, dict() | list() | tuple() | str() as mask):
+                return self._masked(which, mask)
+            case slice():
+                return Dataset(selection.source, selection.names, selection.rows[index])
+        return deep(selection.read(selection.resolve(index), self._picks))
+
+    def _masked(self, index: Any, mask: Mask) -> "Row | Dataset":
+        selection = self._selection
+        if is_one(index):
+            wanted = wanted_by(mask, selection.spec, selection.path)
+            return deep(selection.source.read_row(selection.number(index), wanted))
+        if not isinstance(index, slice):
+            numbers = selection.resolve(index)
+            picked = picked_by(mask, selection.spec, selection.path, len(numbers))
+            return deep(selection.read(numbers, picked))
+        picked = picked_by(mask, selection.spec, selection.path, len(selection.rows[index]))
+        if any(picks is not None for picks in picked.values()):
+            message = "a slice reads nothing yet: index a row or a list of rows to select elements"
+            raise TypeError(message)
+        return self.select(*picked)[index]
+
+    def __getitems__(self, indices: Indices) -> list[Row]:
+        """Return the rows at `indices` in one read; PyTorch's loader calls this per batch."""
+        selection = self._selection
+        numbers = selection.resolve(indices)
+        batch = selection.read(numbers, self._picks)
+        rows = iteration.rows_of(batch, selection.spec.fields, len(numbers), copy=False)
+        return [deep(row) for row in rows]
+
+    def available(self, index: SupportsIndex) -> dict[str, bool | range]:
+        """Return which fields a row has, as a mask that reads all of them.
+
+        For a sequence, this is the range of its elements.
+        """
+        return self._selection.source.available(
+            self._selection.number(index), self._selection.names
+        )
+
+    def column(self, name: str) -> npt.NDArray[Any]:
+        """Return the values of a field in all rows, as one array.
+
+        Numbers come from the index alone. Missing numbers are 0; `present` tells them apart.
+        Text becomes an array of `numpy.dtypes.StringDType`, in which missing values are None.
+        Arrays of one shape are stacked. Text and arrays require reading the values of all rows.
+
+        Raises:
+            KeyError: There is no such field.
+            TypeError: The values of the field cannot be stored in one array.
+
+        Example:
+            >>> ds.where(ds.column("caption") == "a cat")  # doctest: +SKIP
+        """
+        return column_of(self._selection, field_of(self.spec, name, self.path))
+
+    def lengths(self, name: str) -> npt.NDArray[np.int64]:
+        """Return the number of elements of a sequence in each row, from the index alone.
+
+        The length of a missing sequence is 0.
+
+        Raises:
+            KeyError: There is no such field.
+            TypeError: The field is not a sequence.
+
+        Example:
+            >>> ds.where(ds.lengths("frames") >= 16)  # doctest: +SKIP
+        """
+        field = field_of(self.spec, name, self.path)
+        if not field.is_sequence:
+            message = f"{self.path}: field {name!r} is {field.type}, expected a sequence"
+            raise TypeError(message)
+        return self._selection.source.lengths(name, self._selection.rows)
+
+    def present(self, name: str) -> Truths:
+        """Return for each row whether it has a value for a field, from the index alone.
+
+        Raises:
+            KeyError: There is no such field.
+        """
+        if not field_of(self.spec, name, self.path).is_optional:
+            return np.ones(len(self), np.bool_)
+        return self._selection.source.present(name, self._selection.rows)
+
+    def stored(self) -> "Dataset":
+        """Return the rows with values as stored: images, audio and arrays as bytes.
+
+        Numbers stay numbers, and sequences stay lists. Use this to decode elsewhere, for example
+        on another device.
+
+        Raises:
+            TypeError: The rows are not in Ingot files.
+        """
+        return Dataset(_raw(self._selection.source), self._selection.names, self._selection.rows)
+
+    def save(self, path: str | os.PathLike[str], **options: Any) -> None:
+        """Write the rows as a new data set: a subset, a filter, a split, a zip.
+
+        Values in Ingot files are copied as stored, after verification, without decoding and
+        encoding. Values in files of other formats are encoded again.
+
+        Args:
+            path: A directory, or a file that ends in `.ingot`.
+            options: Options of `DatasetWriter`. By default, the metadata of this data set are
+                copied.
+
+        Example:
+            >>> ds.where(ds.column("label") == 3).save("threes")  # doctest: +SKIP
+        """
+        from ingot.dataset.write.writer import DatasetWriter  # noqa: PLC0415 -- it imports this module
+
+        codecs = {one.codec.name: one.codec for one in self.spec.fields.values()}
+        options = {"codecs": codecs, "metadata": self.metadata, **options}
+        with DatasetWriter(path, self.spec, **options) as writer:
+            writer.extend(self)
+
+    def stats(self) -> Stats:
+        """Return figures about the files, even if this is a part of them."""
+        source = self._selection.source
+        return Stats(len(source), source.nbytes)
+
+    def verify(self, progress: Progress = None) -> Verification:
+        """Read the files completely, even if this is a part, and verify every checksum.
+
+        HDF5 has checksums only for data sets that were made with `fletcher32`, and Granular has
+        none. `unchecked` names such fields; `verify` reads them to check that nothing is missing.
+
+        Args:
+            progress: Called with the number of rows done and their total after each index page;
+                True prints a progress line to standard error.
+
+        Returns:
+            The damaged rows, by their numbers in the data set that was opened, as errors have
+            them. Damage is returned, not raised.
+        """
+        return self._selection.source.verify(reporter(progress, "verified", "rows"))
+
+    def close(self) -> None:
+        """Close the files. A second call does nothing."""
+        self._selection.source.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        others = f", besides {', '.join(map(printable, self.others))}" if self.others else ""
+        return f"<ingot.Dataset of {len(self)} rows of {self.spec!r} in {self.path!r}{others}>"
+
+    def _repr_html_(self) -> str:
+        return html_of(self)
+
+
+def _raw(source: Source) -> Source:
+    """Return a source that returns values as they are stored."""
+    if isinstance(source, Chain | Zipped):
+        return type(source)(
+            [Selection(_raw(one.source), one.names, one.rows) for one in source.parts]
+        )
+    if isinstance(source, IngotSource):
+        return source.raw()
+    message = f"{source.path}: stored() requires rows in Ingot files"
+    raise TypeError(message)
+
+
+def selection_of(dataset: Dataset) -> Selection:
+    """Return the selection that a data set represents: rows and fields."""
+    return dataset._selection  # noqa: SLF001

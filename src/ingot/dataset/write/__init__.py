@@ -1,0 +1,1 @@
+"""Writing data sets, and changing what is in a directory."""

@@ -1,0 +1,96 @@
+"""Encoding of rows, one or many at a time, and appending them to a file or a directory."""
+
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any
+
+from ingot.dataset.spec import Spec
+from ingot.dataset.write import columnar, encoding
+from ingot.dataset.write.copying import PackedRows
+from ingot.dataset.write.file import FileTarget
+from ingot.dataset.write.gathering import Gathering
+from ingot.dataset.write.shards import size_of
+from ingot.dataset.write.target import DirectoryTarget
+from ingot.records.progress import Meter
+
+
+class Appender:
+    """Appends rows in the order in which they are given. It is not safe for threads.
+
+    Args:
+        spec: The fields.
+        target: The file or the directory.
+        meter: Where progress is reported.
+        decode: Whether to decode every value before it is stored.
+
+    Attributes:
+        spec: The fields.
+        decode: Whether every value is decoded before it is stored.
+        count: The number of rows, including those that the target had and those that wait.
+    """
+
+    def __init__(
+        self, spec: Spec, target: FileTarget | DirectoryTarget, meter: Meter, *, decode: bool
+    ) -> None:
+        self.spec = spec
+        self.decode = decode
+        self._target = target
+        self._meter = meter
+        self._gathering = Gathering(spec)
+        self._nbytes = 0
+        self.count = self._begun = target.rows
+
+    def append(self, datapoint: Mapping[str, Any]) -> None:
+        """Append a row; if this raises, nothing of it is stored."""
+        self.store()
+        self._encode(datapoint)
+        self.store()
+
+    def gather(self, datapoint: Mapping[str, Any]) -> None:
+        """Append a row some time until the next `store`; if this raises, nothing of it is."""
+        if self._encode(datapoint):
+            self.store()
+
+    def _encode(self, datapoint: Mapping[str, Any]) -> bool:
+        stored = encoding.encode(self.spec, self.count, datapoint)
+        if self.decode:
+            encoding.check(self.spec, self.count, stored)
+        self.count += 1
+        return self._gathering.add(stored, size_of(stored))
+
+    def store(self) -> None:
+        """Append the rows that wait."""
+        if self._gathering.rows:
+            self._put(partial(self._gathering.store, self._target), self._gathering.nbytes)
+
+    def forget(self) -> None:
+        """Forget the rows that wait."""
+        self._gathering.clear()
+
+    def append_columns(self, batch: Mapping[str, Any]) -> None:
+        """Append all rows of a batch; if a value is refused, none of them."""
+        self.store()
+        for some in columnar.blocks(
+            columnar.encode(self.spec, self.count, batch, check=self.decode)
+        ):
+            self.append_packed(some)
+
+    def append_packed(self, rows: PackedRows) -> None:
+        """Append encoded rows."""
+        self.store()
+        self.count += rows.count
+        self._put(partial(self._target.extend, rows), int(rows.sizes().sum()))
+
+    def _put(self, put: Callable[[], None], nbytes: int) -> None:
+        """Have rows of `nbytes` bytes appended, which are already counted."""
+        try:
+            put()
+        except BaseException:
+            self.count = self._target.num_rows
+            raise
+        self._nbytes += nbytes
+        self._meter.update(self.count - self._begun, self._nbytes)
+
+    def finish(self) -> None:
+        """Report the end."""
+        self._meter.finish(self.count - self._begun, self._nbytes)

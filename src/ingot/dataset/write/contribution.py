@@ -1,0 +1,178 @@
+"""The finished part of one of several writers of a data set, until all have finished."""
+
+import json
+import re
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from ingot.dataset import atomic
+from ingot.dataset.manifest import (
+    VERSION,
+    Manifest,
+    Shard,
+    check_version,
+    mapping,
+    shards_of,
+    texts,
+)
+from ingot.errors import FormatError
+
+_NAME = re.compile(r"part-([A-Za-z0-9_.-]+)-(\d{5})-of-(\d{5})\.json")
+_TOTAL_MAX = 99_999
+_RUN = re.compile(r"[A-Za-z][A-Za-z0-9_.-]{0,63}")
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """The number of a writer in a group of writers.
+
+    Attributes:
+        run: The name that the writers of the group share.
+        number: The number of this writer, from 0.
+        total: The number of writers.
+    """
+
+    run: str
+    number: int
+    total: int
+
+    @property
+    def name(self) -> str:
+        """The name of the file that the writer leaves."""
+        return f"part-{self.run}-{self.number:05}-of-{self.total:05}.json"
+
+
+def check_shard(shard: Any) -> tuple[int, int]:
+    """Return the number of a writer and the number of writers.
+
+    Raises:
+        TypeError: It is not a pair of integers.
+        ValueError: The number is out of range.
+    """
+    is_pair = isinstance(shard, tuple | list) and len(shard) == 2  # noqa: PLR2004
+    if not is_pair or not all(type(one) is int for one in shard):
+        message = f"shard must be (number, total), such as (0, 8), got {shard!r}"
+        raise TypeError(message)
+    number, total = shard
+    if not 0 <= number < total:
+        message = f"shard {number} of {total}: shards are numbered from 0 to {total - 1}"
+        raise ValueError(message)
+    if total > _TOTAL_MAX:
+        message = f"a data set can have at most {_TOTAL_MAX} writers at a time, got {total}"
+        raise ValueError(message)
+    return number, total
+
+
+def check_run(run: Any) -> str:
+    """Return the name of a group of writers, or raise ValueError."""
+    if not isinstance(run, str) or _RUN.fullmatch(run) is None:
+        message = f"invalid name of a run, {run!r}: use a letter, then letters, digits, _ . or -"
+        raise ValueError(message)
+    return run
+
+
+@dataclass(frozen=True, slots=True)
+class Contribution:
+    """The files of one writer.
+
+    Attributes:
+        spec: The fields and their types.
+        shards: The files, in order.
+        metadata: The metadata from the user; those of the first writer count.
+        overwrite: Whether the group replaces the existing data set.
+    """
+
+    spec: dict[str, str]
+    shards: tuple[Shard, ...]
+    metadata: dict[str, Any]
+    overwrite: bool
+
+    @classmethod
+    def find(cls, folder: Path, place: Place) -> "Contribution | None":
+        """Read the part that a writer has left, if any.
+
+        Raises:
+            FormatError: It is damaged, or names files outside the directory.
+        """
+        path = folder / place.name
+        try:
+            data = atomic.load(path)
+        except FileNotFoundError:
+            return None
+        return atomic.parse(path, "the part of a data set", data, lambda it: cls._of(path, it))
+
+    @classmethod
+    def _of(cls, path: Path, content: dict[str, Any]) -> "Contribution":
+        check_version(path, content)
+        if type(content["overwrite"]) is not bool:
+            message = "overwrite must be true or false"
+            raise TypeError(message)
+        return cls(
+            texts(content["spec"]),
+            shards_of(content["shards"]),
+            mapping(content["metadata"]),
+            content["overwrite"],
+        )
+
+    def leave(self, folder: Path, place: Place, *, sync: bool) -> None:
+        """Write the part, and replace that of an earlier writer of this number; needs the lock.
+
+        Raises:
+            FormatError: Another writer of the group has different fields.
+        """
+        other = next((one for one in group(folder, place) if one != place), None)
+        found = None if other is None else Contribution.find(folder, other)
+        if other is not None and found is not None:
+            found.check_like(self, str(folder / other.name))
+        shards = [shard.content() for shard in self.shards]
+        content = {"version": VERSION, **asdict(self), "shards": shards}
+        atomic.replace(folder / place.name, json.dumps(content, indent=1) + "\n", sync=sync)
+
+    def check_like(self, other: "Contribution", path: str) -> None:
+        """Refuse a part that has different fields.
+
+        Raises:
+            FormatError: It has.
+        """
+        if (self.spec, self.overwrite) != (other.spec, other.overwrite):
+            message = (
+                f"{path}: the writers of a run must have the same fields: {self.spec} with "
+                f"overwrite={self.overwrite}, got {other.spec} with {other.overwrite}"
+            )
+            raise FormatError(message, path)
+
+
+def places(folder: Path) -> list[Place]:
+    """Return the place of each part in a directory, in order."""
+    named = (_NAME.fullmatch(entry.name) for entry in folder.iterdir())
+    found = [Place(name[1], int(name[2]), int(name[3])) for name in named if name]
+    return sorted(
+        (one for one in found if one.number < one.total),
+        key=lambda one: (one.run, one.total, one.number),
+    )
+
+
+def group(folder: Path, place: Place) -> list[Place]:
+    """Return the places of the writers of a group that have finished."""
+    return [one for one in places(folder) if (one.run, one.total) == (place.run, place.total)]
+
+
+def gather(folder: Path, place: Place) -> tuple[Manifest, bool] | None:
+    """Return the data set of a group if all writers have finished, and whether it overwrites.
+
+    Raises:
+        FormatError: The parts do not fit together.
+    """
+    finished = group(folder, place)
+    parts = [part for one in finished if (part := Contribution.find(folder, one)) is not None]
+    if len(parts) < place.total:
+        return None
+    for one, part in zip(finished, parts, strict=True):
+        part.check_like(parts[0], str(folder / one.name))
+    shards = [shard for part in parts for shard in part.shards]
+    if len({shard.name for shard in shards}) < len(shards):
+        message = f"{folder}: two parts of the run {place.run!r} list the same file"
+        raise FormatError(message, str(folder))
+    first = parts[0]
+    return Manifest(first.spec, tuple(shards), first.metadata, (place.run,)), first.overwrite

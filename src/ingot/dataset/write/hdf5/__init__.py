@@ -1,0 +1,1 @@
+"""Writing HDF5 files."""

@@ -1,0 +1,365 @@
+"""Writes rows to an HDF5 file, in batches, so that it appears under its name when it is whole."""
+
+import contextlib
+import errno
+import os
+import shutil
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from ingot.dataset.atomic import sync_folder, writing
+from ingot.dataset.read.hdf5.attributes import SHAPE, UNFINISHED
+from ingot.dataset.read.hdf5.handle import h5py, translated
+from ingot.dataset.write.hdf5.sink import Sink
+from ingot.errors import FormatError, StorageError, UnfinishedFileError
+
+_VERSIONS = ("v110", "v110")
+"""What the file may use of HDF5: readers since version 1.10 understand it."""
+
+_PIECE = 16 << 20
+_CHUNK_BYTES = 256 << 10
+_CHUNK_BYTES_FILTERED = 32 << 10
+_PIXELS = 8
+"""Elements that the filter szip takes together; it can do nothing with fewer."""
+
+_NEW, _COPY = 1, 2
+"""How a file is marked that is not whole: a new one, or a copy of one that rows go behind."""
+
+_NO_LINKS = (errno.EPERM, errno.ENOTSUP, errno.ENOSYS, errno.EMLINK)
+
+
+class NewColumn(NamedTuple):
+    """A column to be made.
+
+    Attributes:
+        name: Its name.
+        dtype: The type of its elements, as h5py has it: also text and runs of numbers.
+        shape: The shape of a row.
+        values: The shape that flat values have, -1 for the length that varies; None if they
+            are what they are.
+    """
+
+    name: str
+    dtype: np.dtype[Any]
+    shape: tuple[int, ...]
+    values: tuple[int, ...] | None = None
+
+    @property
+    def varies(self) -> bool:
+        """Whether values vary in length."""
+        return self.dtype.kind == "O"
+
+    @property
+    def element(self) -> Any:
+        """The type of the elements of values that vary in length; `str` for text."""
+        return element_of(self.dtype)
+
+
+def element_of(dtype: np.dtype[Any]) -> Any:
+    """Return what h5py's type of values that vary in length says of their elements."""
+    metadata: Mapping[str, Any] = dtype.metadata or {}
+    return metadata["vlen"]
+
+
+def partial_path(path: Path) -> Path:
+    """Return where rows are while a file is not whole."""
+    return path.with_name(f"{path.name}.partial")
+
+
+class Hdf5Writer:
+    """Rows on their way to a file. Made by `create` or `append`.
+
+    Attributes:
+        path: The file.
+        rows: How many rows it has.
+        begun: How many rows it had to begin with.
+        is_finished: Whether it is whole and has its name.
+    """
+
+    def __init__(
+        self, path: Path, sink: Sink, file: Any, *, replaces: os.stat_result | None
+    ) -> None:
+        self.path = path
+        self._sink = sink
+        self._file = file
+        self._replaces = replaces
+        self._process = os.getpid()
+        lengths = {name: dataset.shape[0] for name, dataset in _columns(file).items()}
+        if len(set(lengths.values())) != 1:
+            message = f"{path}: rows cannot be added to columns of different lengths: {lengths}"
+            raise FormatError(message, str(path))
+        self.rows: int = next(iter(lengths.values()))
+        self.begun = self.rows
+        self.is_finished = False
+
+    @classmethod
+    def create(
+        cls,
+        path: Path,
+        columns: Sequence[NewColumn],
+        *,
+        rows_max: int | None = None,
+        chunk_rows: int = 300,
+        compression: str | None = None,
+        attributes: Mapping[str, str] | None = None,
+    ) -> Self:
+        """Begin a file.
+
+        Args:
+            path: Where it will be.
+            columns: Its columns.
+            rows_max: How many rows it can have; None for any number.
+            chunk_rows: How many rows a chunk has, if they are not too large.
+            compression: "gzip", "lzf" or "szip" for columns whose values are of one size:
+                HDF5 compresses no others.
+            attributes: Attributes of the file.
+
+        Raises:
+            StorageError: Another process is writing it, or the system refuses.
+        """
+        with writing(path):
+            sink = Sink(partial_path(path))
+            sink.truncate(0)
+            sink.check()
+        with translated(str(path)):
+            file = h5py().File(sink, "w", libver=_VERSIONS)
+            file.attrs[UNFINISHED] = _NEW
+            for name, text in (attributes or {}).items():
+                file.attrs[name] = text
+            for column in columns:
+                options = _options(column, rows_max, chunk_rows, compression)
+                dataset = file.create_dataset(column.name, dtype=column.dtype, **options)
+                if column.values is not None:
+                    dataset.attrs[SHAPE] = column.values
+        sink.check()
+        return cls(path, sink, file, replaces=None)
+
+    @classmethod
+    def append(cls, path: Path) -> Self:
+        """Go on with a file: with a copy, or with what an earlier writer has kept.
+
+        Raises:
+            StorageError: Another process is writing it, or the system refuses.
+            FormatError: It is no HDF5 file, or damaged; or there is a file, and beside it
+                rows that an earlier writer has kept for a new one.
+        """
+        with writing(path):
+            sink = Sink(partial_path(path))
+        replaces = path.stat() if path.exists() else None
+        is_copy = False
+        try:
+            if replaces is not None:
+                _check_not_kept(path, sink)
+                is_copy = True
+                with translated(str(path)), h5py().File(path, "r"):  # Nobody is writing to it.
+                    _copy(path, sink)
+            file = _resumed(sink, _NEW if replaces is None else _COPY)
+            return cls(path, sink, file, replaces=replaces)
+        except BaseException:
+            if is_copy:
+                sink.path.unlink(missing_ok=True)
+            sink.close()
+            raise
+
+    @property
+    def columns(self) -> list[NewColumn]:
+        """What the file has."""
+        return [
+            NewColumn(name, one.dtype, one.shape[1:], _values_of(one))
+            for name, one in _columns(self._file).items()
+        ]
+
+    def write(self, batch: Mapping[str, Sequence[Any]]) -> None:
+        """Add rows: as many values of each column.
+
+        Raises:
+            ValueError: There are more rows than the file can have.
+            StorageError: The system refuses.
+        """
+        count = len(next(iter(batch.values())))
+        if count == 0:
+            return
+        end = self.rows + count
+        for name, values in batch.items():
+            dataset = self._file[name]
+            if dataset.maxshape[0] is not None and end > dataset.maxshape[0]:
+                message = f"{self.path}: the file was made for at most {dataset.maxshape[0]} rows"
+                raise ValueError(message)
+            with translated(str(self.path)):
+                dataset.resize(end, axis=0)
+                dataset[self.rows :] = _array(values, dataset)
+            self._sink.check()
+        self.rows = end
+
+    def finish(self) -> None:
+        """Make the file whole, and give it its name.
+
+        Raises:
+            StorageError: The system refuses.
+        """
+        with translated(str(self.path)):
+            del self._file.attrs[UNFINISHED]
+            self._file.close()
+        self._sink.sync()
+        with writing(self.path):
+            if self._replaces is not None:
+                self._check_unchanged(self._replaces)
+                shutil.copymode(self.path, self._sink.path)
+                self._sink.path.replace(self.path)
+            else:
+                _publish(self._sink.path, self.path)
+            self.is_finished = True
+            sync_folder(self.path.parent)
+        self._sink.close()
+
+    def _check_unchanged(self, before: os.stat_result) -> None:
+        """Refuse to replace a file that is not the one that was copied."""
+        now = self.path.stat()
+        same = os.path.samestat(before, now) and before.st_size == now.st_size
+        if not same or before.st_mtime_ns != now.st_mtime_ns:
+            message = (
+                f"{self.path}: the file was changed by others while rows were added to a copy "
+                "of it; it is left alone: add the rows again"
+            )
+            raise StorageError(message, str(self.path))
+
+    def _has_name(self) -> bool:
+        """Whether the file got its name, also if that was interrupted."""
+        return self.is_finished or self._sink.is_at(self.path)
+
+    @property
+    def is_new(self) -> bool:
+        """Whether this writes a new file, and not behind the rows of one."""
+        return self._replaces is None
+
+    def keep(self) -> int:
+        """Leave the rows so far in a file of their own; return how many there are.
+
+        Those that were to go behind the rows of a file are not kept: it stays as it is. So are
+        those of a file that could not be written.
+        """
+        if os.getpid() != self._process:
+            return 0
+        if self._file:
+            with contextlib.suppress(OSError, RuntimeError, ValueError, KeyError, TypeError):
+                for dataset in _columns(self._file).values():
+                    dataset.resize(self.rows, axis=0)  # A batch may be there in part.
+                self._file.close()
+        try:
+            self._sink.check()
+        except StorageError:
+            self.rows = 0
+        if self.is_new and self.rows and not self._file and not self._has_name():
+            with contextlib.suppress(FormatError, StorageError):
+                _resumed(self._sink, _NEW).close()  # It was whole, but did not get its name.
+        if not self.is_new or self.rows == 0:
+            self._sink.path.unlink(missing_ok=True)
+        self._sink.close()
+        return self.rows if self.is_new else 0
+
+
+def _check_not_kept(path: Path, sink: Sink) -> None:
+    """Refuse to put a copy in the place of rows that an earlier writer has kept.
+
+    Raises:
+        FormatError: There are some.
+    """
+    try:
+        with h5py().File(sink, "r") as file:
+            is_kept = file.attrs.get(UNFINISHED) == _NEW
+    except (OSError, RuntimeError, ValueError, KeyError):
+        is_kept = False  # It is empty, or its writer was killed.
+    sink.seek(0)
+    if is_kept:
+        message = (
+            f"{path}: there is this file, and {sink.path.name} with rows that were to be a new "
+            "one: move one of them away"
+        )
+        raise FormatError(message, str(path))
+
+
+def _resumed(sink: Sink, mark: int) -> Any:
+    """Open a file that an earlier writer has kept, or a copy of one, and mark it as such."""
+    try:
+        with translated(str(sink.path)):
+            file = h5py().File(sink, "r+", libver=_VERSIONS)
+            file.attrs[UNFINISHED] = mark
+            return file
+    except FormatError as error:
+        message = (
+            f"{sink.path}: a writer that was killed has left this file, which cannot be gone on "
+            "with: remove it, or call again without append_mode, to begin anew"
+        )
+        raise UnfinishedFileError(message, str(sink.path)) from error
+
+
+def _copy(path: Path, sink: Sink) -> None:
+    """Copy a file to where rows are added to it."""
+    sink.truncate(0)
+    with path.open("rb") as source:
+        while piece := source.read(_PIECE):
+            sink.write(memoryview(piece))
+    sink.seek(0)
+    sink.check()
+
+
+def _columns(file: Any) -> dict[str, Any]:
+    library = h5py()
+    return {
+        name: one for name, one in file.items() if isinstance(one, library.Dataset) and one.shape
+    }
+
+
+def _values_of(dataset: Any) -> tuple[int, ...] | None:
+    if SHAPE not in dataset.attrs:
+        return None
+    return tuple(int(length) for length in dataset.attrs[SHAPE])
+
+
+def _options(
+    column: NewColumn, rows_max: int | None, chunk_rows: int, compression: str | None
+) -> dict[str, Any]:
+    """Return how a column is laid out."""
+    elements = int(np.prod(column.shape, dtype=np.int64))
+    filtered = compression is not None and not column.varies
+    limit = _CHUNK_BYTES_FILTERED if filtered else _CHUNK_BYTES
+    rows = max(1, min(chunk_rows, limit // max(1, elements * column.dtype.itemsize)))
+    rows = rows if rows_max is None else max(1, min(rows, rows_max))
+    options: dict[str, Any] = {
+        "shape": (0, *column.shape),
+        "maxshape": (rows_max, *column.shape),
+        "chunks": (rows, *(max(1, length) for length in column.shape)),
+    }
+    if filtered and (compression != "szip" or rows * elements >= _PIXELS):
+        options |= {"compression": compression}
+        options |= {"shuffle": True} if compression != "szip" and column.dtype.itemsize > 1 else {}
+    return options
+
+
+def _array(values: Sequence[Any], dataset: Any) -> npt.NDArray[Any]:
+    """Return values as an array that h5py writes in one go."""
+    shape = (len(values), *dataset.shape[1:])
+    if dataset.dtype.kind != "O":
+        return np.asarray(values, dataset.dtype).reshape(shape)
+    array = np.empty(len(values), object)
+    for k, value in enumerate(values):
+        array[k] = value
+    return array.reshape(shape)
+
+
+def _publish(partial: Path, path: Path) -> None:
+    """Give a file its name, which nobody else must have taken meanwhile."""
+    try:
+        path.hardlink_to(partial)
+    except OSError as error:
+        if error.errno not in _NO_LINKS:
+            raise
+        if path.exists():
+            raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(path)) from None
+        partial.rename(path)
+        return
+    partial.unlink()

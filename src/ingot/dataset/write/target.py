@@ -1,0 +1,279 @@
+"""Writing a data set in a directory."""
+
+import os
+import warnings
+from collections.abc import Sequence
+from pathlib import Path
+from time import monotonic
+from typing import Any
+
+from ingot.dataset import atomic
+from ingot.dataset.manifest import NAME, Manifest, Shard, is_shard
+from ingot.dataset.read.decoding import Stored
+from ingot.dataset.read.granular import layout
+from ingot.dataset.spec import Spec
+from ingot.dataset.write.contribution import Contribution, Place
+from ingot.dataset.write.copying import PackedRows
+from ingot.dataset.write.journal import check_not_built
+from ingot.dataset.write.lease import Lease
+from ingot.dataset.write.metadata import check_metadata, json_of
+from ingot.dataset.write.run import join
+from ingot.dataset.write.shards import Options, ShardWriter, names_of
+from ingot.errors import CorruptFileError, FormatError, StorageError
+from ingot.records.expand import SUFFIXES
+
+_PAUSE_S = 1.0
+"""The time between two commits of full files: each one writes the whole manifest."""
+
+
+class DirectoryTarget:
+    """A data set in a directory, which changes when its manifest is replaced.
+
+    With a place, this is one of several writers. It leaves what it has written as a part, and
+    the writer that finishes last commits all parts.
+
+    Attributes:
+        rows: How many rows it has at the start, without those of other writers.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        spec: Spec,
+        metadata: dict[str, Any] | None,
+        options: Options,
+        *,
+        append: bool,
+        overwrite: bool,
+        is_atomic: bool = False,
+        shard: tuple[int, int] | None = None,
+        run: str | None = None,
+    ) -> None:
+        check_vacant(path)
+        check_not_built(path)
+        atomic.make(path, sync=options.sync)
+        found = Manifest.find(path)
+        if found is not None and not append and not overwrite:
+            message = (
+                f"{path}: the data set exists; pass append=True to append to it, or "
+                "overwrite=True to replace it once the new one is finished"
+            )
+            raise FileExistsError(message)
+        if found is not None and append:
+            _check_manifest(path, found, spec, metadata)
+            metadata = found.metadata
+        self._path = path
+        self._spec = spec
+        self._metadata = metadata or {}
+        self._sync = options.sync
+        self._overwrite = overwrite
+        self._place = None if shard is None else _place(path, found, shard, run)
+        self._is_new = found is None or overwrite
+        self._is_alone = found is None and not append and not overwrite and shard is None
+        self._failure: StorageError | None = None
+        self._is_atomic = is_atomic or overwrite or shard is not None
+        self._next_commit = 0.0
+        self._lease = Lease(path)
+        if self._place is None:
+            self._lease.report()
+        self.rows = 0
+        numbers = [0] if self._place is None else [self._place.number, 0]
+        if found is not None and self._place is None and not overwrite:
+            self.rows = sum(one.rows for one in found.shards)
+            numbers = [len(found.shards)]
+        names = names_of(self._lease.token, *numbers)
+        self._shards = ShardWriter(path, names, spec, json_of(self._metadata), options)
+
+    @property
+    def num_rows(self) -> int:
+        """How many rows it has, without those of other writers."""
+        return self.rows + self._shards.num_rows
+
+    def append(self, stored: Sequence[Stored], nbytes: int) -> None:
+        """Append an encoded row; commit full files from time to time."""
+        self._shards.append(stored, nbytes)
+        self._commit_full()
+
+    def extend(self, rows: PackedRows) -> None:
+        """Append rows as they are stored."""
+        self._shards.extend(rows)
+        self._commit_full()
+
+    def _commit_full(self) -> None:
+        if self._shards.finished and not self._is_atomic and monotonic() >= self._next_commit:
+            self._check_sound()
+            self._commit()
+            self._next_commit = monotonic() + _PAUSE_S
+
+    def flush(self) -> None:
+        """Commit the rows.
+
+        Raises:
+            ValueError: This is one of several writers, which commit when all have finished.
+        """
+        if self._place is not None:
+            message = (
+                f"{self._path}: cannot flush: the rows of writer {self._place.number} of "
+                f"{self._place.total} are committed when all writers have closed"
+            )
+            raise ValueError(message)
+        self._check_sound()
+        self._shards.finish()
+        if self._shards.finished:
+            self._commit()
+
+    def _check_sound(self) -> None:
+        """Refuse to continue after a failed commit: a second attempt could hide the failure."""
+        if self._failure is not None:
+            message = f"{self._failure}; this writer cannot continue, open a new one"
+            raise StorageError(message, str(self._path), errno=self._failure.errno)
+
+    def _commit(self) -> None:
+        try:
+            with atomic.locked(self._path):
+                others = self._is_alone and Manifest.find(self._path) is not None
+                for one in self._shards.finished:
+                    _check_there(one, self._path)
+                old = Manifest.names(self._path) if self._overwrite else set()
+                superseded = self._lease.take_over(old)
+                new = Manifest(dict(self._spec), tuple(self._shards.finished), self._metadata)
+                new.commit(self._path, overwrite=self._overwrite, sync=self._sync)
+        except StorageError as error:
+            self._failure = error
+            raise
+        self._shards.finished, self._overwrite, self._is_new = [], False, False
+        self._is_alone = False
+        self._lease.remove(superseded)
+        if others:
+            warnings.warn(
+                f"{self._path}: another writer has made a data set here meanwhile; these rows "
+                "come after its rows. Pass append=True if that is what you want",
+                stacklevel=4,
+            )
+
+    def close(self) -> None:
+        """Commit the rows, or leave them for the last writer to commit."""
+        self._check_sound()
+        if self._place is None:
+            self._shards.finish(at_least_one=self._is_new)
+            self.flush()
+        else:
+            self._shards.finish(at_least_one=self._place.number == 0)
+            self._leave(self._place)
+        self._lease.release()
+
+    def _leave(self, place: Place) -> None:
+        with atomic.locked(self._path):
+            found = Manifest.find(self._path)
+            if found is not None and place.run in found.runs:
+                self._lease.remove(self._shards.abandon())
+                warnings.warn(
+                    f"{self._path}: the run {place.run!r} was committed with the part of another "
+                    f"writer {place.number} of {place.total}; these rows are not included",
+                    stacklevel=4,
+                )
+                return
+            old = Contribution.find(self._path, place)
+            superseded = self._lease.take_over(_own(old, place, found) if old else [])
+            shards = tuple(self._shards.finished)
+            new = Contribution(dict(self._spec), shards, self._metadata, self._overwrite)
+            new.leave(self._path, place, sync=self._sync)
+            self._shards.finished = []
+            self._lease.remove(superseded)
+            join(self._path, self._lease, place, sync=self._sync)
+
+    def drop(self) -> str:
+        """Commit the rows, unless the writer is atomic; return a description of the data set."""
+        if not self._is_atomic and self._failure is None:
+            self.flush()
+        return self.abandon()
+
+    def abandon(self) -> str:
+        """Commit nothing more; return a description of the data set.
+
+        Listed files stay: a commit may have been interrupted after it took effect. Full files are
+        committed first, unless the writer is atomic.
+        """
+        self._shards.drop()  # This makes room for the manifest on a full disk.
+        why = ""
+        if self._shards.finished and not self._is_atomic and self._failure is None:
+            try:
+                self._commit()
+            except (StorageError, FormatError) as error:
+                why = f" ({error})"
+        listed = Manifest.names(self._path)
+        if self._place is not None and (part := Contribution.find(self._path, self._place)):
+            listed |= {shard.name for shard in part.shards}
+        self._shards.abandon()
+        self._lease.remove_unlisted(listed)
+        self._lease.release()
+        found = Manifest.find(self._path)
+        if found is None:
+            return f"no rows are committed; the files of this writer were removed{why}"
+        rows = sum(shard.rows for shard in found.shards)
+        if self._overwrite:
+            return f"the data set is as it was, with {rows} rows{why}"
+        return (
+            f"{rows} rows are committed{why}; DatasetWriter(path, spec, append=True) appends to "
+            "them"
+        )
+
+
+def _check_there(shard: Shard, folder: Path) -> None:
+    """Refuse to commit a file that somebody has removed or changed.
+
+    Raises:
+        StorageError: Somebody has.
+    """
+    try:
+        shard.check(folder)
+    except (FileNotFoundError, CorruptFileError) as error:
+        path = str(folder / shard.name)
+        message = f"{path}: the file was removed or changed before its rows were committed"
+        raise StorageError(message, path) from error
+
+
+def _own(part: Contribution, place: Place, manifest: Manifest | None) -> list[str]:
+    """Return the files of a part that neither another part nor a manifest lists."""
+    committed = {shard.name for shard in manifest.shards} if manifest else set()
+    names = [shard.name for shard in part.shards if shard.name not in committed]
+    return [name for name in names if name.startswith(f"{place.number:05}-")]
+
+
+def _check_manifest(
+    path: Path, found: Manifest, spec: Spec, metadata: dict[str, Any] | None
+) -> None:
+    if found.spec != dict(spec):
+        message = f"{path}: the data set has the fields {found.spec}, got {dict(spec)}"
+        raise ValueError(message)
+    check_metadata(path, found.metadata, metadata)
+
+
+def _place(path: Path, found: Manifest | None, shard: tuple[int, int], run: str | None) -> Place:
+    runs = found.runs if found else ()
+    if run is not None and run in runs:
+        message = f"{path}: the run {run!r} is already committed"
+        raise FileExistsError(message)
+    unnamed = str(sum(one.isdigit() for one in runs))
+    return Place(unnamed if run is None else run, *shard)
+
+
+def check_vacant(folder: Path) -> None:
+    """Refuse a directory that holds other records, which a data set would hide.
+
+    Raises:
+        FileExistsError: It does.
+    """
+    if not folder.is_dir() or (folder / NAME).exists():
+        return
+    if layout.is_dataset(folder) or layout.is_sharded(folder):
+        message = f"{folder}: this is a Granular data set; choose another directory"
+        raise FileExistsError(message)
+    with os.scandir(folder) as entries:
+        for entry in entries:
+            if entry.name.endswith(SUFFIXES) and not is_shard(entry.name):
+                message = (
+                    f"{folder}: {entry.name} in this directory is not part of a data set, "
+                    "which would hide it; choose another directory"
+                )
+                raise FileExistsError(message)

@@ -1,0 +1,335 @@
+"""A data set, open for writing."""
+
+import os
+import warnings
+from collections.abc import Iterable, Mapping, Sequence
+from threading import RLock
+from types import TracebackType
+from typing import Any, Literal, Self
+
+from ingot.codecs import Codec
+from ingot.dataset.manifest import Manifest
+from ingot.dataset.read.dataset import Dataset, selection_of
+from ingot.dataset.spec import Spec, SpecLike
+from ingot.dataset.write import columnar
+from ingot.dataset.write.appender import Appender
+from ingot.dataset.write.contribution import check_run, check_shard
+from ingot.dataset.write.copying import PackedRows, packed
+from ingot.dataset.write.file import FileTarget
+from ingot.dataset.write.metadata import json_of
+from ingot.dataset.write.shards import Compression, Options, limits
+from ingot.dataset.write.target import DirectoryTarget
+from ingot.errors import ClosedError
+from ingot.records.expand import absolute, check_target
+from ingot.records.progress import Meter, Progress
+from ingot.records.unclosed import watch
+
+_SUFFIX = ".ingot"
+
+
+class DatasetWriter:
+    """Writes rows of named, typed fields, to one file or to a directory of files.
+
+    A path that ends in `.ingot` is one file. Any other path is a directory of files with a
+    manifest that lists the files of the data set. The writer replaces the manifest when a file
+    is full, at `flush` and at `close`. The next writer removes files that a killed writer left
+    in a directory. A writer that is still open when the program ends is closed then, with a
+    line on standard error.
+
+    Args:
+        path: A file or a directory. It must not exist, unless `append` or `overwrite` is given.
+        spec: The fields: a dict of names and types, such as
+            {"image": "jpg", "label": "int", "words": "utf8[]", "note": "utf8?"}. `[]` means any
+            number of values, `?` a value that may be missing. A dict groups further fields. With
+            `append` you may omit it; the writer then uses that of the data set.
+        codecs: Codecs for types of the specification that are not registered: a list of codecs,
+            or a dict of them by name.
+        shard_bytes: The size of each file in a directory, such as "256MB" or a number, counted
+            before compression; "1GB" if neither this nor `shard_rows` is given.
+        shard_rows: The number of rows in each file of a directory.
+        append: Continue an existing data set.
+        overwrite: Replace an existing data set, at the first commit.
+        atomic: Commit only at `flush` and `close`. Without it, the files of a directory are
+            committed as they fill, so that a bad row, Ctrl-C, a full disk or a kill loses only
+            the rows of the last file. `overwrite` and `shard` imply it.
+        shard: (k, n) for writer k of the n writers of a directory, which may run at the same
+            time, in any order, and on several machines. The rows of writer 0 come first. All rows
+            are committed at once, when the last of the n writers closes. Until then, a writer
+            that runs again replaces its own part.
+        run: A name that all n writers share. It identifies a writer that runs again after they
+            have committed. Without it, such a writer counts towards the next commit.
+        check: How to check values that are given as files: "structure" checks the structure of
+            images, to the end; "decode" decodes every value.
+        compression: "auto", "zstd", "lz4" or None, as for `ingot.Writer`. The first rows decide
+            for each field, in all files that this writer makes.
+        level: Level of zstd, 1 (fast) to 22 (small).
+        metadata: A dict of JSON values that is stored with the data set.
+        progress: True for a line on standard error with rows, rate and bytes, or a function
+            that takes rows and bytes.
+        sync: Whether `flush` and `close` wait until the device has the bytes.
+
+    Raises:
+        FileExistsError: The file or data set exists, and neither `append` nor `overwrite` is
+            given; or the run is already committed.
+        ValueError: The specification is invalid, or differs from that of the data set.
+
+    Example:
+        >>> with ingot.DatasetWriter("cats", {"image": "jpg", "label": "int"}) as w:
+        ...     w.append({"image": array, "label": 3})  # doctest: +SKIP
+    """
+
+    __module__ = "ingot"
+
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        spec: SpecLike | None = None,
+        *,
+        codecs: Mapping[str, Codec] | Sequence[Codec] | None = None,
+        shard_bytes: int | str | None = None,
+        shard_rows: int | None = None,
+        append: bool = False,
+        overwrite: bool = False,
+        atomic: bool = False,
+        shard: tuple[int, int] | None = None,
+        run: str | None = None,
+        check: Literal["structure", "decode"] = "structure",
+        compression: Compression = "auto",
+        level: int = 3,
+        metadata: dict[str, Any] | None = None,
+        progress: Progress = None,
+        sync: bool = True,
+    ) -> None:
+        self._closed = True  # Until the constructor succeeds.
+        self._path = absolute(path)
+        self._spec = self._found(codecs, append=append) if spec is None else Spec.of(spec, codecs)
+        options = Options(compression, level, sync, *limits(shard_bytes, shard_rows))
+        check_target(self._path)
+        json_of({} if metadata is None else metadata)
+        if check not in ("structure", "decode"):
+            message = f'check must be "structure" or "decode", got {check!r:.50}'
+            raise ValueError(message)
+        meter = Meter(progress, str(self._path))
+        if append and overwrite:
+            message = "pass append=True to continue the data set or overwrite=True to replace it"
+            raise ValueError(message)
+        if run is not None and shard is None:
+            message = "run= requires shard=(k, n): the number of this writer, and of all writers"
+            raise ValueError(message)
+        self._target: FileTarget | DirectoryTarget
+        if self._path.suffix == _SUFFIX:
+            if (shard_bytes, shard_rows, shard) != (None, None, None):
+                message = f"{self._path}: a single file has no shards; pass the path of a directory"
+                raise ValueError(message)
+            self._target = FileTarget(
+                self._path, self._spec, metadata, options, append=append, overwrite=overwrite
+            )
+        else:
+            self._target = DirectoryTarget(
+                self._path,
+                self._spec,
+                metadata,
+                options,
+                append=append,
+                overwrite=overwrite,
+                is_atomic=atomic,
+                shard=None if shard is None else check_shard(shard),
+                run=None if run is None else check_run(run),
+            )
+        self._rows = Appender(self._spec, self._target, meter, decode=check == "decode")
+        self._process = os.getpid()
+        self._lock = RLock()
+        self._closed = False
+        watch(self)
+
+    def _found(self, codecs: Mapping[str, Codec] | Sequence[Codec] | None, *, append: bool) -> Spec:
+        """Return the fields of the existing data set."""
+        if not append:
+            message = (
+                'DatasetWriter requires a spec of fields and types, such as {"label": "int"}; '
+                "only with append=True may you omit it"
+            )
+            raise TypeError(message)
+        if self._path.suffix == _SUFFIX:
+            return Spec.of(FileTarget.fields(self._path), codecs)
+        return Spec.of(Manifest.read(self._path).spec, codecs)
+
+    @property
+    def path(self) -> str:
+        """The absolute path of the data set."""
+        return str(self._path)
+
+    @property
+    def spec(self) -> Spec:
+        """The fields and their types."""
+        return self._spec
+
+    @property
+    def closed(self) -> bool:
+        """Whether the writer is closed."""
+        return self._closed
+
+    def __len__(self) -> int:
+        return self._rows.count
+
+    def append(self, datapoint: Mapping[str, Any]) -> int:
+        """Append a row; return its number. If this raises, nothing of the row is stored.
+
+        With `shard`, a writer counts only its own rows.
+
+        Raises:
+            TypeError: A value does not have the type of its field.
+            ValueError: A value does not fit, or fields are missing or unknown.
+        """
+        self._check_open()
+        with self._lock:
+            self._rows.append(datapoint)
+            return self._rows.count - 1
+
+    def _check_open(self) -> None:
+        if self._closed:
+            message = f"{self._path}: the writer is closed"
+            raise ClosedError(message, str(self._path))
+        self._check_process()
+
+    def _check_process(self) -> None:
+        if os.getpid() != self._process:
+            message = f"{self._path}: this writer belongs to the parent process"
+            raise ValueError(message)
+
+    def extend(self, batch: Mapping[str, Any] | Iterable[Mapping[str, Any]]) -> None:
+        """Append many rows: columns, a list or another iterable of rows, or a data set.
+
+        Columns are fastest: a dict with an array or a list for each field, all of the same
+        length. The first axis of an array counts the rows. An array with the dtype of its field
+        is written without a copy. Optional fields may be missing, and None in a list is a
+        missing value. If a value is refused, nothing of the batch is appended. All encoded
+        values are in memory at the same time, so pass large arrays in parts.
+
+        If a row of a list or of another iterable is refused, the rows before it are appended, as
+        by `append`. An iterator then stands behind the refused row: each row is encoded before
+        the next is taken.
+
+        Rows of a data set with the same fields are copied as stored, after verification, without
+        decoding and encoding, so images keep their exact bytes.
+
+        Raises:
+            TypeError: A value does not have the type of its field, or a column is not a list.
+            ValueError: A value does not fit, fields are missing or unknown, or columns differ
+                in length.
+
+        Example:
+            >>> w.extend({"image": images, "label": [3, 1, 4]})  # doctest: +SKIP
+        """
+        self._check_open()
+        rows = packed(selection_of(batch), self._spec) if isinstance(batch, Dataset) else None
+        if isinstance(batch, Mapping):
+            with self._lock:
+                self._rows.append_columns(batch)
+        elif rows is not None:
+            self._extend(rows)
+        elif isinstance(batch, list | tuple) and not self._rows.decode:
+            self._extend(columnar.pieces(self._spec, batch))
+        else:
+            self._extend(batch)
+
+    def _extend(self, rows: Iterable[Mapping[str, Any] | PackedRows]) -> None:
+        """Append rows one after another, however the iteration ends."""
+        try:
+            for some in rows:
+                self._check_open()
+                with self._lock:
+                    if isinstance(some, PackedRows):
+                        self._rows.append_packed(some)
+                    else:
+                        self._rows.gather(some)
+        finally:
+            if not self._closed and os.getpid() == self._process:
+                with self._lock:
+                    self._rows.store()
+
+    def flush(self) -> None:
+        """Commit all rows so far; they stay in the data set whatever happens later.
+
+        In a directory, this ends the current file.
+
+        Raises:
+            ValueError: The writer has `shard`: such writers commit when all of them are closed.
+        """
+        self._check_open()
+        with self._lock:
+            self._rows.store()
+            self._target.flush()
+
+    def close(self) -> None:
+        """Commit all rows and finish the data set. A second call does nothing."""
+        if self._closed:
+            return
+        self._check_process()
+        with self._lock:
+            self._rows.store()
+            self._target.close()
+            self._closed = True
+            self._rows.finish()
+
+    def abandon(self) -> None:
+        """Stop writing; the data set stays as of the last commit."""
+        self._abandon()
+
+    def _abandon(self) -> str | None:
+        if self._closed or os.getpid() != self._process:
+            return None
+        with self._lock:
+            self._closed = True
+            self._rows.forget()
+            return self._target.abandon()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if error is not None:
+            self._give_up(error)
+            return
+        try:
+            self.close()
+        except BaseException as failure:
+            self._give_up(failure)
+            raise
+
+    def _give_up(self, error: BaseException) -> None:
+        if left := self._abandon():
+            error.add_note(f"{self._path}: {left}")
+
+    def _settle(self, *, failed: bool) -> str:
+        """Close a writer that its user did not close; return what was done.
+
+        Args:
+            failed: Whether an exception is, or may be, the reason. A single file then stays
+                unfinished, with all rows so far; an atomic writer commits nothing.
+        """
+        if not failed:
+            self.close()
+            return f"its {self._rows.count} rows were committed"
+        with self._lock:
+            self._closed = True
+            self._rows.store()
+            return self._target.drop()
+
+    def __del__(self) -> None:
+        if not getattr(self, "_closed", True) and os.getpid() == self._process:
+            done = self._settle(failed=True)
+            warnings.warn(
+                f"{self._path}: the writer was never closed; {done}",
+                ResourceWarning,
+                stacklevel=2,
+            )
+
+    def __repr__(self) -> str:
+        state = "closed" if self._closed else f"{self._rows.count} rows"
+        return f"<ingot.DatasetWriter {str(self._path)!r}, {state}>"
