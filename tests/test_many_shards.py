@@ -1,11 +1,11 @@
 """Data sets of very many files, and processes with few descriptors."""
 
 import json
-import os
 import pickle
 import random
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -26,13 +26,13 @@ def folder(tmp_path_factory):
     shards = [first]
     for k in range(1, SHARDS):
         shards.append(first | {"name": f"{k:06}.ingot"})
-        os.link(folder / first["name"], folder / f"{k:06}.ingot")
+        (folder / f"{k:06}.ingot").hardlink_to(folder / first["name"])
     (folder / "dataset.json").write_text(json.dumps(manifest | {"shards": shards}))
     return folder
 
 
 def descriptors():
-    return len(os.listdir("/proc/self/fd"))
+    return len(list(Path("/proc/self/fd").iterdir()))
 
 
 def test_files_are_opened_when_they_are_needed(folder):
@@ -108,16 +108,16 @@ def test_64_descriptors_suffice_for_files_without_a_manifest(tmp_path):
 
 def test_a_file_that_was_replaced_is_refused_when_it_is_first_read(folder, tmp_path):
     for path in folder.iterdir():
-        os.link(path, tmp_path / path.name)
+        (tmp_path / path.name).hardlink_to(path)
     ds = ingot.open(tmp_path)
     with ingot.DatasetWriter(tmp_path / "other", {"a": "int", "b": "utf8"}) as writer:
         writer.extend({"a": -k, "b": f"row {k}"} for k in range(ROWS))
     (other,) = (tmp_path / "other").glob("*.ingot")
-    os.replace(other, tmp_path / "004000.ingot")
+    other.replace(tmp_path / "004000.ingot")
     assert ds[0]["a"] == 0
     with pytest.raises(ingot.FormatError, match=r"004000.ingot: another file is in its place"):
         ds[4000 * ROWS]
-    os.remove(tmp_path / "005000.ingot")
+    (tmp_path / "005000.ingot").unlink()
     with pytest.raises(FileNotFoundError, match=r"005000.ingot"):
         ds[5000 * ROWS]
     with pytest.raises(FileNotFoundError, match=r"005000.ingot"):

@@ -7,7 +7,7 @@ by the names of files, as documentation tools do, would find a module of this na
 from collections.abc import Sequence
 
 from ingot.dataset import Dataset
-from ingot.dataset.read.discovery import find_dataset
+from ingot.dataset.read.discovery import Options, find_dataset
 from ingot.errors import FormatError
 from ingot.records.expand import StrPath
 from ingot.records.reader import Reader
@@ -43,9 +43,8 @@ def open(  # noqa: A001
         UnfinishedFileError: The file was not closed by its writer.
         FormatError: The file is damaged, or its format is unknown.
     """
-    found = find_dataset(
-        source, partial=partial, allow_pickle=allow_pickle, skip_damaged=skip_damaged
-    )
+    options = Options(partial, allow_pickle, skip_damaged)
+    found = find_dataset(source, options)
     return Reader(source, partial=partial) if found is None else found
 
 

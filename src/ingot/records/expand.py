@@ -8,29 +8,9 @@ from pathlib import Path
 from typing import TypeAlias
 
 from ingot.errors import FormatError
+from ingot.records.formats import SUFFIXES, format_of
 
 StrPath: TypeAlias = str | os.PathLike[str]
-
-SUFFIXES = (".array_record", ".arrayrecord", ".bag", ".bagz", ".ffr", ".h5", ".hdf5", ".ingot")
-
-_FFRECORD = "an FFRecord file; ingot.compat.ffrecord.FileWriter and pack_folder write these"
-_ARRAYRECORD = (
-    "an ArrayRecord file; "
-    "ingot.compat.array_record.array_record_module.ArrayRecordWriter writes these"
-)
-_BAG = "a bag of Bagz or Granular; ingot.compat.bagz.Writer writes these"
-_HDF5 = "an HDF5 file; ingot.compat.h5record.H5Dataset writes these"
-_FOREIGN = {
-    ".array_record": _ARRAYRECORD,
-    ".arrayrecord": _ARRAYRECORD,
-    ".bag": _BAG,
-    ".bagz": _BAG,
-    ".ffr": _FFRECORD,
-    ".h5": _HDF5,
-    ".hdf5": _HDF5,
-    ".tfrecord": "a TFRecord file",
-}
-"""Descriptions of other file formats, by suffix."""
 
 _URL = re.compile(r"(?!file:)[a-z][a-z0-9+.-]+://", re.IGNORECASE)
 _MEDIA = (".jpg", ".jpeg", ".png", ".webp", ".wav", ".flac", ".mp4", ".txt", ".npy")
@@ -51,11 +31,16 @@ def check_target(path: StrPath) -> None:
     if not name:
         message = "the path is empty"
         raise FileNotFoundError(message)
-    suffix = Path(name).suffix.lower().partition("-")[0]  # x.bag-00000-of-00002: .bag
-    what = _FOREIGN.get(suffix)
-    if what is not None:
-        message = f"{name}: other programs would take an Ingot file for {what}; name it .ingot"
+    other = format_of(name)
+    if other is not None and other.writer is not None:
+        message = (
+            f"{name}: other programs would take an Ingot file for {other.title}; name it .ingot, "
+            f"or write {other.title} with {other.writer}"
+        )
         raise FormatError(message, name)
+    if Path(name).suffix.lower() == ".tfrecord":
+        message = f"{name}: other programs would take an Ingot file for a TFRecord file"
+        raise FormatError(f"{message}; name it .ingot", name)
 
 
 def expand(source: StrPath | Sequence[StrPath]) -> list[str]:
@@ -162,11 +147,6 @@ def check_link(path: str) -> None:
         suffix = Path(path).suffix
         message = f"{path}: links to {Path(path).resolve()}, expected a {suffix} file"
         raise FormatError(message, path)
-
-
-def is_bag(path: str) -> bool:
-    """Return whether a file is a bag by its name: bags have no checksums."""
-    return Path(path).suffix.lower() in {".bag", ".bagz"}
 
 
 def _is_limits(path: str) -> bool:

@@ -13,7 +13,8 @@ import numpy.typing as npt
 from ingot._core import Reader as NativeReader
 from ingot.errors import FormatError
 from ingot.records.batch import Batch
-from ingot.records.expand import StrPath, absolute, expand, is_bag
+from ingot.records.expand import StrPath, absolute, expand
+from ingot.records.formats import format_of
 from ingot.records.indices import Indices
 from ingot.records.progress import Progress, reporter
 from ingot.records.verification import Damage, Verification
@@ -155,7 +156,8 @@ class Reader(NativeReader, ChoosingRecords, Sequence[bytes]):
             The damaged records, by number and offset. Damage is returned, not raised.
         """
         rows, damaged = self._check(reporter(progress, "verified", "records"))
-        unchecked = tuple(path for path in self._paths if is_bag(path))
+        formats = ((path, format_of(path)) for path in self._paths)
+        unchecked = tuple(path for path, known in formats if known and not known.is_checked)
         return Verification(rows, [Damage(*damage) for damage in damaged], unchecked)
 
     def refresh(self) -> int:

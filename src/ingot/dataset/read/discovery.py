@@ -2,8 +2,8 @@
 
 import os
 import warnings
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ingot._core import has_fields
@@ -22,39 +22,70 @@ from ingot.records.expand import StrPath, absolute, expand
 _LISTED = 5
 
 
-def find_dataset(
-    source: StrPath | Sequence[StrPath],
-    *,
-    partial: bool = False,
-    allow_pickle: bool = False,
-    skip_damaged: bool = False,
-) -> Dataset | None:
+@dataclass(frozen=True, slots=True)
+class Options:
+    """How to open a data set, as for `ingot.open`."""
+
+    partial: bool = False
+    allow_pickle: bool = False
+    skip_damaged: bool = False
+
+
+def find_dataset(source: StrPath | Iterable[StrPath], options: Options) -> Dataset | None:
     """Open the data set that `source` refers to; return None for anything else.
 
-    The arguments and errors are those of `ingot.open`.
+    The errors are those of `ingot.open`.
     """
-    if isinstance(source, str | os.PathLike):
-        folder = absolute(source)
-        if Location.find(str(folder)) is not None:
-            return _open_hdf5([str(folder)], None, partial=partial)
-        if (folder / NAME).is_file():
-            return _open_directory(folder, allow_pickle=allow_pickle, skip_damaged=skip_damaged)
-        if layout.is_dataset(folder) or layout.is_sharded(folder):
-            return _open_granular(folder)
-        if layout.is_unfinished(folder):
-            message = f"{folder}: Granular's writer did not finish this data set"
-            raise FormatError(message, str(folder))
-    if isinstance(source, str | os.PathLike | Sequence):
-        paths = expand(source)
-        if paths and Location.find(paths[0]) is not None:
-            is_folder = isinstance(source, str | os.PathLike) and absolute(source).is_dir()
-            folder_path = str(absolute(source)) if is_folder else None
-            return _open_hdf5(paths, folder_path, partial=partial)
-        if paths and has_fields(paths[0]):
-            if isinstance(source, str | os.PathLike) and absolute(source).is_dir():
-                _check_no_writer(absolute(source), paths)
-            return Dataset(IngotSource.open(paths, partial=partial, allow_pickle=allow_pickle))
+    if not isinstance(source, str | os.PathLike | Sequence):
+        return None
+    folder = absolute(source) if isinstance(source, str | os.PathLike) else None
+    if folder is not None:
+        for find in _PLACES:
+            if (found := find(folder, options)) is not None:
+                return found
+    paths = expand(source)
+    folder = folder if folder is not None and folder.is_dir() else None
+    each = (find(paths, folder, options) for find in _FILES if paths)
+    return next((found for found in each if found is not None), None)
+
+
+def _hdf5_location(path: Path, options: Options) -> Dataset | None:
+    found = Location.find(str(path)) is not None
+    return _open_hdf5([str(path)], None, options) if found else None
+
+
+def _ingot_directory(folder: Path, options: Options) -> Dataset | None:
+    return _open_directory(folder, options) if (folder / NAME).is_file() else None
+
+
+def _granular_directory(folder: Path, _: Options) -> Dataset | None:
+    if layout.is_dataset(folder) or layout.is_sharded(folder):
+        return _open_granular(folder)
+    if layout.is_unfinished(folder):
+        message = f"{folder}: Granular's writer did not finish this data set"
+        raise FormatError(message, str(folder))
     return None
+
+
+def _hdf5_files(paths: Sequence[str], folder: Path | None, options: Options) -> Dataset | None:
+    found = Location.find(paths[0]) is not None
+    return _open_hdf5(paths, str(folder) if folder else None, options) if found else None
+
+
+def _ingot_files(paths: Sequence[str], folder: Path | None, options: Options) -> Dataset | None:
+    if not has_fields(paths[0]):
+        return None
+    if folder is not None:
+        _check_no_writer(folder, paths)
+    partial, allow_pickle = options.partial, options.allow_pickle
+    return Dataset(IngotSource.open(paths, partial=partial, allow_pickle=allow_pickle))
+
+
+_PLACES = (_hdf5_location, _ingot_directory, _granular_directory)
+"""The kinds of data sets that one path refers to; each opens it, or returns None."""
+
+_FILES = (_hdf5_files, _ingot_files)
+"""The kinds of data sets in several files, which are in one directory or not."""
 
 
 def _check_no_writer(folder: Path, paths: Sequence[str]) -> None:
@@ -72,14 +103,14 @@ def _check_no_writer(folder: Path, paths: Sequence[str]) -> None:
         raise FormatError(message, str(folder))
 
 
-def _open_hdf5(paths: Sequence[str], folder: str | None, *, partial: bool) -> Dataset:
+def _open_hdf5(paths: Sequence[str], folder: str | None, options: Options) -> Dataset:
     sources = []
     for path in paths:
         location = Location.find(path)
         if location is None:
             message = f"{path}: this is not an HDF5 file, but {paths[0]} is; open them separately"
             raise FormatError(message, path)
-        sources.append(Hdf5Rows(location, partial=partial))
+        sources.append(Hdf5Rows(location, partial=options.partial))
     if len(sources) == 1:
         return Dataset(sources[0])
     return _chained(sources, folder)
@@ -91,8 +122,9 @@ def _chained(sources: Sequence[Source], folder: str | None = None) -> Dataset:
     )
 
 
-def _open_directory(folder: Path, *, allow_pickle: bool, skip_damaged: bool) -> Dataset:
-    if skip_damaged:
+def _open_directory(folder: Path, options: Options) -> Dataset:
+    allow_pickle = options.allow_pickle
+    if options.skip_damaged:
         manifest = Manifest.read(folder)
         found = Directory.of(folder, _sound(folder, manifest, allow_pickle=allow_pickle))
     else:
@@ -103,7 +135,7 @@ def _open_directory(folder: Path, *, allow_pickle: bool, skip_damaged: bool) -> 
         if not (folder / NAME).exists() or Directory.read(folder).identity() == found.identity():
             raise
     # Meanwhile a writer has replaced the data set.
-    return _open_directory(folder, allow_pickle=allow_pickle, skip_damaged=skip_damaged)
+    return _open_directory(folder, options)
 
 
 def _sound(folder: Path, manifest: Manifest, *, allow_pickle: bool) -> Manifest:
@@ -130,7 +162,7 @@ def _sound(folder: Path, manifest: Manifest, *, allow_pickle: bool) -> Manifest:
         )
         if not sound:
             raise FormatError(message, str(folder))
-        warnings.warn(message, stacklevel=5)
+        warnings.warn(message, stacklevel=6)
     return replace(manifest, shards=tuple(sound))
 
 

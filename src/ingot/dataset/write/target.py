@@ -20,7 +20,7 @@ from ingot.dataset.write.metadata import check_metadata, json_of
 from ingot.dataset.write.run import join
 from ingot.dataset.write.shards import Options, ShardWriter, names_of
 from ingot.errors import CorruptFileError, FormatError, StorageError
-from ingot.records.expand import SUFFIXES
+from ingot.records.formats import SUFFIXES
 
 _PAUSE_S = 1.0
 """The time between two commits of full files: each one writes the whole manifest."""

@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import NamedTuple, Self
 
-from ingot.records.expand import SUFFIXES as RECORD_SUFFIXES
+from ingot.records.formats import SUFFIXES as RECORD_SUFFIXES
 
 SUFFIXES = (".h5", ".hdf5")
 

@@ -1,0 +1,51 @@
+"""The table of formats: what their files are called, and how their names end."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from ingot._core import formats
+
+_WRITERS = {
+    "arrayrecord": "ingot.compat.array_record.array_record_module.ArrayRecordWriter",
+    "bag": "ingot.compat.bagz.Writer",
+    "ffrecord": "ingot.compat.ffrecord.FileWriter",
+    "hdf5": "ingot.compat.h5record.H5Dataset",
+}
+"""What writes a format, besides `ingot.Writer`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Format:
+    """A file format.
+
+    Attributes:
+        name: Its name.
+        title: What a user calls such a file, with an article.
+        suffixes: How the names of its files end, in small letters.
+        is_checked: Whether every record has a checksum.
+    """
+
+    name: str
+    title: str
+    suffixes: tuple[str, ...]
+    is_checked: bool
+
+    @property
+    def writer(self) -> str | None:
+        """The full name of what writes such files; None for Ingot's own."""
+        return _WRITERS.get(self.name)
+
+
+FORMATS = (
+    *(Format(name, title, tuple(ends), checked) for name, title, ends, checked in formats()),
+    Format("hdf5", "an HDF5 file", (".h5", ".hdf5"), is_checked=False),
+)
+"""All formats: those that the engine opens, and those of Python."""
+
+SUFFIXES = tuple(suffix for one in FORMATS for suffix in one.suffixes)
+
+
+def format_of(path: str | Path) -> Format | None:
+    """Return the format of a file by its name; shards such as `x.bag-00000-of-00002` have one."""
+    suffix = Path(path).suffix.lower().partition("-")[0]
+    return next((one for one in FORMATS if suffix in one.suffixes), None)
