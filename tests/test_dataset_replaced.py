@@ -36,7 +36,7 @@ def test_a_data_set_that_was_compacted_says_to_open_it_again(tmp_path):
     write(path, "old", shard_rows=10)
     pickled = pickle.dumps(ingot.open(path))
     ingot.compact(path)
-    with pytest.raises(ingot.FormatError, match="was compacted or replaced .* open it again"):
+    with pytest.raises(ingot.FormatError, match=r"was compacted or replaced .* open it again"):
         pickle.loads(pickled)  # noqa: S301
 
 
