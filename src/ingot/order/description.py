@@ -26,9 +26,11 @@ def fingerprint_of(description: Description) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
-def describe_source(source: Sequence[Any], table: npt.NDArray[np.int64] | None) -> Description:
+def describe_source(
+    source: Sequence[Any], num_rows: int, table: npt.NDArray[np.int64] | None
+) -> Description:
     """Describe a source by its type, its name, and which rows of it there are."""
-    found = {"kind": "source", "type": type(source).__name__, "rows": len(source)}
+    found = {"kind": "source", "type": type(source).__name__, "rows": num_rows}
     match source:
         case Dataset():
             found |= {"name": _name(source.path), "subset": _subset(part_of(source).rows)}

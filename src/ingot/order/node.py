@@ -2,7 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from typing import Any, ClassVar, Self
 
@@ -16,6 +16,7 @@ from ingot.order.description import Description, describe_source, digest_of, nam
 Condition = Callable[..., Any] | npt.NDArray[np.bool_]
 
 
+@dataclass(frozen=True, eq=False)
 class Node(ABC):
     """A step, with the steps below it. It never changes, and orders share it.
 
@@ -64,8 +65,7 @@ class Node(ABC):
         """Return the same step over data sets of the rows that meet a condition."""
 
     def __getstate__(self) -> dict[str, Any]:
-        kept = {"native", "sources", "maps", "cut_fields"}
-        return {name: value for name, value in self.__dict__.items() if name not in kept}
+        return {one.name: getattr(self, one.name) for one in fields(self)}
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,6 +73,7 @@ class Leaf(Node):
     """Rows of a source: all of them, or those in a table."""
 
     source: Sequence[Any]
+    num_rows: int
     table: npt.NDArray[np.int64] | None = None
 
     @property
@@ -81,7 +82,7 @@ class Leaf(Node):
         return ()
 
     def _make(self) -> Native:
-        return Native(len(self.source), self.table)
+        return Native(self.num_rows, self.table)
 
     @cached_property
     def sources(self) -> tuple[Sequence[Any], ...]:
@@ -100,7 +101,11 @@ class Leaf(Node):
 
     def describe(self) -> Description:
         """Describe the source."""
-        return describe_source(self.source, self.table)
+        return dict(self._description)
+
+    @cached_property
+    def _description(self) -> Description:
+        return describe_source(self.source, self.num_rows, self.table)
 
     def filtered(self, condition: Condition, names: Sequence[str]) -> "Leaf":
         """Return the rows of a data set that meet a condition."""
@@ -111,7 +116,8 @@ class Leaf(Node):
             )
             raise TypeError(message)
         rows = self.source if self.table is None else self.source.take(self.table)
-        return Leaf(rows.where(condition, *names))
+        kept = rows.where(condition, *names)
+        return Leaf(kept, len(kept))
 
 
 @dataclass(frozen=True, eq=False)
@@ -246,7 +252,8 @@ class Cutting(Step):
             return list(self.lengths)
         return [_field_lengths(source, self.lengths) for source in self.of.sources]
 
-    def _lengths(self) -> Any:
+    @cached_property
+    def _told_lengths(self) -> Any:
         is_name = isinstance(self.lengths, str)
         return self.lengths if is_name else [digest_of(one) for one in self._arrays()]
 
@@ -273,7 +280,7 @@ class Window(Cutting):
         return self.of.native.window(self._arrays(), self.length, self.stride, self.partial)
 
     def _options(self) -> Description:
-        options = {"lengths": self._lengths(), "length": self.length, "stride": self.stride}
+        options = {"lengths": self._told_lengths, "length": self.length, "stride": self.stride}
         return options | ({"partial": True} if self.partial else {})
 
 
@@ -288,7 +295,7 @@ class Pack(Cutting):
         return self.of.native.pack(self._arrays(), self.max_length, self.long)
 
     def _options(self) -> Description:
-        options = {"lengths": self._lengths(), "max_length": self.max_length}
+        options = {"lengths": self._told_lengths, "max_length": self.max_length}
         return options | ({} if self.long == "error" else {"long": self.long})
 
 

@@ -68,7 +68,8 @@ class Order(Sequence[Any]):
         if isinstance(source, Mapping | str | bytes):
             message = f"an order is made of a sequence of samples, not of {type(source).__name__}"
             raise TypeError(message)
-        return cls(nodes.Leaf(source, None if rows is None else integers_of(rows, "rows")))
+        table = None if rows is None else integers_of(rows, "rows")
+        return cls(nodes.Leaf(source, len(source), table))
 
     @property
     def sources(self) -> list[Sequence[Any]]:

@@ -51,6 +51,8 @@ def _read(node: Node, rows: Rows) -> list[Any]:
     first: dict[int, int] = {}
     same = [first.setdefault(id(source), k) for k, source in enumerate(node.sources)]
     numbers = np.asarray(same, np.int32)[rows.source] if len(first) < len(same) else rows.source
+    if len(first) == 1:
+        return _read_source(node.sources[0], rows.row, rows.start, rows.stop, node.cut_fields[0])
     items: list[Any] = [None] * len(rows)
     for number in np.unique(numbers).tolist():
         places = np.flatnonzero(numbers == number)

@@ -20,7 +20,7 @@ mod window;
 
 pub use lengths::Lengths;
 pub use mixture::WEIGHTS_MAX;
-pub use node::{Node, Order};
+pub use node::Order;
 pub use pack::Long;
 pub use rows::{Level, Rows};
 

@@ -1,6 +1,5 @@
 //! Orders, and how they are composed.
 
-use std::ops::Deref;
 use std::sync::Arc;
 
 use arc_swap::ArcSwapOption;
@@ -29,20 +28,12 @@ const TURNS_MAX: usize = 1 << 12;
 
 /// A function from positions to rows. Copies of it share everything.
 #[derive(Clone)]
-pub struct Order(Arc<Node>);
-
-impl Deref for Order {
-    type Target = Node;
-
-    fn deref(&self) -> &Node {
-        &self.0
-    }
-}
+pub struct Order(pub(super) Arc<Node>);
 
 /// A step of a composition, and figures about all that is below it.
-pub struct Node {
-    pub(super) step: Step,
-    pub(super) figures: Figures,
+pub(super) struct Node {
+    pub step: Step,
+    pub figures: Figures,
 }
 
 /// Figures about an order.
@@ -141,22 +132,27 @@ impl Order {
 
     /// Returns the number of positions; `None` if there is no end.
     pub fn len(&self) -> Option<u64> {
-        self.figures.len
+        self.0.figures.len
+    }
+
+    /// Returns whether there are no positions.
+    pub fn is_empty(&self) -> bool {
+        self.len() == Some(0)
     }
 
     /// Returns the number of sources.
     pub fn num_sources(&self) -> usize {
-        self.figures.sources as usize
+        self.0.figures.sources as usize
     }
 
     /// Returns the number of maps, which are numbered from the rows on and from the first part.
     pub fn num_maps(&self) -> usize {
-        self.figures.maps as usize
+        self.0.figures.maps as usize
     }
 
     /// Returns how often groups are made: 0 if each position is one row.
     pub fn num_groups(&self) -> usize {
-        self.figures.widths.len() - 1
+        self.0.figures.widths.len() - 1
     }
 
     fn finite(&self, what: &str) -> Result<u64> {
@@ -173,7 +169,7 @@ impl Order {
     /// The order has no end.
     pub fn shuffle(&self, seed: u64) -> Result<Self> {
         let len = self.finite("shuffle")?;
-        let mut figures = self.figures.clone();
+        let mut figures = self.0.figures.clone();
         figures.memos += 1;
         let last = ArcSwapOption::empty();
         Self::with(Step::Shuffle { of: self.clone(), len, seed, last }, figures)
@@ -188,7 +184,7 @@ impl Order {
         let Some(len) = self.len() else {
             return invalid("repeat needs an order with an end: this one is infinite already");
         };
-        let mut figures = self.figures.clone();
+        let mut figures = self.0.figures.clone();
         figures.len = match times {
             Some(times) => Some(len.checked_mul(times).ok_or_else(exceeded)?),
             None => (len == 0).then_some(0),
@@ -216,7 +212,7 @@ impl Order {
         if !is_inside || step == 0 {
             return invalid(format!("no slice from {start} in steps of {step} is in the order"));
         }
-        let figures = Figures { len, ..self.figures.clone() };
+        let figures = Figures { len, ..self.0.figures.clone() };
         Self::with(Step::Slice { of: self.clone(), start, step }, figures)
     }
 
@@ -284,7 +280,7 @@ impl Order {
     ///
     /// The order has too many steps.
     pub fn map(&self, seed: u64) -> Result<Self> {
-        let mut figures = self.figures.clone();
+        let mut figures = self.0.figures.clone();
         figures.maps += 1;
         figures.widths[0] += 1;
         Self::with(Step::Map { of: self.clone(), seed }, figures)
@@ -324,7 +320,8 @@ impl Order {
         }
         let len = self.whole("window", &lengths)?;
         let windows = Windows::new(self, len, &lengths, (length, stride), partial)?;
-        let figures = Figures { len: Some(windows.len()), has_cuts: true, ..self.figures.clone() };
+        let figures =
+            Figures { len: Some(windows.len()), has_cuts: true, ..self.0.figures.clone() };
         Self::with(Step::Window { of: self.clone(), windows }, figures)
     }
 
@@ -353,14 +350,14 @@ impl Order {
                 "{what}: groups are made of groups at most {GROUPS_MAX} times"
             ));
         }
-        let mut figures = self.figures.clone();
+        let mut figures = self.0.figures.clone();
         figures.widths.insert(0, 0);
         Ok(figures)
     }
 
     /// Returns the length if positions are whole rows with lengths.
     fn whole(&self, what: &str, lengths: &Lengths) -> Result<u64> {
-        if self.num_groups() > 0 || self.figures.has_cuts {
+        if self.num_groups() > 0 || self.0.figures.has_cuts {
             return invalid(format!(
                 "{what} needs whole rows; it goes before batch, window and pack"
             ));
@@ -375,7 +372,7 @@ impl Order {
 
 /// Numbers the sources, maps and memos of parts.
 fn parts_of(orders: Vec<Order>, most: usize) -> Result<(Vec<Part>, Figures)> {
-    let Some(mut figures) = orders.first().map(|order| order.figures.clone()) else {
+    let Some(mut figures) = orders.first().map(|order| order.0.figures.clone()) else {
         return invalid("expected at least one order");
     };
     if orders.len() > most {
@@ -384,7 +381,7 @@ fn parts_of(orders: Vec<Order>, most: usize) -> Result<(Vec<Part>, Figures)> {
     (figures.sources, figures.maps, figures.memos) = (0, 0, 0);
     let mut parts = Vec::with_capacity(orders.len());
     for order in orders {
-        let one = order.figures.clone();
+        let one = order.0.figures.clone();
         if one.widths.len() != figures.widths.len() {
             return invalid("expected parts that all have single samples, or all have batches");
         }

@@ -39,8 +39,8 @@ pub struct Level {
 impl Rows {
     /// Returns room for `count` positions of an order with levels of these widths.
     pub(super) fn new(count: u64, widths: &[usize], has_cuts: bool) -> Result<Self> {
-        let mut rows = Rows::default();
-        rows.levels = widths.iter().map(|&width| Level { width, ..Level::default() }).collect();
+        let levels = widths.iter().map(|&width| Level { width, ..Level::default() }).collect();
+        let mut rows = Rows { levels, ..Rows::default() };
         let groups = widths.len() - 1;
         for level in &mut rows.levels[..groups] {
             level.offsets.push(0);

@@ -71,9 +71,9 @@ impl Order {
     }
 
     fn walk_all(&self, count: u64, positions: impl Iterator<Item = u64>) -> Result<Rows> {
-        let has_cuts = self.figures.has_cuts;
-        let out = Rows::new(count, &self.figures.widths, has_cuts)?;
-        let memos = (0..self.figures.memos).map(|_| Memo::Nothing).collect();
+        let has_cuts = self.0.figures.has_cuts;
+        let out = Rows::new(count, &self.0.figures.widths, has_cuts)?;
+        let memos = (0..self.0.figures.memos).map(|_| Memo::Nothing).collect();
         let mut walk = Walk { out, has_cuts, memos };
         let (epoch, order_epoch, cut) = (0, 0, None);
         let (sources, maps, memos) = (0, 0, 0);
@@ -91,8 +91,8 @@ impl Walk {
         let from = self.out.levels[level].maps.len();
         let mut order = order;
         loop {
-            let own_memo = || (at.memos + order.figures.memos - 1) as usize;
-            match &order.step {
+            let own_memo = || (at.memos + order.0.figures.memos - 1) as usize;
+            match &order.0.step {
                 Step::Rows => break self.end(at, at.position, level, from)?,
                 Step::Table(rows) => {
                     break self.end(at, rows[at.position as usize], level, from)?;
@@ -126,7 +126,7 @@ impl Walk {
                     order = &part.order;
                 }
                 Step::Map { of, seed } => {
-                    let number = at.maps + of.figures.maps;
+                    let number = at.maps + of.0.figures.maps;
                     let values = [*seed, u64::from(number), at.epoch, at.position];
                     let level = &mut self.out.levels[level];
                     level.maps.push(number as i32);
@@ -201,7 +201,7 @@ impl Walk {
 
 /// Returns the permutation of a shuffle for an epoch. Tables are kept, one for each shuffle.
 fn permutation_of(order: &Order, epoch: u64) -> Permutation {
-    let Step::Shuffle { len, seed, last, .. } = &order.step else {
+    let Step::Shuffle { len, seed, last, .. } = &order.0.step else {
         unreachable!("only shuffles permute");
     };
     if *len > TABLE_MAX {
