@@ -213,6 +213,7 @@ def test_an_infinite_order_has_positions_but_no_length():
     assert order.skip(5)[0] == order[5]
     assert list(order[3:30:7]) == [order[k] for k in range(3, 30, 7)]
     assert order[4::3][2] == order[10]
+    assert len(order[5 : 2**70]) == LAST - 5
     with pytest.raises(IndexError, match="position 9223372036854775807 is out of range"):
         order[LAST]
     with pytest.raises(ValueError, match=r"positions are below 2\^63"):
@@ -437,6 +438,12 @@ def test_which_rows_a_data_set_has_is_part_of_its_fingerprint(cats):
         (lambda: Order.of([1]).take(-1), ValueError, "n is at least 0 and below 2^63, got -1"),
         (lambda: Order.of([1]).skip(2**63), ValueError, "n is at least 0 and below 2^63"),
         (lambda: Order.of([1]).map(5), TypeError, "map expects a function, not int"),
+        (
+            lambda: mix({"a": [1]}, [(0, {"a": 1}), (2**70, {"a": 1})]),
+            ValueError,
+            "positions are below 2^63, got 1180591620717411303424",
+        ),
+        (lambda: Order.of([1]).pack([1], 2**32), ValueError, "is 1 to 2^32 - 1, not 4294967296"),
         (lambda: Order.of([1]).batch(0), ValueError, "size is at least 1 and below 2^63, got 0"),
         (lambda: Order.of([1]).batch(2**40), ValueError, "a batch has 1 to 16777216 samples"),
         (concat, ValueError, "expected at least one order"),

@@ -117,7 +117,11 @@ class Order(Sequence[Any]):
                 "__getitems__ reads several samples"
             )
             raise TypeError(message)
-        (sample,) = self.__getitems__([index])
+        position = operator.index(index)
+        if position < 0 or position >= self._bound():
+            (sample,) = self.__getitems__([position])
+        else:
+            (sample,) = samples_of(self._node, self.rows(position, position + 1))
         return sample
 
     def __getitems__(self, positions: Indices) -> list[Any]:
@@ -185,7 +189,8 @@ class Order(Sequence[Any]):
 
     def shard(self, rank: int, world: int) -> "Order":
         """Take every `world`-th sample, from position `rank` on: what one of several has to do."""
-        if not 0 <= operator.index(rank) < operator.index(world):
+        rank, world = operator.index(rank), operator.index(world)
+        if not 0 <= rank < world:
             message = f"expected 0 <= rank < world, got rank {rank} of {world}"
             raise ValueError(message)
         words = {"kind": "shard", "rank": rank, "world": world}
@@ -193,11 +198,13 @@ class Order(Sequence[Any]):
 
     def take(self, n: int) -> "Order":
         """Take the first `n` samples, or all if there are fewer."""
-        return self._cut(0, count_of(n, "n"), 1, {"kind": "take", "n": n})
+        count = count_of(n, "n")
+        return self._cut(0, count, 1, {"kind": "take", "n": count})
 
     def skip(self, n: int) -> "Order":
         """Leave out the first `n` samples."""
-        return self._cut(count_of(n, "n"), None, 1, {"kind": "skip", "n": n})
+        count = count_of(n, "n")
+        return self._cut(count, None, 1, {"kind": "skip", "n": count})
 
     def _slice(self, index: slice) -> "Order":
         start, stop, step = (
@@ -208,6 +215,9 @@ class Order(Sequence[Any]):
             message = "an infinite order has no end to count from; slice it with positive numbers"
             raise ValueError(message)
         step = 1 if step is None else step
+        if self.is_infinite:
+            start, step = count_of(start or 0, "start"), count_of(step, "step", 1)
+            stop = None if stop is None else min(stop, _POSITIONS)
         if not self.is_infinite:
             start, stop, step = slice(start, stop, step).indices(len(self))
             stop = None if stop < 0 else stop

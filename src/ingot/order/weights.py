@@ -13,6 +13,8 @@ Schedule: TypeAlias = Sequence[tuple[int, Weights]]
 WEIGHTS_MAX = 65_536
 """Integer weights add up to at most this."""
 
+_POSITION_MAX = (1 << 63) - 1
+
 
 def schedule_of(names: Sequence[str], weights: Weights | Schedule) -> list[tuple[int, list[int]]]:
     """Return the positions from which weights apply, with integer weights in the order of names.
@@ -32,6 +34,9 @@ def schedule_of(names: Sequence[str], weights: Weights | Schedule) -> list[tuple
     starts = [start for start, _ in weights]
     if not starts or starts[0] != 0 or any(a >= b for a, b in pairwise(starts)):
         message = f"the positions at which weights change begin with 0 and go up, got {starts}"
+        raise ValueError(message)
+    if starts[-1] > _POSITION_MAX:
+        message = f"positions are below 2^63, got {starts[-1]}"
         raise ValueError(message)
     return [(start, _integers(names, one)) for start, one in weights]
 

@@ -331,9 +331,12 @@ impl Order {
     ///
     /// As [`Packs::new`], or the positions are not whole rows.
     pub fn pack(&self, lengths: Lengths, max_length: u64, long: Long) -> Result<Self> {
-        if max_length == 0 {
-            return invalid("the length of a pack is at least 1");
-        }
+        let max_length = match u32::try_from(max_length) {
+            Ok(max_length) if max_length > 0 => max_length,
+            _ => {
+                return invalid(format!("the length of a pack is 1 to 2^32 - 1, not {max_length}"));
+            }
+        };
         let len = self.whole("pack", &lengths)?;
         let packs = Packs::new(self, len, lengths, max_length, long)?;
         let mut figures = self.group("pack")?;

@@ -156,9 +156,9 @@ impl Walk {
                     let Memo::Plan(_, plan) = &self.memos[memo] else { unreachable!("set above") };
                     let plan = Arc::clone(plan);
                     self.out.levels[level].finish(from);
-                    for piece in plan.pieces(pack) {
-                        let cut = Some((piece.start, piece.stop));
-                        let at = At { position: piece.place, order_epoch: 0, cut, ..at };
+                    for (position, start, stop) in packs.pieces(&plan, pack) {
+                        let cut = Some((start, stop));
+                        let at = At { position, order_epoch: 0, cut, ..at };
                         self.down(of, at, level + 1)?;
                     }
                     break self.close(level);
