@@ -9,6 +9,9 @@ use crate::{Error, Result};
 /// The weights of a mix add up to at most this.
 pub const WEIGHTS_MAX: u64 = 65_536;
 
+/// Weights change at most so often: each change has a table of its own.
+const CHANGES_MAX: usize = 1024;
+
 /// One period of a mix by integer weights: which part each position takes a sample of.
 ///
 /// After any n positions, a part of weight w has supplied more than `n * w / sum - 1` samples and
@@ -19,7 +22,7 @@ pub const WEIGHTS_MAX: u64 = 65_536;
 pub struct Period {
     weights: Vec<u64>,
     /// The part of each position, and how many samples of it come before in the period.
-    turns: Vec<(u32, u32)>,
+    turns: Vec<(u16, u16)>,
 }
 
 impl Period {
@@ -34,10 +37,10 @@ impl Period {
             let reason = format!("weights add up to 1 to {WEIGHTS_MAX}, these to {sum}");
             return Err(Error::Invalid(reason));
         }
-        let mut waiting: Vec<Vec<(u32, u32)>> = vec![Vec::new(); sum as usize];
+        let mut waiting: Vec<Vec<(u16, u16)>> = vec![Vec::new(); sum as usize];
         for (part, &weight) in weights.iter().enumerate() {
             for count in 0..weight {
-                waiting[(count * sum / weight) as usize].push((part as u32, count as u32));
+                waiting[(count * sum / weight) as usize].push((part as u16, count as u16));
             }
         }
         let mut ready = BinaryHeap::new();
@@ -113,7 +116,7 @@ impl Mixture {
     ///
     /// # Errors
     ///
-    /// There are no parts, the schedule does not begin at 0 or does not go up, or weights do not
+    /// There are no parts, the schedule is too long, does not begin at 0 or does not go up, or weights do not
     /// fit the parts.
     pub fn new(lens: &[Option<u64>], schedule: &[(u64, Vec<u64>)]) -> Result<Self> {
         if lens.is_empty() {
@@ -121,6 +124,12 @@ impl Mixture {
         }
         if schedule.first().is_none_or(|&(start, _)| start != 0) {
             return Err(Error::Invalid("the weights of a mix begin at position 0".to_owned()));
+        }
+        if schedule.len() > CHANGES_MAX {
+            let found = schedule.len();
+            let reason =
+                format!("a mix has weights for at most {CHANGES_MAX} positions, not {found}");
+            return Err(Error::Invalid(reason));
         }
         let mut mixture = Mixture { segments: Vec::with_capacity(schedule.len()), len: None };
         let mut given = vec![0; lens.len()];
@@ -247,6 +256,8 @@ mod tests {
         assert_eq!(zero.err().unwrap().to_string(), "weights add up to 1 to 65536, these to 0");
         let many = Mixture::new(&[None; 2], &[(0, vec![u64::MAX, 2])]);
         assert!(many.err().unwrap().to_string().ends_with(&u64::MAX.to_string()));
+        let often: Vec<(u64, Vec<u64>)> = (0..1025).map(|start| (start, vec![1])).collect();
+        assert!(Mixture::new(&[None], &often).is_err());
         let late = Mixture::new(&[None], &[(1, vec![1])]);
         assert_eq!(late.err().unwrap().to_string(), "the weights of a mix begin at position 0");
     }
