@@ -19,6 +19,7 @@ ALLOWED = {
     "pool": {"error", "process"},
     "background": {"process"},
     "picture": {"limit", "pool"},
+    "order": {"error"},
     "storage": {"error", "process", "crc", "pool", "background"},
     "compression": {"error", "limit"},
     "format": {"error", "crc", "compression"},
@@ -36,8 +37,8 @@ ALLOWED = {
 }
 """What each module of the engine may use besides itself."""
 
-NO_FILES = {"format", "compression"}
-NO_STREAMS = {"format"}
+NO_FILES = {"format", "compression", "order"}
+NO_STREAMS = {"format", "order"}
 
 _NOISE = re.compile(
     r"""

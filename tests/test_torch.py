@@ -21,6 +21,7 @@ from torch.utils.data import (
 
 import ingot
 import ingot.torch
+from ingot.order import Order
 
 RECORDS = [b"%d-" % k * (1 + k % 7) for k in range(300)]
 METHODS = ["fork", "spawn", "forkserver"]
@@ -361,3 +362,12 @@ def test_a_worker_reads_with_more_threads_if_it_is_asked_to(make, way, monkeypat
         multiprocessing_context="fork",
     )
     assert {threads for threads, _ in set().union(*loader)} == {3}
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_the_loader_takes_an_order_and_reads_each_batch_together(path, method):
+    order = Order.of(ingot.open(path)).shuffle(3).repeat(2).map(number)
+    loader = DataLoader(order, batch_size=64, num_workers=2, multiprocessing_context=method)
+    rows = order.rows(0, 600).row.tolist()
+    assert torch.cat(list(loader)).tolist() == rows
+    assert sorted(rows) == sorted([*range(300)] * 2)

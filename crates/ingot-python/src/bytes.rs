@@ -34,14 +34,17 @@ fn uninitialised(py: Python<'_>, len: u64) -> PyResult<Bound<'_, PyBytes>> {
 
 /// Returns the memory of a bytes object that only this thread knows of yet.
 ///
-/// The slice must not outlive the object, and the object must not be handed out
-/// before the last write to the slice.
-fn memory<'a>(object: &Bound<'_, PyBytes>) -> &'a mut [u8] {
+/// # Safety
+///
+/// The object was made by [`uninitialised`], and is not handed out before the last use of the
+/// slice, which does not outlive it. What the interpreter has not written counts as bytes of any
+/// value: the allocation is none of Rust's.
+unsafe fn memory<'a>(object: &Bound<'_, PyBytes>) -> &'a mut [u8] {
     let bytes = object.as_bytes();
     if bytes.is_empty() {
         return &mut []; // The empty object is shared by the whole interpreter.
     }
-    // SAFETY: the object was made by `uninitialised` and is not shared, see above.
+    // SAFETY: nobody else has a reference to the object, as promised.
     unsafe { std::slice::from_raw_parts_mut(bytes.as_ptr().cast_mut(), bytes.len()) }
 }
 
@@ -51,14 +54,14 @@ pub fn read_one<'py>(
     reader: &Sequence,
     cell: &Cell,
 ) -> PyResult<Bound<'py, PyBytes>> {
-    reader.prefetch(cell);
     add_growth(reader, cell, &mut Growth::default()).map_err(raised)?;
     let object = uninitialised(py, cell.raw)?;
-    let value = memory(&object);
-    let storage = reader.file(cell.file).storage();
-    let is_quick = cell.raw <= QUICK && !cell.is_encoded() && storage.cost().is_free();
-    let mut read = || reader.fetch_one(cell, value);
-    if is_quick { read() } else { py.detach(read) }.map_err(raised)?;
+    // SAFETY: the object is handed out after the last use of its memory.
+    let value = unsafe { memory(&object) };
+    let is_quick = cell.raw <= QUICK && !cell.is_encoded();
+    if !(is_quick && reader.fetch_ready(cell, value)) {
+        py.detach(|| reader.fetch_one(cell, value)).map_err(raised)?;
+    }
     Ok(object)
 }
 
@@ -81,7 +84,8 @@ pub fn read_many<'py>(
         let cell = locate(k)?;
         add_growth(reader, &cell, &mut growth).map_err(raised)?;
         let object = uninitialised(py, cell.raw)?;
-        let value = memory(&object);
+        // SAFETY: the objects are handed out when all reads have ended.
+        let value = unsafe { memory(&object) };
         objects.push(object);
         Ok((cell, value))
     };

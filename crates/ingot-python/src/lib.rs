@@ -15,6 +15,7 @@ mod indices;
 mod limit;
 mod listing;
 mod object;
+mod order;
 mod own;
 mod reader;
 mod record;
@@ -38,6 +39,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<listing::PyListing>()?;
     module.add_class::<hdf5::PyColumn>()?;
     module.add_class::<hdf5::PyHdf5>()?;
+    module.add_class::<order::PyOrder>()?;
     module.add_class::<stream::PyStream>()?;
     module.add_class::<record::PyRecordWriter>()?;
     module.add_class::<writer::PyWriter>()?;

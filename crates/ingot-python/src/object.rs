@@ -16,8 +16,17 @@ pub fn bytes<'py>(py: Python<'py>, content: &[u8]) -> PyResult<Bound<'py, PyByte
 
 /// Returns a bytearray.
 pub fn byte_array<'py>(py: Python<'py>, content: &[u8]) -> PyResult<Bound<'py, PyByteArray>> {
-    PyByteArray::new_with(py, content.len(), |room| {
-        room.copy_from_slice(content);
+    byte_array_with(py, content.len(), |room| room.copy_from_slice(content))
+}
+
+/// Returns a bytearray of `len` bytes that `fill` fills.
+pub fn byte_array_with<'py>(
+    py: Python<'py>,
+    len: usize,
+    fill: impl FnOnce(&mut [u8]),
+) -> PyResult<Bound<'py, PyByteArray>> {
+    PyByteArray::new_with(py, len, |room| {
+        fill(room);
         Ok(())
     })
 }

@@ -9,6 +9,7 @@
 //! - [`storage`]: bytes at offsets; knows no format;
 //! - [`format`], [`compression`]: bytes to structs and back; do no I/O;
 //! - [`picture`]: pixels of compressed pictures;
+//! - [`order`]: which row is at which position; does no I/O;
 //! - [`records`]: a file of rows as a sequence: read, write, recover, verify.
 
 pub mod background;
@@ -17,6 +18,7 @@ pub mod crc;
 pub mod error;
 pub mod format;
 pub mod limit;
+pub mod order;
 pub mod picture;
 pub mod pool;
 pub mod process;

@@ -56,6 +56,17 @@ pub trait Files: Sync {
         first.map_or(Ok(()), |(_, error)| Err(error))
     }
 
+    /// As [`Files::fetch_one`] of a cell that is not encoded, if that needs no waiting and
+    /// nothing is wrong with it. Returns whether it was read.
+    fn fetch_ready(&self, cell: &Cell, buf: &mut [u8]) -> bool {
+        let mut is_read = false;
+        let storage = self.file(cell.file).storage();
+        storage.read_ready(&mut [read_of(cell, buf)], &mut |_, read, outcome| {
+            is_read = outcome.is_ok() && read.crc == cell.crc;
+        });
+        is_read
+    }
+
     /// Fills `buf`, which has `cell.raw` bytes, with the value of `cell`.
     fn fetch_one(&self, cell: &Cell, buf: &mut [u8]) -> Result<()> {
         if cell.is_encoded() {

@@ -78,6 +78,21 @@ impl Handle {
     }
 }
 
+impl Handle {
+    /// Reads what is not in memory, without a ring: by way of the mapping, if there is one, all
+    /// of which is asked for before it is touched.
+    fn wait(&self, reads: &mut [Read<'_>], landed: &mut Landed<'_>) {
+        let Some(mapping) = &self.mapping else { return self.pread.read_many(reads, landed) };
+        let visit = mapping.visit(reads);
+        mapping.bring(visit.cold().iter().map(|&k| (reads[k].offset, reads[k].buf.len())));
+        let left = mapping.copy_many(&visit, reads, true, landed);
+        if !left.is_empty() {
+            Part::select(reads, left)
+                .read(landed, |reads, landed| self.pread.read_many(reads, landed));
+        }
+    }
+}
+
 /// A file, as long as it was when it was opened or longer.
 ///
 /// Of many such files those that were not used lately are closed, and opened again when they
@@ -198,7 +213,7 @@ impl ReadAt for LocalFile {
         match self.ring(bytes) {
             Some(ring) => part.read(landed, |reads, landed| ring.read_many(reads, landed)),
             None => part.read(landed, |reads, landed| match self.handle() {
-                Ok(handle) => handle.pread.read_many(reads, landed),
+                Ok(handle) => handle.wait(reads, landed),
                 Err(error) => land_failed(reads, &error, landed),
             }),
         }
@@ -214,12 +229,7 @@ impl ReadAt for LocalFile {
         };
         let Some(mapping) = &handle.mapping else { return (0..reads.len()).collect() };
         let visit = mapping.visit(reads);
-        let waits = self.access == Access::Automatic && !visit.cold().is_empty();
-        if waits && uring::is_available() {
-            return mapping.copy_many(&visit, reads, false, landed);
-        }
-        mapping.bring(visit.cold().iter().map(|&k| (reads[k].offset, reads[k].buf.len())));
-        mapping.copy_many(&visit, reads, true, landed)
+        mapping.copy_many(&visit, reads, false, landed)
     }
 
     fn is_ready(&self, ranges: &[Range<u64>]) -> bool {

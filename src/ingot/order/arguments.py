@@ -1,0 +1,117 @@
+"""Arguments of an order's steps, checked."""
+
+import inspect
+import operator
+from collections.abc import Sequence
+from typing import Any, SupportsIndex, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from ingot.dataset import Dataset
+from ingot.dataset.read.mask import field_of
+
+Indices: TypeAlias = Sequence[SupportsIndex] | npt.NDArray[np.integer[Any]]
+Lengths: TypeAlias = str | npt.ArrayLike | Sequence[npt.ArrayLike]
+Plain: TypeAlias = str | tuple[npt.NDArray[np.int64], ...]
+
+_SEEDS = 1 << 64
+_INT64_MAX = (1 << 63) - 1
+
+
+def seed_of(seed: SupportsIndex) -> int:
+    """Return a seed: an integer of 64 bits."""
+    number = operator.index(seed)
+    if not 0 <= number < _SEEDS:
+        message = f"a seed is at least 0 and below 2^64, got {number}"
+        raise ValueError(message)
+    return number
+
+
+def count_of(number: SupportsIndex, name: str, least: int = 0) -> int:
+    """Return a number that is at least `least` and fits into 63 bits."""
+    count = operator.index(number)
+    if not least <= count <= _INT64_MAX:
+        message = f"{name} is at least {least} and below 2^63, got {count}"
+        raise ValueError(message)
+    return count
+
+
+def integers_of(values: Any, name: str) -> npt.NDArray[np.int64]:
+    """Return integers as an array.
+
+    Raises:
+        TypeError: They are not integers.
+        ValueError: They have more than one dimension, or one does not fit into 64 bits.
+    """
+    array = np.asarray(values)
+    if array.ndim != 1:
+        message = f"{name} have one dimension, got {array.ndim}"
+        raise ValueError(message)
+    if not len(array):
+        return np.empty(0, np.int64)
+    if array.dtype.kind == "O" and all(isinstance(one, int) for one in array):
+        message = f"{name} fit into 64 bits, got {max(array, key=abs)}"
+        raise ValueError(message)
+    if array.dtype.kind not in "iu":
+        message = f"{name} are integers, got {array.dtype}"
+        raise TypeError(message)
+    if array.dtype == np.uint64 and array.max() > _INT64_MAX:
+        message = f"{name} are below 2^63, got {array.max()}"
+        raise ValueError(message)
+    return np.ascontiguousarray(array, np.int64)
+
+
+def lengths_of(lengths: Lengths, num_sources: int) -> Plain:
+    """Return the name of a field, or an array of lengths for each source."""
+    if isinstance(lengths, str):
+        return lengths
+    arrays: Any = [lengths] if num_sources == 1 else lengths
+    if num_sources == 1 and isinstance(lengths, list | tuple) and len(lengths) == 1:
+        arrays = lengths if np.ndim(lengths[0]) else arrays
+    if np.ndim(arrays[0] if len(arrays) else 0) == 0:
+        message = f"expected an array of lengths for each of {num_sources} sources"
+        raise ValueError(message)
+    return tuple(integers_of(one, "lengths") for one in arrays)
+
+
+def fields_of(
+    sources: Sequence[Sequence[Any]], lengths: Plain, fields: str | Sequence[str]
+) -> tuple[str, ...]:
+    """Return the fields to cut, which data sets must have.
+
+    Raises:
+        TypeError: A field is not a sequence, or there are data sets and no fields.
+        KeyError: A data set has no such field.
+    """
+    chosen = (fields,) if isinstance(fields, str) else tuple(fields)
+    if not chosen and isinstance(lengths, str):
+        chosen = (lengths,)
+    for source in sources:
+        if not isinstance(source, Dataset):
+            continue
+        if not chosen:
+            message = "expected the names of the sequences to cut: fields=[...]"
+            raise TypeError(message)
+        for name in chosen:
+            field = field_of(source.spec, name, source.path)
+            if not field.is_sequence:
+                message = f"{source.path}: field {name!r} is {field.type}, expected a sequence"
+                raise TypeError(message)
+    return chosen
+
+
+def takes_rng(function: object) -> bool:
+    """Return whether a function has a parameter `rng`.
+
+    Raises:
+        TypeError: It is not a function.
+    """
+    if not callable(function):
+        message = f"map expects a function, not {type(function).__name__}"
+        raise TypeError(message)
+    try:
+        parameters = inspect.signature(function).parameters
+    except (TypeError, ValueError):  # A builtin without a signature.
+        return False
+    return "rng" in parameters
