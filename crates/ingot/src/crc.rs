@@ -34,6 +34,8 @@ impl Sum {
         self.append_plainly(crc, bytes)
     }
 
+    #[inline]
+    #[allow(unsafe_code)]
     fn append_plainly(self, crc: u32, bytes: &[u8]) -> u32 {
         match self {
             Sum::None => crc,
@@ -41,6 +43,11 @@ impl Sum {
                 let mut hasher = crc32fast::Hasher::new_with_initial(crc);
                 hasher.update(bytes);
                 hasher.finalize()
+            }
+            #[cfg(target_arch = "x86_64")]
+            Sum::Crc32c if bytes.len() < fold::BLOCK && fold::is_available() => {
+                // SAFETY: the processor has the instruction.
+                !unsafe { fold::crc32c_of(!crc, bytes) }
             }
             Sum::Crc32c => crc32c::crc32c_append(crc, bytes),
         }
@@ -214,14 +221,15 @@ mod fold {
             }
         }
         let rest = &rest[..16 + len - at];
-        if POLYNOMIAL == CRC32 { Sum::Crc32.append_plainly(!0, rest) } else { !crc32c_of(rest) }
+        if POLYNOMIAL == CRC32 { Sum::Crc32.append_plainly(!0, rest) } else { !crc32c_of(0, rest) }
     }
 
-    /// Returns the inverted CRC-32C of a few bytes whose first were summed already.
+    /// Adds a few bytes to a CRC-32C; both are inverted.
+    #[inline]
     #[target_feature(enable = "sse4.2")]
-    fn crc32c_of(bytes: &[u8]) -> u32 {
+    pub fn crc32c_of(crc: u32, bytes: &[u8]) -> u32 {
         let (words, rest) = bytes.as_chunks();
-        let mut crc = 0;
+        let mut crc = u64::from(crc);
         for word in words {
             crc = _mm_crc32_u64(crc, u64::from_le_bytes(*word));
         }
