@@ -84,15 +84,30 @@ def has_fio() -> bool:
     return shutil.which("fio") is not None
 
 
-def fio_iops(path: Path, seconds: float) -> float:
+def fio_iops(path: Path, seconds: float, num_jobs: int = 1) -> float:
     """Return the 4 KB random reads a second that fio gets from `path`.
 
-    Direct, io_uring, depth 64.
+    Direct, io_uring, depth 64 in each job.
     """
+    random = ["--rw=randread", "--bs=4k", "--iodepth=64", f"--numjobs={num_jobs}"]
+    return float(_fio(path, seconds, random)["iops"])
+
+
+def fio_sequential(path: Path, seconds: float) -> float:
+    """Return the bytes a second that fio gets from `path` front to end.
+
+    Direct, io_uring, 1 MB, depth 8.
+    """
+    return float(_fio(path, seconds, ["--rw=read", "--bs=1m", "--iodepth=8"])["bw_bytes"])
+
+
+def _fio(path: Path, seconds: float, how: list[str]) -> dict[str, float]:
+    """Return what fio says about reads from `path`."""
     options = [
-        "--name=randread", f"--filename={path}", "--readonly", "--rw=randread", "--bs=4k",
-        "--direct=1", "--ioengine=io_uring", "--iodepth=64", "--time_based",
-        f"--runtime={max(1, round(seconds))}", "--output-format=json",
+        "--name=read", f"--filename={path}", "--readonly", "--direct=1", "--ioengine=io_uring",
+        "--time_based", f"--runtime={max(1, round(seconds))}", "--group_reporting",
+        "--output-format=json",
     ]  # fmt: skip
-    result = subprocess.run(["fio", *options], capture_output=True, check=True, text=True)
-    return float(json.loads(result.stdout)["jobs"][0]["read"]["iops"])
+    result = subprocess.run(["fio", *options, *how], capture_output=True, check=True, text=True)
+    found: dict[str, float] = json.loads(result.stdout)["jobs"][0]["read"]
+    return found
