@@ -122,7 +122,7 @@ def _epoch(settings: Settings) -> Iterator[list[Row]]:
 
 def _stream(settings: Settings) -> Iterator[list[Row]]:
     dataset, ways = settings.dataset, (_AUTOMATIC, _URING)
-    path = [settings.written(way, dataset) for way in ways][0]
+    path = settings.written(_AUTOMATIC, dataset)
     rates: dict[str, list[list[float]]] = {way.label: [] for way in ways}
     bare: dict[str, list[float]] = {}
     for seed in range(settings.rounds):

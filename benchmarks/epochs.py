@@ -71,9 +71,7 @@ def _check(reader: Reader, dataset: Dataset) -> None:
         raise ValueError(message)
 
 
-def in_random_batches(
-    store: Store, dataset: Dataset, access: str, seed: int
-) -> dict[str, float]:
+def in_random_batches(store: Store, dataset: Dataset, access: str, seed: int) -> dict[str, float]:
     """Read every record once, from the opening of the file on.
 
     Returns after how many seconds each of `SHARES` had been read.

@@ -97,16 +97,20 @@ class Opening:
     batch_milliseconds: float
 
 
+def _descriptors() -> int:
+    return sum(1 for _ in Path("/proc/self/fd").iterdir())
+
+
 def opening(directory: Path, probe: Path, seed: int) -> Opening:
     """Open a data set in a process that has opened another one before, so that code is loaded."""
     ingot = importlib.import_module("ingot")
     with ingot.open(probe) as other:
         other[[0, 1]]
-    before = len(os.listdir("/proc/self/fd"))
+    before = _descriptors()
     start = time.perf_counter()
     ds = ingot.open(directory)
     middle = time.perf_counter()
-    num_files = len(os.listdir("/proc/self/fd")) - before
+    num_files = _descriptors() - before
     wanted = np.random.default_rng(seed).integers(0, len(ds), 64)
     began = time.perf_counter()
     batch = ds[wanted]
