@@ -97,6 +97,7 @@ class Settings:
         return {
             "fio": lambda _: device.fio_iops(path, self.window_s),
             "fio 2 jobs": lambda _: device.fio_iops(path, self.window_s, 2),
+            "fio straddling": lambda _: device.fio_iops(path, self.window_s, straddling=True),
         }
 
 

@@ -84,12 +84,14 @@ def has_fio() -> bool:
     return shutil.which("fio") is not None
 
 
-def fio_iops(path: Path, seconds: float, num_jobs: int = 1) -> float:
+def fio_iops(path: Path, seconds: float, num_jobs: int = 1, *, straddling: bool = False) -> float:
     """Return the 4 KB random reads a second that fio gets from `path`.
 
-    Direct, io_uring, depth 64 in each job.
+    Direct, io_uring, depth 64 in each job. If `straddling`, each read begins at any sector, as
+    that of a record does, and is a sector longer: the device then has two blocks to read.
     """
-    random = ["--rw=randread", "--bs=4k", "--iodepth=64", f"--numjobs={num_jobs}"]
+    shape = ["--bs=4608", "--blockalign=512"] if straddling else ["--bs=4k"]
+    random = ["--rw=randread", "--norandommap", "--iodepth=64", f"--numjobs={num_jobs}", *shape]
     return float(_fio(path, seconds, random)["iops"])
 
 
