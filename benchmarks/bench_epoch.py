@@ -89,15 +89,17 @@ class Settings:
         in_fresh_process(epochs.write, store, dataset)
         return store.path
 
-    def fio(self, path: Path) -> dict[str, Callable[[int], float]]:
+    def fio(self, *files: Path) -> dict[str, Callable[[int], float]]:
         """Return windows of the bare device."""
         if not device.has_fio():
             print(device.FIO_HINT)
             return {}
         return {
-            "fio": lambda _: device.fio_iops(path, self.window_s),
-            "fio 2 jobs": lambda _: device.fio_iops(path, self.window_s, 2),
-            "fio straddling": lambda _: device.fio_iops(path, self.window_s, straddling=True),
+            "fio": lambda _: device.fio_iops(list(files), self.window_s),
+            "fio 2 jobs": lambda _: device.fio_iops(list(files), self.window_s, 2),
+            "fio straddling": lambda _: device.fio_iops(
+                list(files), self.window_s, straddling=True
+            ),
         }
 
 
@@ -162,7 +164,9 @@ def _shards(settings: Settings) -> Iterator[list[Row]]:
     in_fresh_process(shards.write_shards, directory, settings.shard_records)
     rates: dict[str, list[float]] = {}
     firsts: dict[str, list[float]] = {}
-    bare = settings.fio(directory / "000.ingot")
+    files = sorted(directory.glob("*.ingot"))
+    shards.read_through(files)
+    bare = settings.fio(*files)
     for seed in range(settings.rounds):
         for way in (_AUTOMATIC, _URING):
             rate, first = in_fresh_process(

@@ -210,7 +210,7 @@ def _cold_reads(settings: Settings, source: Source, question: Question) -> list[
 
     def window(store: Store, seed: int) -> float:
         if store.system_name == "fio":
-            return device.fio_iops(source.path, seconds)
+            return device.fio_iops([source.path], seconds)
         return in_fresh_process(measure.cold_rate, store, source, kind, seconds, seed)
 
     stores = settings.stores(source.dataset, also=(_ONLY_COLD,))
