@@ -18,6 +18,7 @@ _SIZES = {
     "ranges": 40,
     "ranges-decoded": 40,
     "column": 1_000_000,
+    "iteration": 1_000_000,
     "pictures": 1_000,
 }
 _QUICK_SIZES = {
@@ -25,6 +26,7 @@ _QUICK_SIZES = {
     "ranges": 10,
     "ranges-decoded": 10,
     "column": 100_000,
+    "iteration": 100_000,
     "pictures": 256,
 }
 QUESTIONS = {
@@ -51,6 +53,13 @@ QUESTIONS = {
         "the label of every row, rows in 50 files",
         unit="rows/s",
         goals=(Goal(100, "every row"),),
+    ),
+    "iteration": Question(
+        "iteration",
+        "a label and a text, row by row in order",
+        unit="us/row",
+        higher_is_better=False,
+        goals=(Goal(6),),
     ),
     "pictures": Question(
         "pictures",
@@ -97,7 +106,10 @@ def ask(key: str, directory: Path, size: int, rounds: int, seconds: float) -> It
         process.shutdown()
     for path in paths:
         workloads.remove(path)
-    return (Row(QUESTIONS[key], system, tuple(found)) for system, found in windows.items())
+    question = QUESTIONS[key]
+    if question.unit == "us/row":
+        windows = {name: [1e6 / rate for rate in rates] for name, rates in windows.items()}
+    return (Row(question, system, tuple(found)) for system, found in windows.items())
 
 
 def main() -> None:

@@ -84,15 +84,36 @@ def has_fio() -> bool:
     return shutil.which("fio") is not None
 
 
-def fio_iops(path: Path, seconds: float) -> float:
-    """Return the 4 KB random reads a second that fio gets from `path`.
+def fio_iops(
+    files: list[Path], seconds: float, num_jobs: int = 1, *, straddling: bool = False
+) -> float:
+    """Return the 4 KB random reads a second that fio gets from `files`.
 
-    Direct, io_uring, depth 64.
+    Direct, io_uring, depth 64 in each job. If `straddling`, each read begins at any sector, as
+    that of a record does, and is a sector longer: the device then has two blocks to read.
     """
+    shape = ["--bs=4608", "--blockalign=512"] if straddling else ["--bs=4k"]
+    random = ["--rw=randread", "--norandommap", "--iodepth=64", f"--numjobs={num_jobs}", *shape]
+    return float(_fio(files, seconds, random)["iops"])
+
+
+def fio_sequential(path: Path, seconds: float) -> float:
+    """Return the bytes a second that fio gets from `path` front to end.
+
+    Direct, io_uring, 1 MB, depth 8.
+    """
+    return float(_fio([path], seconds, ["--rw=read", "--bs=1m", "--iodepth=8"])["bw_bytes"])
+
+
+def _fio(files: list[Path], seconds: float, how: list[str]) -> dict[str, float]:
+    """Return what fio says about reads from `files`."""
+    names = ":".join(map(str, files))
     options = [
-        "--name=randread", f"--filename={path}", "--readonly", "--rw=randread", "--bs=4k",
-        "--direct=1", "--ioengine=io_uring", "--iodepth=64", "--time_based",
-        f"--runtime={max(1, round(seconds))}", "--output-format=json",
+        "--name=read", f"--filename={names}", "--readonly", "--direct=1", "--ioengine=io_uring",
+        "--file_service_type=random",
+        "--time_based", f"--runtime={max(1, round(seconds))}", "--group_reporting",
+        "--output-format=json",
     ]  # fmt: skip
-    result = subprocess.run(["fio", *options], capture_output=True, check=True, text=True)
-    return float(json.loads(result.stdout)["jobs"][0]["read"]["iops"])
+    result = subprocess.run(["fio", *options, *how], capture_output=True, check=True, text=True)
+    found: dict[str, float] = json.loads(result.stdout)["jobs"][0]["read"]
+    return found

@@ -41,6 +41,9 @@ SIZE_TEXT = Question(
 BATCH_100KB = Question(
     "batch-100kb", "random batches of 64, 100 KB", dataset="100kb", goals=(Goal(1, "bagz"),)
 )
+WRITE_100KB = Question(
+    "write-100kb", "write to close(), 100 KB", dataset="100kb", goals=(Goal(1, "bagz"),)
+)
 OVERHEAD = Question(
     "overhead", "overhead at 1 KB records", unit="% of the size", dataset="1kb",
     higher_is_better=False, goals=(Goal(1.2),),
@@ -59,7 +62,7 @@ MEMORY = Question(
 
 QUESTIONS = (
     WRITE_4KB, WRITE_SYNCED_4KB, BATCH_4KB, ONE_4KB, SCAN_4KB, COLD_BATCH_4KB, COLD_STREAM_4KB,
-    BATCH_TEXT, SIZE_TEXT, BATCH_100KB, OVERHEAD, OPEN_TIME, OPEN_BYTES, MEMORY,
+    BATCH_TEXT, SIZE_TEXT, WRITE_100KB, BATCH_100KB, OVERHEAD, OPEN_TIME, OPEN_BYTES, MEMORY,
 )  # fmt: skip
 
 _KINDS = {
@@ -71,6 +74,7 @@ _KINDS = {
     COLD_BATCH_4KB: "batch",
     COLD_STREAM_4KB: "stream",
 }
+_WRITES = {"4kb": WRITE_4KB, "100kb": WRITE_100KB}
 _COLD = (COLD_BATCH_4KB, COLD_STREAM_4KB)
 _ONLY_BATCHES = "ingot read()"
 _ONLY_WRITES = "ingot append()"
@@ -122,8 +126,9 @@ def _ask_about(settings: Settings, dataset: Dataset, wanted: list[Question]) -> 
     source.prepare()
     if WRITE_SYNCED_4KB in wanted:
         yield _writes(settings, source, WRITE_SYNCED_4KB)
-    rows = _writes(settings, source, WRITE_4KB, rounds=None if WRITE_4KB in wanted else 1)
-    if WRITE_4KB in wanted:
+    write = _WRITES.get(dataset.name, WRITE_4KB)
+    rows = _writes(settings, source, write, rounds=None if write in wanted else 1)
+    if write in wanted:
         yield rows
     shares = _shares(settings, source)
     if SIZE_TEXT in wanted:
@@ -205,7 +210,7 @@ def _cold_reads(settings: Settings, source: Source, question: Question) -> list[
 
     def window(store: Store, seed: int) -> float:
         if store.system_name == "fio":
-            return device.fio_iops(source.path, seconds)
+            return device.fio_iops([source.path], seconds)
         return in_fresh_process(measure.cold_rate, store, source, kind, seconds, seed)
 
     stores = settings.stores(source.dataset, also=(_ONLY_COLD,))

@@ -12,7 +12,9 @@ from pathlib import Path
 from typing import Any
 
 OURS = "ingot"
-REFERENCES = frozenset({"mmap", "fio", "import torch"})
+REFERENCES = frozenset(
+    {"mmap", "fio", "fio 2 jobs", "fio straddling", "fio in order", "import torch"}
+)
 
 
 @dataclass(frozen=True)

@@ -197,6 +197,17 @@ def _open_rows(path: Path) -> Callable[[np.random.Generator], int]:
     return step
 
 
+def _open_iteration(path: Path) -> Callable[[np.random.Generator], int]:
+    ds = importlib.import_module("ingot").open(path)
+    _check(next(iter(ds)) == _labels(0), "ingot")
+    rows = iter(itertools.chain.from_iterable(itertools.repeat(ds)))
+
+    def step(_: np.random.Generator) -> int:
+        return sum(1 for _ in itertools.islice(rows, 1000))
+
+    return step
+
+
 @functools.cache
 def picture(k: int, height: int = 375, width: int = 500) -> bytes:
     """Return a JPEG file: gradients, shapes and some noise."""
@@ -290,6 +301,10 @@ WAYS: dict[str, tuple[Way, ...]] = {
     "ranges-decoded": _film_ways("jpg[]"),
     "column": (
         Way("ingot", _ingot_labels, _open_column),
+        Way("every row", _nothing, _open_rows),
+    ),
+    "iteration": (
+        Way("ingot", _ingot_labels, _open_iteration),
         Way("every row", _nothing, _open_rows),
     ),
     "pictures": (

@@ -24,8 +24,9 @@ const SHARE_BYTES: u64 = 32 << 10;
 /// Shares of a batch, at most.
 const SHARES: usize = 256;
 
-/// Cells that one thread waits for, at least, when several wait.
-const WAITING_MIN: usize = 24;
+/// Cells that one thread waits for, at least, when several wait. A batch of 64 is read by the
+/// caller alone: its ring holds all of it, and waking a helper costs more than it brings.
+const WAITING_MIN: usize = 48;
 
 /// Stored bytes of encoded cells that a thread waits for at a time.
 const WAITING_BYTES: u64 = 32 << 20;

@@ -19,7 +19,10 @@ use crate::process::PerProcess;
 const PART: u64 = 64;
 
 /// Bytes that are brought in at a time.
-const STEP: usize = 4 << 20;
+const STEP: usize = 1 << 20;
+
+/// Bytes that the device is asked for ahead of those that are waited for.
+const AHEAD: usize = 8 << 20;
 
 /// Counts what of a file was read past the page cache, and brings it in when the time has come.
 #[derive(Default)]
@@ -103,7 +106,7 @@ impl Warmer {
 /// Brings a file in from front to end. What fails here is left to those who need the bytes.
 fn bring(Cold { file, size, stop }: Cold) {
     let is_stopped = || stop.load(Ordering::Relaxed);
-    if populate(&file, size, &is_stopped).is_ok() {
+    if announce(&file, size, &is_stopped).is_ok() {
         return;
     }
     let pread = Pread::new(Arc::new(file));
@@ -116,32 +119,60 @@ fn bring(Cold { file, size, stop }: Cold) {
     }
 }
 
-/// Has the system fill a mapping of the file, which copies nothing. Old systems cannot.
+/// Has the system bring the file in, which copies nothing.
+///
+/// Each part is asked for ahead of its turn, because the system keeps such parts in small
+/// pages. When it reads ahead on its own account it takes huge ones, which a virtual machine
+/// may have given back to its host: the first touch of each page then costs microseconds.
 #[cfg(target_os = "linux")]
 #[allow(unsafe_code)]
-fn populate(file: &File, size: u64, is_stopped: &dyn Fn() -> bool) -> io::Result<()> {
+fn announce(file: &File, size: u64, is_stopped: &dyn Fn() -> bool) -> io::Result<()> {
+    use std::os::fd::AsRawFd;
+    use std::os::unix::fs::FileExt;
     let size = usize::try_from(size).map_err(io::Error::other)?;
     let bytes = memmap2::MmapOptions::new().len(size).map_raw_read_only(file)?;
+    let mut asked = 0;
     for start in (0..size).step_by(STEP) {
         if is_stopped() {
             return Ok(());
         }
-        let len = STEP.min(size - start);
-        // SAFETY: the range is inside the mapping, which only this function knows. A page that
-        // cannot be read is an error of the call.
-        let status = unsafe {
-            let address = bytes.as_mut_ptr().add(start).cast();
-            libc::madvise(address, len, libc::MADV_POPULATE_READ)
-        };
-        if status != 0 {
-            return Err(io::Error::last_os_error());
+        while asked < size.min(start + AHEAD) {
+            let len = STEP.min(size - asked);
+            // SAFETY: the descriptor is open. What is refused here is read below.
+            unsafe { libc::readahead(file.as_raw_fd(), asked as libc::off64_t, len) };
+            asked += len;
         }
+        let len = STEP.min(size - start);
+        file.read_exact_at(&mut [0], (start + len - 1) as u64)?;
+        // SAFETY: the range is inside the mapping, which only this function knows.
+        unsafe { complete(bytes.as_mut_ptr().add(start).cast(), len) }?;
     }
     Ok(())
 }
 
+/// Reads what is missing of a step: the system need not take all that it was asked for.
+///
+/// # Safety
+/// The range is inside a mapping, and begins at a page.
+#[cfg(target_os = "linux")]
+#[allow(unsafe_code)]
+unsafe fn complete(address: *mut libc::c_void, len: usize) -> io::Result<()> {
+    const PAGE_BYTES_MIN: usize = 4096;
+    let mut flags = [1_u8; STEP / PAGE_BYTES_MIN];
+    // SAFETY: the caller's, and there is a flag for each page. A page that cannot be read is
+    // an error of the call.
+    let status = unsafe {
+        libc::mincore(address, len, flags.as_mut_ptr().cast());
+        match flags.iter().all(|flag| flag & 1 == 1) {
+            true => 0,
+            false => libc::madvise(address, len, libc::MADV_POPULATE_READ),
+        }
+    };
+    if status == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
 #[cfg(not(target_os = "linux"))]
-fn populate(_file: &File, _size: u64, _is_stopped: &dyn Fn() -> bool) -> io::Result<()> {
+fn announce(_file: &File, _size: u64, _is_stopped: &dyn Fn() -> bool) -> io::Result<()> {
     Err(io::ErrorKind::Unsupported.into())
 }
 
