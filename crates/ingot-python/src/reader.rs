@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use arc_swap::{ArcSwapOption, Guard};
 use ingot::Error;
-use ingot::records::{Cell, Container, Files, Mode, Sequence, check_growth};
+use ingot::records::{Cell, Container, Files, Mode, Sequence, Stats, check_growth};
 use pyo3::exceptions::{PyIndexError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyByteArray, PyBytes, PyInt, PyList, PyMemoryView, PySlice};
@@ -125,6 +125,22 @@ fn joined(parts: &[PyRef<'_, PyReader>]) -> PyResult<Sequence> {
         parts.iter().map(|part| part.reader()).collect::<PyResult<_>>()?;
     let files: ingot::Result<Vec<_>> = parts.iter().map(|part| part.open_files()).collect();
     Ok(files.map_err(raised)?.into_iter().flatten().map(Arc::clone).collect())
+}
+
+/// The fields of `ingot.Stats`.
+pub type Figures = (u64, u64, u64, u64, u64, u64, bool);
+
+/// Returns figures as Python has them.
+pub fn figures_of(stats: Stats) -> Figures {
+    (
+        stats.rows,
+        stats.file_bytes,
+        stats.index_bytes,
+        stats.pages,
+        stats.dictionaries,
+        stats.dictionary_bytes,
+        stats.closed,
+    )
 }
 
 /// Returns a file by its number.
@@ -309,17 +325,9 @@ impl PyReader {
 
     /// Returns the fields of `ingot.Stats`.
     #[pyo3(name = "_figures")]
-    fn figures(&self) -> PyResult<(u64, u64, u64, u64, u64, u64, bool)> {
-        let stats = self.reader()?.stats().map_err(raised)?;
-        Ok((
-            stats.rows,
-            stats.file_bytes,
-            stats.index_bytes,
-            stats.pages,
-            stats.dictionaries,
-            stats.dictionary_bytes,
-            stats.closed,
-        ))
+    fn figures(&self, py: Python<'_>) -> PyResult<Figures> {
+        let reader = self.reader()?;
+        py.detach(|| reader.stats()).map(figures_of).map_err(raised)
     }
 
     /// Verifies the file; returns the rows checked and the damage found.

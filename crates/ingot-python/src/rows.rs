@@ -19,6 +19,7 @@ use crate::error::raised;
 use crate::indices::{row_of, rows_of};
 use crate::listing::PyListing;
 use crate::object;
+use crate::reader::{Figures, figures_of};
 use crate::signals::watched;
 use crate::threads;
 
@@ -130,10 +131,10 @@ impl PyRows {
         Ok(rows.files().row_counts().collect())
     }
 
-    /// Returns the sizes of the files together.
-    fn file_bytes(&self, py: Python<'_>) -> PyResult<u64> {
+    /// Returns the fields of `ingot.Stats`.
+    fn figures(&self, py: Python<'_>) -> PyResult<Figures> {
         let rows = self.rows()?;
-        Ok(py.detach(|| rows.files().stats()).map_err(raised)?.file_bytes)
+        py.detach(|| rows.files().stats()).map(figures_of).map_err(raised)
     }
 
     /// Reads what is wanted of a row: for each (field, start, stop, step) its bytes, which of a

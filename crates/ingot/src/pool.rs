@@ -11,8 +11,8 @@ mod threads;
 use std::cell::{Cell, OnceCell};
 use std::num::NonZeroUsize;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicU32, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use job::Job;
@@ -98,6 +98,17 @@ impl Pool {
             sharing.call(&self.staff, &job, self.staff.most().min(tasks - 1));
         }
         self.conclude(&job, sharing, |work| work());
+    }
+
+    /// As [`Pool::run`], and returns what each call has returned, in order.
+    pub fn map<T: Send>(&self, tasks: usize, work: &(dyn Fn(usize) -> T + Sync)) -> Vec<T> {
+        let done: Vec<Mutex<Option<T>>> = (0..tasks).map(|_| Mutex::new(None)).collect();
+        self.run(tasks, &|k| {
+            let value = work(k);
+            *done[k].lock().expect("no panics under this lock") = Some(value);
+        });
+        let each = done.into_iter().map(|one| one.into_inner().expect("no panics under this lock"));
+        each.map(|one| one.expect("every task has run")).collect()
     }
 
     /// As [`Pool::run`], while the calling thread does something else first.

@@ -25,7 +25,7 @@ from ingot.records.view import ChoosingRecords, View, plain
 class Stats:
     """Figures about files, read from their directories alone.
 
-    A data set knows the number of its rows and the size of its files; the others are None.
+    What only Ingot files have is None for data sets in files of other formats.
 
     Attributes:
         rows: Number of records or rows.

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 use std::path::Path;
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::{Arc, OnceLock};
 
 use super::cache::Pin;
 use super::container::{Cell, Container, Form, Stats, Table};
@@ -57,9 +57,9 @@ impl Sequence {
         let mut files = Vec::with_capacity(paths.len());
         for some in paths.chunks(OPENING) {
             watch()?;
-            files.extend(open_each(some.len(), &|k| {
-                open(&some[k].as_ref().into(), mode, check, &mut || Ok(()))
-            })?);
+            let opened = Pool::blocking()
+                .map(some.len(), &|k| open(&some[k].as_ref().into(), mode, check, &mut || Ok(())));
+            files.extend(opened.into_iter().collect::<Result<Vec<_>>>()?);
         }
         Ok(files.into_iter().collect())
     }
@@ -113,7 +113,8 @@ impl Sequence {
         let closed = (0..self.files.len()).filter(|&k| self.files[k].file.get().is_none());
         let closed: Vec<usize> = closed.collect();
         for some in closed.chunks(OPENING) {
-            open_each(some.len(), &|k| self.open_file(some[k]).map(Arc::clone))?;
+            let opened = Pool::blocking().map(some.len(), &|k| self.open_file(some[k]).map(|_| ()));
+            opened.into_iter().collect::<Result<()>>()?;
         }
         (0..self.files.len()).map(|k| self.open_file(k)).collect()
     }
@@ -318,20 +319,6 @@ fn in_sequence(found: Result<Cell>, file: usize, row: u64) -> Result<Cell> {
         Ok(cell) => Ok(Cell { row, file: file as u32, ..cell }),
         Err(error) => Err(error.at_record(row)),
     }
-}
-
-/// Opens so many files at the same time.
-fn open_each(
-    count: usize,
-    open: &(dyn Fn(usize) -> Result<Arc<dyn Container>> + Sync),
-) -> Result<Vec<Arc<dyn Container>>> {
-    let opened: Vec<Mutex<Option<Result<Arc<dyn Container>>>>> =
-        (0..count).map(|_| Mutex::new(None)).collect();
-    Pool::blocking().run(count, &|k| {
-        *opened[k].lock().expect("no panics under this lock") = Some(open(k));
-    });
-    let each = opened.into_iter().map(|one| one.into_inner().expect("no panics under this lock"));
-    each.map(|one| one.expect("every task has run")).collect()
 }
 
 fn ends_of(rows: impl Iterator<Item = u64>) -> Vec<u64> {

@@ -258,6 +258,8 @@ class Dataset(ChoosingRows, Sequence[Row]):
     def stats(self) -> Stats:
         """Return figures about the files, even if this is a part of them."""
         source = self._selection.source
+        if isinstance(source, IngotSource):
+            return Stats(*source.native.figures())
         return Stats(len(source), source.nbytes)
 
     def verify(self, progress: Progress = None) -> Verification:

@@ -71,7 +71,7 @@ class Files:
 
     def nbytes(self, native: NativeRows) -> int:
         """Return the size of the files."""
-        return native.file_bytes()
+        return native.figures()[1]
 
     def identity(self, native: NativeRows) -> str:
         """Return what tells these files from others, and from their successors."""
