@@ -1,6 +1,7 @@
 """Data sets of very many files, and processes with few descriptors."""
 
 import json
+import os
 import pickle
 import random
 import subprocess
@@ -10,6 +11,7 @@ from pathlib import Path
 import pytest
 
 import ingot
+from ingot.records.bag import BagWriter
 
 SHARDS = 10_000
 ROWS = 5
@@ -123,3 +125,37 @@ def test_a_file_that_was_replaced_is_refused_when_it_is_first_read(folder, tmp_p
         ds[5000 * ROWS]
     with pytest.raises(FileNotFoundError, match=r"005000.ingot"):
         ingot.open(tmp_path)
+
+
+@pytest.fixture(scope="module")
+def bags(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("bags")
+    for k in range(200):
+        with BagWriter(folder / f"{k:04}.bag") as writer:
+            writer.extend(b"%06d" % (3 * k + j) * 20 for j in range(3))
+    return folder
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+@pytest.mark.parametrize("access", ["", "mmap", "uring", "pread"])
+def test_a_child_reads_the_files_that_its_parent_was_opening(bags, run_fault, access):
+    outcome = run_fault("fork_among_files.py", bags, 25, env={"INGOT_IO": access})
+    assert outcome.stdout == "0 failed", outcome.stderr
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+def test_children_of_children_close_the_files_of_their_parents(bags, run_fault):
+    outcome = run_fault("fork_in_turn.py", bags, 12)
+    assert outcome.stdout == "600 rows", outcome.stderr
+
+
+def test_the_error_of_a_column_names_the_row_of_the_data_set(tmp_path):
+    with ingot.DatasetWriter(tmp_path, {"a": "int", "b": "utf8"}, shard_rows=3) as writer:
+        writer.extend({"a": k, "b": "text" * 50} for k in range(12))
+    ds = ingot.open(tmp_path)
+    third = Path(ds.paths[2])
+    with third.open("r+b") as file:
+        file.write(bytes(third.stat().st_size))
+    with pytest.raises(ingot.CorruptFileError) as caught:
+        ds.column("a")
+    assert caught.value.record == 6

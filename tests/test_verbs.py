@@ -1,6 +1,7 @@
 """Readers, views and data sets choose and read rows with the same verbs, as lists would."""
 
 import itertools
+import os
 import pickle
 
 import numpy as np
@@ -225,3 +226,36 @@ def test_a_file_that_grew_does_not_move_the_records_of_others(tmp_path, folder):
     writer.close()
     with pytest.raises(ingot.FormatError, match="has 2 records, expected the 1"):
         pickle.loads(whole)  # noqa: S301
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_booleans_in_a_list_are_no_indices(opened, kind):
+    rows, _ = opened[kind]
+    for indices in ([True, False], (False,), np.array([True])):
+        with pytest.raises(TypeError, match=r"a boolean mask is not an index array: where\(mask\)"):
+            rows[indices]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("index", [1 << 31, 1 << 63, -(1 << 63) - 1, 1 << 64, 1 << 100])
+def test_an_index_that_no_number_holds_is_out_of_range(opened, kind, index):
+    rows, _ = opened[kind]
+    with pytest.raises(IndexError, match="out of range"):
+        rows[index]
+
+
+@pytest.mark.parametrize("kind", ["reader", "dataset"])
+def test_a_file_that_was_cut_under_a_reader_is_damaged(tmp_path, kind):
+    path = tmp_path / "x.ingot"
+    if kind == "reader":
+        with ingot.Writer(path) as writer:
+            writer.extend(RECORDS)
+    else:
+        with ingot.DatasetWriter(path, {"b": "bytes"}) as writer:
+            writer.extend({"b": record} for record in RECORDS)
+    rows = ingot.open(path)
+    size = path.stat().st_size
+    assert rows.verify().ok
+    for cut in range(size - 1, size // 2, -1):
+        os.truncate(path, cut)
+        assert not rows.verify().ok, cut

@@ -7,7 +7,8 @@ use pyo3::buffer::{Element, PyBuffer};
 use pyo3::exceptions::{PyIndexError, PyOverflowError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{
-    PyByteArray, PyBytes, PyDict, PyFrozenSet, PyInt, PyList, PySet, PySlice, PyString, PyTuple,
+    PyBool, PyByteArray, PyBytes, PyDict, PyFrozenSet, PyInt, PyList, PySet, PySlice, PyString,
+    PyTuple,
 };
 
 use crate::error::raised;
@@ -49,13 +50,21 @@ fn no_index(index: &Bound<'_, PyAny>) -> PyErr {
     }
 }
 
+fn mask_error() -> PyErr {
+    PyTypeError::new_err("a boolean mask is not an index array: where(mask) has its records")
+}
+
 /// Returns the rows of a list, tuple, range, integer array or other sequence of indices.
 pub fn rows_of(reader: &Sequence, indices: &Bound<'_, PyAny>) -> PyResult<Vec<u64>> {
+    let number = |index: &Bound<'_, PyAny>| match index.is_instance_of::<PyBool>() {
+        true => Err(mask_error()),
+        false => row_of(reader, index),
+    };
     if let Ok(list) = indices.cast::<PyList>() {
-        return list.iter().map(|index| row_of(reader, &index)).collect();
+        return list.iter().map(|index| number(&index)).collect();
     }
     if let Ok(tuple) = indices.cast::<PyTuple>() {
-        return tuple.iter().map(|index| row_of(reader, &index)).collect();
+        return tuple.iter().map(|index| number(&index)).collect();
     }
     let is_text = indices.is_instance_of::<PyString>()
         || indices.is_instance_of::<PyBytes>()
@@ -85,12 +94,10 @@ pub fn rows_of(reader: &Sequence, indices: &Bound<'_, PyAny>) -> PyResult<Vec<u6
         && let Ok(kind) = dtype.getattr("kind")
         && kind.eq("b")?
     {
-        return Err(PyTypeError::new_err(
-            "a boolean mask is not an index array; pass numpy.flatnonzero(mask)",
-        ));
+        return Err(mask_error());
     }
     match indices.try_iter() {
-        Ok(items) => items.map(|index| row_of(reader, &index?)).collect(),
+        Ok(items) => items.map(|index| number(&index?)).collect(),
         Err(_) if indices.is_instance_of::<PyInt>() || indices.is_instance_of::<PySlice>() => {
             let found = indices.get_type().name()?;
             let message = format!("expected a sequence or an array of indices, not {found}");

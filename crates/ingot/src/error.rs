@@ -190,6 +190,20 @@ impl Error {
     }
 }
 
+impl Error {
+    /// Returns the error of a row of a file as that of a sequence in which `rows` come before it.
+    #[must_use]
+    pub fn behind(mut self, rows: u64) -> Self {
+        match &mut self {
+            Error::Corrupt { record: Some(record), .. }
+            | Error::Storage { record: Some(record), .. }
+            | Error::Memory { record: Some(record), .. } => *record += rows,
+            _ => {}
+        }
+        self
+    }
+}
+
 /// Returns an I/O error that says the same.
 pub(crate) fn copy_of(error: &io::Error) -> io::Error {
     match error.raw_os_error() {

@@ -1,9 +1,10 @@
 //! Which process this is: threads and rings belong to one, and a fork makes another.
 
+use std::cell::RefCell;
 #[cfg(unix)]
 use std::sync::atomic::AtomicI32;
 use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
-use std::sync::{Arc, Once};
+use std::sync::{Arc, Once, PoisonError, RwLock, RwLockWriteGuard};
 
 static GENERATION: AtomicU64 = AtomicU64::new(0);
 static REGISTER: Once = Once::new();
@@ -18,15 +19,45 @@ pub fn generation() -> u64 {
     GENERATION.load(Ordering::Relaxed)
 }
 
+/// Held by those who open files, and by a fork.
+static OPENING: RwLock<()> = RwLock::new(());
+
+thread_local! {
+    /// What a thread that forks holds meanwhile.
+    static FORKING: RefCell<Option<RwLockWriteGuard<'static, ()>>> = const { RefCell::new(None) };
+}
+
+/// Calls `work`, during which no other thread forks this process. It must be short and must
+/// neither wait for the thread that forks nor call this again.
+///
+/// A fork copies the table of descriptors first and the memory later. A file that is opened in
+/// between, with the number of one that was just closed, would be that other file in the child.
+pub fn without_fork<T>(work: impl FnOnce() -> T) -> T {
+    generation();
+    let _guard = OPENING.read().unwrap_or_else(PoisonError::into_inner);
+    work()
+}
+
 #[cfg(unix)]
 #[allow(unsafe_code)]
 fn register() {
+    extern "C" fn prepare() {
+        let _ = FORKING.try_with(|held| {
+            let guard = OPENING.write().unwrap_or_else(PoisonError::into_inner);
+            *held.borrow_mut() = Some(guard);
+        });
+    }
+    extern "C" fn done() {
+        let _ = FORKING.try_with(|held| held.borrow_mut().take());
+    }
     extern "C" fn forked() {
         GENERATION.fetch_add(1, Ordering::Relaxed);
         give_up_locks();
+        done();
     }
-    // SAFETY: the handler uses atomics and system calls that are safe in the child of a fork.
-    unsafe { libc::pthread_atfork(None, None, Some(forked)) };
+    // SAFETY: the handlers use atomics, a lock that the forking thread itself holds, and system
+    // calls that are safe in the child of a fork.
+    unsafe { libc::pthread_atfork(Some(prepare), Some(done), Some(forked)) };
 }
 
 /// Descriptors whose locks are for this process alone; -1 where there is none.

@@ -108,7 +108,7 @@ def number_at(rows: Rows, index: SupportsIndex, path: str) -> int:
     """
     try:
         return int(rows[operator.index(index)])
-    except IndexError:
+    except (IndexError, OverflowError):
         message = f"{path}: index {index} is out of range for {len(rows)} rows"
         raise IndexError(message) from None
 

@@ -230,8 +230,9 @@ impl Rows {
             return Err(Error::Memory { path: self.files.name().to_owned(), record: None, bytes });
         }
         let mut values = Vec::new();
-        for file in self.files.open_files()? {
-            table_of(&**file)?.append_column(field, &mut values)?;
+        for (k, file) in self.files.open_files()?.into_iter().enumerate() {
+            let appended = table_of(&**file)?.append_column(field, &mut values);
+            appended.map_err(|error| error.behind(self.files.first_row(k)))?;
         }
         Ok(values)
     }

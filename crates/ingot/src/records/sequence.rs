@@ -11,7 +11,7 @@ use super::listing::Listed;
 use super::locate;
 use super::open::{Mode, open};
 use super::source::Watch;
-use super::verification::Verification;
+use super::verification::{Damage, Verification};
 use crate::error::{Error, Result};
 use crate::pool::Pool;
 use crate::process;
@@ -182,7 +182,8 @@ impl Sequence {
         (file, row - self.first_row(file))
     }
 
-    fn first_row(&self, file: usize) -> u64 {
+    /// Number of the first row of a file.
+    pub(super) fn first_row(&self, file: usize) -> u64 {
         file.checked_sub(1).map_or(0, |before| self.ends[before])
     }
 
@@ -300,6 +301,7 @@ impl Sequence {
         for k in 0..self.files.len() {
             let (file, first) = (self.open_file(k)?, self.first_row(k));
             let mut one = file.verify(&mut |done| progress(first + done))?;
+            one.damaged.extend(cut_of(&**file));
             for damage in &mut one.damaged {
                 if let Some(record) = damage.record {
                     let (here, there) = (format!("record {record}: "), first + record);
@@ -312,6 +314,14 @@ impl Sequence {
         }
         Ok(found)
     }
+}
+
+/// Returns the damage of a file that is shorter than it was when it was opened: the end of a
+/// mapped page shows zeros then, or what was there before.
+fn cut_of(file: &dyn Container) -> Option<Damage> {
+    let (size, expected) = (file.storage().size().ok()?, file.stats().file_bytes);
+    let reason = || format!("{}: the file was cut from {expected} to {size} bytes", file.name());
+    (size < expected).then(|| Damage::elsewhere((size, reason())))
 }
 
 fn in_sequence(found: Result<Cell>, file: usize, row: u64) -> Result<Cell> {

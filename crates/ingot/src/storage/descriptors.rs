@@ -14,7 +14,7 @@ use std::time::Duration;
 use arc_swap::{ArcSwapOption, Guard};
 
 use super::local::Handle;
-use crate::process::PerProcess;
+use crate::process::{self, PerProcess};
 
 /// Files that are open at the same time, at most, and at least.
 const OPEN: (usize, usize) = (1024, 4);
@@ -73,8 +73,7 @@ impl Place {
         let handle = Arc::new(handle);
         self.handle.store(Some(Arc::clone(&handle)));
         self.used.store(true, Ordering::Relaxed);
-        let closed = Open::of_process().lock().expect("no panics under this lock").add(self);
-        drop(closed);
+        drop(Open::with(|open| open.add(self)));
         Held { handle: Guard::from_inner(Some(handle)), _permit: Some(permit) }
     }
 }
@@ -83,16 +82,14 @@ impl Place {
 /// it is called again, several times: other threads may be about to finish with theirs.
 pub(super) fn opening<T>(open: impl Fn() -> io::Result<T>) -> io::Result<T> {
     for tries in 0..TRIES {
-        match open() {
+        match process::without_fork(&open) {
             Err(error) if is_exhausted(&error) => {}
             opened => return opened,
         }
-        let kept = Open::of_process();
-        let closed = kept.lock().expect("no panics under this lock").shrink(0);
-        drop(closed);
+        drop(Open::with(|open| open.shrink(0)));
         thread::sleep(Duration::from_millis(tries));
     }
-    open()
+    process::without_fork(open)
 }
 
 /// Leave to open files, and to keep them open while they are read. All permits of a process
@@ -171,9 +168,11 @@ struct Open {
 }
 
 impl Open {
-    fn of_process() -> Arc<Mutex<Open>> {
-        static OPEN: PerProcess<Mutex<Open>> = PerProcess::new();
-        OPEN.get(|| Mutex::new(Open { places: Vec::new(), hand: 0 }))
+    /// Calls `call` with the places of this process. The child of a fork has those of its parent:
+    /// nobody forks while a thread is here.
+    fn with<R>(call: impl FnOnce(&mut Open) -> R) -> R {
+        static OPEN: Mutex<Open> = Mutex::new(Open { places: Vec::new(), hand: 0 });
+        process::without_fork(|| call(&mut OPEN.lock().expect("no panics under this lock")))
     }
 
     /// Adds a place, and returns the files that are closed for it.

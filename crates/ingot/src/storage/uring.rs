@@ -91,15 +91,26 @@ impl Uring {
 
     /// Returns the descriptor to read from, and the alignment it asks for.
     fn source(&self) -> (RawFd, usize) {
-        let direct = self.direct.get_or_init(|| {
-            // The path may lead to another file by now, the descriptor does not.
-            let path = format!("/proc/self/fd/{}", self.file.as_raw_fd());
-            OpenOptions::new().read(true).custom_flags(libc::O_DIRECT).open(path).ok()
-        });
+        let direct = match self.direct.get() {
+            Some(direct) => direct,
+            None => self.open_direct(),
+        };
         match (direct, self.align.load(Ordering::Relaxed)) {
             (None, _) | (_, BUFFERED) => (self.file.as_raw_fd(), BUFFERED),
             (Some(direct), align) => (direct.as_raw_fd(), align),
         }
+    }
+
+    #[cold]
+    fn open_direct(&self) -> &Option<File> {
+        process::without_fork(|| {
+            // The path may lead to another file by now, the descriptor does not.
+            let path = format!("/proc/self/fd/{}", self.file.as_raw_fd());
+            let direct = OpenOptions::new().read(true).custom_flags(libc::O_DIRECT).open(path);
+            // Another thread may have been faster.
+            let _ = self.direct.set(direct.ok());
+        });
+        self.direct.get().expect("set above, here or by another thread")
     }
 
     /// Goes on from an alignment that was refused.
