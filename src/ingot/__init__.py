@@ -18,6 +18,7 @@ from ingot.errors import (
     WorkerError,
 )
 from ingot.opening import open, open_dataset, open_records  # noqa: A004
+from ingot.order import Order, concat, interleave, mix
 from ingot.packed import PackedFolder, PackedPath, pack
 from ingot.records import (
     Batch,
@@ -40,6 +41,7 @@ __all__ = [
     "DatasetWriter",
     "FormatError",
     "IngotError",
+    "Order",
     "PackedFolder",
     "PackedPath",
     "Reader",
@@ -54,6 +56,9 @@ __all__ = [
     "Writer",
     "build",
     "compact",
+    "concat",
+    "interleave",
+    "mix",
     "open",
     "open_dataset",
     "open_records",

@@ -37,7 +37,7 @@ class Order(Sequence[Any]):
     An order pickles as its composition, with its sources and functions.
     """
 
-    __module__ = "ingot.order"
+    __module__ = "ingot"
     __slots__ = ("_node",)
 
     def __init__(self, node: Node) -> None:
