@@ -17,7 +17,7 @@ ERRORS = {
     "UnsupportedVersionError": {"path": "p", "found": 9, "supported": 1},
     "StorageError": {"path": "p", "record": 3, "offset": 40, "errno": 28},
     "ClosedError": {"path": "p"},
-    "WorkerError": {"path": "p"},
+    "WorkerError": {"path": "p", "step": 3},
 }
 
 

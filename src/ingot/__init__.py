@@ -17,6 +17,7 @@ from ingot.errors import (
     UnsupportedVersionError,
     WorkerError,
 )
+from ingot.loader import Loader
 from ingot.opening import open, open_dataset, open_records  # noqa: A004
 from ingot.order import Order, concat, interleave, mix
 from ingot.packed import PackedFolder, PackedPath, pack
@@ -41,6 +42,7 @@ __all__ = [
     "DatasetWriter",
     "FormatError",
     "IngotError",
+    "Loader",
     "Order",
     "PackedFolder",
     "PackedPath",
