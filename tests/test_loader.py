@@ -499,9 +499,13 @@ def test_an_interrupt_ends_a_wait_and_the_program(folder):
     code = """
 import threading
 never = threading.Event()
-loader = ingot.Loader(range(8), 8, workers=1, collate=lambda _: never.wait())
-signal.setitimer(signal.ITIMER_REAL, 0.2)
-signal.signal(signal.SIGALRM, signal.default_int_handler)
+
+def interrupt(samples):
+    if not never.is_set():
+        signal.pthread_kill(threading.main_thread().ident, signal.SIGINT)
+    return never.wait()
+
+loader = ingot.Loader(range(8), 8, workers=1, collate=interrupt)
 try:
     next(iter(loader))
 except KeyboardInterrupt:
@@ -738,7 +742,7 @@ def check_resumes(data):
     assert state["step"] == first + sum(counts)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=300, deadline=None)
 @given(data=st.data())
 def test_any_pipeline_resumes_exactly_on_any_topology_after_any_stop(data):
     check_resumes(data)
