@@ -197,6 +197,12 @@ def test_tensors_share_their_memory_with_arrays(cats):
     batch["image"][0] = 0  # PyTorch writes where it wants
 
 
+@pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU to pin memory for")
+def test_without_a_gpu_no_memory_is_pinned(cats):
+    batch = ingot.Loader(cats, 4, to="torch", pin_memory=True).batch(0)
+    assert not batch["image"].is_pinned()
+
+
 def test_memory_that_must_not_change_is_copied_for_tensors():
     fixed = np.arange(3)
     fixed.flags.writeable = False
@@ -565,7 +571,7 @@ def test_stats_say_who_is_the_bottleneck(cats):
     assert stats.elapsed_s >= stats.wait_s
     slow = LoaderStats(1, 1, elapsed_s=10, wait_s=5, read_s=1, transform_s=8, collate_s=1)
     assert slow.bottleneck == (
-        "the loader is the bottleneck for the training loop: it waited for data 50% of the time, "
+        "the loader is the bottleneck: the training loop waited for data 50% of the time, "
         "and workers spent 80% of theirs in the functions of map"
     )
     fast = LoaderStats(1, 1, elapsed_s=10, wait_s=0.1)

@@ -57,7 +57,7 @@ class Loader:
             function of `map` fails, by another one of the order. Which one depends on the
             position alone, and every rank keeps its number of steps.
         collate: Called with the list of samples of a batch, in a worker; returns the batch.
-        pin_memory: Whether tensors are in pinned memory.
+        pin_memory: Whether tensors are in pinned memory, if there is a GPU.
 
     Raises:
         TypeError: The order is not made of samples.

@@ -1,8 +1,10 @@
 """Threads that make the results of steps ahead of time, and hand them out in order."""
 
 import atexit
+import math
 import os
 import threading
+import time
 import weakref
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -103,12 +105,13 @@ class Pipeline(Generic[T]):
                 self._restart(self._front)
                 self._changed.notify_all()
 
-    def join(self, timeout_s: float | None = None) -> None:
-        """Wait for the threads to end."""
+    def join(self, deadline: float = math.inf) -> None:
+        """Wait for the threads to end, at most until `time.monotonic()` is `deadline`."""
         if os.getpid() == self._process:
             for thread in self._threads:
+                left = deadline - time.monotonic()
                 if thread is not threading.current_thread():
-                    thread.join(timeout_s)
+                    thread.join(None if left == math.inf else max(left, 0))
 
     def _hire(self) -> None:
         while len(self._threads) < self._workers:
@@ -158,5 +161,6 @@ def _stop_all() -> None:
     pipelines = list(_alive)
     for pipeline in pipelines:
         pipeline.stop()
+    deadline = time.monotonic() + _PATIENCE_S
     for pipeline in pipelines:
-        pipeline.join(_PATIENCE_S)
+        pipeline.join(deadline)

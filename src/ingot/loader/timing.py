@@ -42,16 +42,16 @@ class LoaderStats:
         if not self.batches:
             return "no batch was handed out yet"
         share = self.wait_s / self.elapsed_s if self.elapsed_s > 0 else 0.0
-        waited = f"it waited for data {share:.0%} of the time"
+        waited = f"waited for data {share:.0%} of the time"
         if share < _WAITS:
-            return f"the training loop is the bottleneck: {waited}"
+            return f"the training loop is the bottleneck: it {waited}"
         work = {name: getattr(self, name) for name in _WORDS}
         name = max(work, key=lambda one: work[one])
         total = sum(work.values())
         part = work[name] / total if total > 0 else 0.0
         return (
-            "the loader is the bottleneck for the training loop: "
-            f"{waited}, and workers spent {part:.0%} of theirs in {_WORDS[name]}"
+            f"the loader is the bottleneck: the training loop {waited}, and workers spent "
+            f"{part:.0%} of theirs in {_WORDS[name]}"
         )
 
     def __str__(self) -> str:
