@@ -4,6 +4,7 @@ import gc
 import json
 import multiprocessing
 import os
+import pickle
 import re
 import signal
 import subprocess
@@ -669,6 +670,13 @@ def test_steps_that_cannot_be_are_refused():
         loader.skip(5, 3)
     with pytest.raises(TypeError, match="an infinite order has no number of steps"):
         len(loader)
+
+
+def test_a_loader_is_true_and_not_pickled():
+    loader = ingot.Loader(ingot.Order.of(range(9)).repeat(), 4)
+    assert loader
+    with pytest.raises(TypeError, match="pickle its order and its state_dict"):
+        pickle.dumps(loader)
 
 
 def test_a_loader_describes_itself(logs):

@@ -1,20 +1,18 @@
 """Batches along an order, read ahead by threads, with a place that can be saved."""
 
 import operator
-import os
-import sys
 import time
 import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Literal, Self, SupportsIndex
+from typing import Any, Literal, NoReturn, Self, SupportsIndex
 
 from ingot.errors import ClosedError
+from ingot.loader.arguments import one_of, order_of, steps_of, threads_of
 from ingot.loader.making import Made, Maker, Replacement
 from ingot.loader.pipeline import Pipeline
 from ingot.loader.resume import verify_resume
 from ingot.loader.state import Skipped, place_in, state_of
-from ingot.loader.steps import Steps
 from ingot.loader.tensors import tensors
 from ingot.loader.timing import LoaderStats
 from ingot.loader.topology import Shard, refuse_shards, topology_of
@@ -22,7 +20,6 @@ from ingot.order.arguments import count_of
 from ingot.order.order import Order
 from ingot.order.rows import Rows
 
-_WORKERS_MAX = 8
 _POSITIONS = (1 << 63) - 1
 
 
@@ -39,8 +36,8 @@ class Loader:
     numbers are others. An infinite order has no epochs and never ends. Steps count on from epoch
     to epoch.
 
-    One thread at a time may use a loader. A loader that is closed, or that nobody holds any more,
-    has no threads.
+    One thread at a time may use a loader; sources and functions are used by all of its threads.
+    A loader that is closed, or that nobody holds any more, has no threads.
 
     Args:
         order: An order, a data set, a reader, a view, or any other sequence of samples.
@@ -92,19 +89,19 @@ class Loader:
         collate: Callable[[list[Any]], Any] | None = None,
         pin_memory: bool = False,
     ) -> None:
-        self.order = _order_of(order)
+        self.order = order_of(order)
         self.batch_size = count_of(batch_size, "batch_size", 1)
         self.rank, self.world = topology_of(shard)
         self.errors: list[Replacement] = []
         self._options: dict[str, Any] = {
-            "to": _one_of("to", to, "numpy", "torch"),
+            "to": one_of("to", to, "numpy", "torch"),
             "shard": (self.rank, self.world),
             "drop_last": bool(drop_last),
-            "on_error": _one_of("on_error", on_error, "raise", "substitute"),
+            "on_error": one_of("on_error", on_error, "raise", "substitute"),
             "collate": collate,
             "pin_memory": bool(pin_memory),
         }
-        self._steps = _steps_of(self.order, self.batch_size, self.world, bool(drop_last))
+        self._steps = steps_of(self.order, self.batch_size, self.world, drop_last=bool(drop_last))
         refuse_shards(self.order.describe(), self.world)
         if pin_memory and to != "torch":
             message = 'pin_memory requires to="torch"'
@@ -120,11 +117,9 @@ class Loader:
         self._stats = LoaderStats()
         self._began: float | None = None
         self._is_closed = False
-        workers = min(_num_cores(), _WORKERS_MAX) if workers is None else workers
-        workers = count_of(workers, "workers")
-        ahead = max(2 * workers, 2) if prefetch is None else count_of(prefetch, "prefetch", 1)
+        num_workers, ahead = threads_of(workers, prefetch)
         make, after = self._maker.make, self._skipped.after
-        self._pipeline: Pipeline[Made] = Pipeline(make, after, workers, ahead)
+        self._pipeline: Pipeline[Made] = Pipeline(make, after, num_workers, ahead)
         weakref.finalize(self, self._pipeline.stop).atexit = False
 
     @property
@@ -144,6 +139,15 @@ class Loader:
             message = "an infinite order has no number of steps; take(n) makes it finite"
             raise TypeError(message)
         return count
+
+    def __bool__(self) -> bool:
+        return True
+
+    def __reduce__(self) -> NoReturn:
+        message = (
+            "a loader has threads and cannot be pickled: pickle its order and its state_dict()"
+        )
+        raise TypeError(message)
 
     def __iter__(self) -> Iterator[Any]:
         """Go on from here to the end of the epoch."""
@@ -307,54 +311,3 @@ class _Batches(Iterator[Any]):
 
     def __next__(self) -> Any:
         return self._loader._take(self._stop)  # noqa: SLF001 -- this is a part of the loader
-
-
-def _order_of(order: Any) -> Order:
-    if isinstance(order, str | os.PathLike):
-        message = f"expected a data set or an order, got a path: ingot.open({order!r}) opens it"
-        raise TypeError(message)
-    return Order.of(order)
-
-
-def _one_of(name: str, found: Any, *known: str) -> str:
-    if found not in known:
-        texts = " or ".join(f'"{one}"' for one in known)
-        message = f"{name} is {texts}, not {found!r:.80}"
-        raise ValueError(message)
-    return str(found)
-
-
-def _steps_of(order: Order, batch_size: int, world: int, drop_last: bool) -> Steps:  # noqa: FBT001
-    """Return the steps, each of which has a sample for every rank.
-
-    Raises:
-        ValueError: There are too few samples.
-    """
-    length = None if order.is_infinite else len(order)
-    steps = Steps(batch_size, length, drop_last)
-    if length == 0:
-        message = "the order has no samples"
-        raise ValueError(message)
-    if not steps.per_epoch and length is not None:
-        message = (
-            f"an order of {length} samples has no whole batch of {batch_size}: pass "
-            "drop_last=False, or repeat the order"
-        )
-        raise ValueError(message)
-    if batch_size < world:
-        message = (
-            f"a batch of {batch_size} has no sample for each of {world} ranks; batch_size is that "
-            "of all ranks together"
-        )
-        raise ValueError(message)
-    if steps.last_size < world:
-        message = (
-            f"the last batch of an epoch has {steps.last_size} samples, not one for each of "
-            f"{world} ranks: pass drop_last=True"
-        )
-        raise ValueError(message)
-    return steps
-
-
-def _num_cores() -> int:
-    return len(os.sched_getaffinity(0)) if sys.platform == "linux" else os.cpu_count() or 1
