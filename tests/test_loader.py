@@ -138,6 +138,7 @@ def test_columns_are_those_that_rows_would_be_collated_to(cats, dogs):
         cats.window("words", length=2).shuffle(2),
         ingot.concat(cats.select("label", "words"), dogs.select("words", "label")),
         ingot.interleave(cats, dogs, cats.skip(3)),
+        ingot.interleave(cats, cats.window("words", length=2)),
     ]
     for order in orders:
         columns, rows = ingot.Loader(order, 7), ingot.Loader(order.map(dict), 7)

@@ -1,7 +1,7 @@
 """Samples from rows: reading, cutting, mapping and grouping."""
 
 from collections.abc import Sequence
-from itertools import pairwise
+from itertools import compress, pairwise
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -11,12 +11,14 @@ from ingot.dataset import Dataset
 from ingot.dataset.nested import deep
 from ingot.dataset.read import iteration
 from ingot.dataset.read.dataset import selection_of
-from ingot.dataset.read.plan import Joint, Plan, read
-from ingot.dataset.read.stacking import stacked
+from ingot.dataset.read.merging import back, merged
+from ingot.dataset.read.plan import read_all
 from ingot.order.node import Map, Node
 from ingot.order.rows import Int64s, Rows
 
 Cuts: TypeAlias = list[tuple[int, int | None]] | None
+Share: TypeAlias = tuple[int, npt.NDArray[np.int64]]
+"""The number of a source, and the places of its rows among others."""
 
 
 def samples_of(node: Node, rows: Rows) -> list[Any]:
@@ -77,69 +79,48 @@ def columns_of(node: Node, rows: Rows) -> dict[str, Any]:
         node: The last step of an order, of which `has_columns` is true.
         rows: At least one row.
     """
-    numbers = np.unique(rows.source).tolist()
-    shares = [np.flatnonzero(rows.source == number) for number in numbers]
-    plans = [
-        _plan(
-            node.sources[number],
-            rows.row[places],
-            _cuts(rows, places),
-            node.cut_fields[number],
-        )
-        for number, places in zip(numbers, shares, strict=True)
-    ]
-    if len(plans) == 1:
-        return deep(read(plans[0]))
-    return deep(read(Joint(plans, lambda found: _merged(found, shares, len(rows)))))
-
-
-def _merged(
-    found: Sequence[dict[str, Any]], shares: Sequence[npt.NDArray[np.intp]], count: int
-) -> dict[str, Any]:
-    return {name: _scattered([one[name] for one in found], shares, count) for name in found[0]}
-
-
-def _scattered(parts: Sequence[Any], shares: Sequence[npt.NDArray[np.intp]], count: int) -> Any:
-    """Return the values of several parts, each at its places."""
-    first = parts[0]
-    if all(isinstance(one, np.ndarray) and _fits(one, first) for one in parts):
-        whole = np.empty((count, *first.shape[1:]), first.dtype)
-        for part, places in zip(parts, shares, strict=True):
-            whole[places] = part
-        return whole
-    values: list[Any] = [None] * count
-    for part, places in zip(parts, shares, strict=True):
-        for place, value in zip(places.tolist(), part, strict=True):
-            values[place] = value
-    return stacked(values)
-
-
-def _fits(one: npt.NDArray[Any], other: Any) -> bool:
-    return (
-        isinstance(other, np.ndarray)
-        and one.dtype == other.dtype
-        and one.shape[1:] == other.shape[1:]
-    )
+    shares = _shares(node, rows)
+    found = _read_plans(node, rows, shares)
+    if len(found) == 1:
+        return deep(found[0])
+    order = back([places for _, places in shares])
+    return deep(merged(found, order, selection_of(node.sources[0]).spec.fields))  # type: ignore[arg-type]
 
 
 def items_of(node: Node, rows: Rows) -> list[Any]:
-    """Return what the sources have for rows, with one read for each source."""
-    first: dict[int, int] = {}
-    same = [first.setdefault(id(source), k) for k, source in enumerate(node.sources)]
-    numbers = np.asarray(same, np.int32)[rows.source] if len(first) < len(same) else rows.source
-    if len(first) == 1:
-        return _read_source(node.sources[0], rows.row, _cuts(rows), node.cut_fields[0])
+    """Return what the sources have for rows: one read for all data sets, and one per other."""
     items: list[Any] = [None] * len(rows)
-    for number in np.unique(numbers).tolist():
-        places = np.flatnonzero(numbers == number)
-        cuts, fields = _cuts(rows, places), node.cut_fields[number]
-        found = _read_source(node.sources[number], rows.row[places], cuts, fields)
+    shares = _shares(node, rows)
+    is_dataset = [isinstance(node.sources[number], Dataset) for number, _ in shares]
+    of_datasets = list(compress(shares, is_dataset))
+    batches = iter(_read_plans(node, rows, of_datasets) if of_datasets else ())
+    for number, places in shares:
+        source: Any = node.sources[number]
+        if isinstance(source, Dataset):
+            batch, fields = next(batches), source.spec.fields
+            flat = iteration.rows_of(batch, fields, len(places), copy=False)
+            found = [deep(row) for row in flat]
+        else:
+            found = _read_source(source, rows.row[places], _cuts(rows, places))
+        if len(shares) == 1:
+            return found
         for place, item in zip(places.tolist(), found, strict=True):
             items[place] = item
     return items
 
 
-def _cuts(rows: Rows, places: npt.NDArray[np.intp] | slice = slice(None)) -> Cuts:
+def _shares(node: Node, rows: Rows) -> list[Share]:
+    """Return the places of the rows of each source; sources that are read alike are one."""
+    first: dict[Any, int] = {}
+    kinds = zip(map(id, node.sources), node.cut_fields, strict=True)
+    same = [first.setdefault(kind, k) for k, kind in enumerate(kinds)]
+    if len(first) == 1:
+        return [(0, np.arange(len(rows)))] if len(rows) else []
+    numbers = np.asarray(same, np.int32)[rows.source]
+    return [(number, np.flatnonzero(numbers == number)) for number in np.unique(numbers).tolist()]
+
+
+def _cuts(rows: Rows, places: npt.NDArray[np.int64]) -> Cuts:
     """Return start and stop of the elements of some rows; None if rows are not cut."""
     if rows.start is None or rows.stop is None:
         return None
@@ -147,26 +128,25 @@ def _cuts(rows: Rows, places: npt.NDArray[np.intp] | slice = slice(None)) -> Cut
     return [(first, None if last < 0 else last) for first, last in ends]
 
 
-def _read_source(
-    source: Sequence[Any], rows: Int64s, cuts: Cuts, fields: Sequence[str]
-) -> list[Any]:
+def _read_plans(node: Node, rows: Rows, shares: Sequence[Share]) -> list[dict[str, Any]]:
+    """Read the rows of data sets, in one native call."""
+    plans = []
+    for number, places in shares:
+        selection = selection_of(node.sources[number])  # type: ignore[arg-type]
+        wanted: dict[str, Any] = dict.fromkeys(selection.names)
+        cuts = _cuts(rows, places)
+        if cuts is not None:
+            elements = [(*cut, None) for cut in cuts]
+            wanted |= dict.fromkeys(node.cut_fields[number], elements)
+        plans.append(selection.source.plan(selection.resolve(rows.row[places]), wanted))
+    return read_all(plans)
+
+
+def _read_source(source: Sequence[Any], rows: Int64s, cuts: Cuts) -> list[Any]:
+    found = _read_rows(source, rows)
     if cuts is None:
-        return _read_rows(source, rows)
-    if not isinstance(source, Dataset):
-        found = _read_rows(source, rows)
-        return [item[slice(*cut)] for item, cut in zip(found, cuts, strict=True)]
-    batch = read(_plan(source, rows, cuts, fields))
-    found = iteration.rows_of(batch, source.spec.fields, len(rows), copy=False)
-    return [deep(row) for row in found]
-
-
-def _plan(source: Any, rows: Int64s, cuts: Cuts, fields: Sequence[str]) -> Plan:
-    selection = selection_of(source)
-    wanted: dict[str, Any] = dict.fromkeys(selection.names)
-    if cuts is not None:
-        elements = [(*cut, None) for cut in cuts]
-        wanted |= dict.fromkeys(fields, elements)
-    return selection.source.plan(selection.resolve(rows), wanted)
+        return found
+    return [item[slice(*cut)] for item, cut in zip(found, cuts, strict=True)]
 
 
 def _read_rows(source: Sequence[Any], rows: Int64s) -> list[Any]:
