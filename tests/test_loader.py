@@ -605,6 +605,37 @@ def test_ranks_come_from_torch_distributed(monkeypatch):
     assert (loader.rank, loader.world) == (2, 4)
 
 
+TRAINED = """
+import sys, torch.distributed, ingot
+rank, store = int(sys.argv[1]), sys.argv[2]
+torch.distributed.init_process_group(
+    "gloo", init_method=f"file://{store}", rank=rank, world_size=2
+)
+loader = ingot.Loader(ingot.open(sys.argv[3]).shuffle(6), 10, to="torch")
+for batch in loader:
+    parts = [torch.empty(5, dtype=torch.int64) for _ in range(2)]
+    torch.distributed.all_gather(parts, batch["label"])
+    print(torch.cat(parts).tolist())
+torch.distributed.destroy_process_group()
+"""
+
+
+def test_ranks_of_torch_distributed_share_each_batch(folder, tmp_path, cats):
+    command = [sys.executable, "-c", TRAINED]
+    ranks = [
+        subprocess.Popen(
+            [*command, str(rank), str(tmp_path / "store"), str(folder / "cats")],
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        for rank in range(2)
+    ]
+    found = [one.communicate(timeout=120)[0] for one in ranks]
+    assert [one.returncode for one in ranks] == [0, 0]
+    expected = [batch["label"].tolist() for batch in ingot.Loader(cats.shuffle(6), 10)]
+    assert [list(map(json.loads, one.splitlines())) for one in found] == [expected] * 2
+
+
 @pytest.mark.parametrize(
     ("arguments", "options", "error", "message"),
     [
