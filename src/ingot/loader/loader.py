@@ -26,9 +26,9 @@ _POSITIONS = (1 << 63) - 1
 class Loader:
     """Batches along an order, read ahead by threads.
 
-    Step `s` is the positions from `s * batch_size` on, on all ranks together, whatever the
-    number of ranks and workers; each rank reads its own part of every batch. A batch of a data
-    set has the columns that `ds[[...]]` has. Other samples are collated: dicts to a dict of
+    Step `s` of an epoch is the positions from `s * batch_size` on, on all ranks together, whatever
+    the number of ranks and workers; each rank reads its own part of every batch. A batch of a
+    data set has the columns that `ds[[...]]` has. Other samples are collated: dicts to a dict of
     batches, arrays of one shape and numbers to an array, anything else to a list.
 
     `for batch in loader` goes on from where the loader is to the end of the epoch, which is one

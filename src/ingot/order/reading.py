@@ -22,7 +22,7 @@ Share: TypeAlias = tuple[int, npt.NDArray[np.int64]]
 
 
 def samples_of(node: Node, rows: Rows) -> list[Any]:
-    """Return the samples of positions by their rows, with one read for each source."""
+    """Return the samples of positions by their rows, with one read for all data sets."""
     return transformed(node, items_of(node, rows), rows)
 
 
