@@ -345,3 +345,14 @@ def test_runs_of_numbers_are_picked_too(tmp_path):
     assert missing is None
     assert empty.tolist() == []
     assert ds.available(0) == {"times": range(3)}
+
+
+def test_sequences_of_several_parts_are_lists_if_they_are_not_alike(tmp_path):
+    for name, length in (("a", 3), ("b", 2)):
+        with ingot.DatasetWriter(tmp_path / name, {"x": "array(uint8,2)[]"}) as writer:
+            writer.extend({"x": [np.full(2, k, np.uint8)] * length} for k in range(4))
+    a, b = ingot.open(tmp_path / "a"), ingot.open(tmp_path / "b")
+    assert a.concat(a)[[0, 5]]["x"].shape == (2, 3, 2)
+    found = a.concat(b)[[0, 5]]["x"]
+    assert [type(row) for row in found] == [list, list]
+    assert [np.array(row).tolist() for row in found] == [[[0, 0]] * 3, [[1, 1]] * 2]

@@ -23,6 +23,7 @@ PUBLIC = [
     "ingot.compat.ffrecord.torch",
     "ingot.compat.h5record",
     "ingot.fsspec",
+    "ingot.loader",
     "ingot.order",
     "ingot.torch",
 ]

@@ -565,3 +565,10 @@ def told(order):
     columns = ("source", "row", "epoch", "map", "key", "start", "stop", "offsets")
     found = {name: getattr(rows, name) for name in columns}
     return {name: one.tolist() for name, one in found.items() if one is not None and one.size}
+
+
+def test_a_data_set_that_is_there_twice_is_cut_where_it_is_cut(cats):
+    both = interleave(cats, Order.of(cats).window("frames", length=2), cats)
+    windows = [row["frames"] for row in both][1:60:3]
+    assert windows[:4] == [["2/0", "2/1"], ["3/0", "3/1"], ["4/0", "4/1"], ["4/2", "4/3"]]
+    assert [both[k]["frames"] for k in (0, 3, 6, 9)] == [cats[k]["frames"] for k in range(4)]

@@ -150,8 +150,8 @@ def test_verbs_refuse_what_they_cannot_do(opened, kind):
     rows, expected = opened[kind]
     with pytest.raises(IndexError, match="out of range"):
         rows.take([len(expected)])
-    with pytest.raises(TypeError, match="take expects a sequence of indices"):
-        rows.take(1)
+    with pytest.raises(ValueError, match=r"at least 0 rows, got -2; \[-2:\] is the last 2"):
+        rows.take(-2)
     with pytest.raises(TypeError, match=r"where\(mask\)"):
         rows.take(np.zeros(len(expected), bool))
     with pytest.raises(ValueError, match=r"take\(indices\)"):
@@ -259,3 +259,47 @@ def test_a_file_that_was_cut_under_a_reader_is_damaged(tmp_path, kind):
     for cut in range(size - 1, size // 2, -1):
         os.truncate(path, cut)
         assert not rows.verify().ok, cut
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_number_takes_the_first_rows(opened, kind):
+    rows, expected = opened[kind]
+    for count in (0, 3, np.int32(3), len(expected), len(expected) + 1):
+        assert plain(rows.take(count)) == expected[:count]
+        assert plain(rows.repeat(1).take(count)) == expected[:count]
+    assert plain(rows.take(3).take([2, 0])) == [expected[2], expected[0]]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_verbs_that_begin_an_order_are_those_of_the_order(opened, kind):
+    rows, expected = opened[kind]
+    order = ingot.Order.of(rows)
+    lengths = [1] * len(expected)
+    pairs = [
+        (rows.shuffle(3), order.shuffle(3)),
+        (rows.shuffle(), order.shuffle(0)),
+        (rows.repeat(2), order.repeat(2)),
+        (rows.shard(1, 3), order.shard(1, 3)),
+        (rows.skip(2), order.skip(2)),
+        (rows.map(len, seed=4), order.map(len, seed=4)),
+        (rows.batch(2, drop_last=True), order.batch(2, drop_last=True)),
+        (rows.pack(lengths, 3), order.pack(lengths, 3)),
+    ]
+    for begun, longhand in pairs:
+        assert isinstance(begun, ingot.Order)
+        assert begun.fingerprint == longhand.fingerprint
+    if kind in {"dataset", "part"}:
+        with pytest.raises(TypeError, match="names of the sequences to cut"):
+            rows.window(lengths, 1)
+        assert plain(rows.filter(np.arange(len(rows)) < 2)) == expected[:2]
+    else:
+        assert rows.window(lengths, 1).fingerprint == order.window(lengths, 1).fingerprint
+
+
+def test_sources_and_orders_are_mixed_interleaved_and_concatenated(opened):
+    reader, expected = opened["reader"]
+    view, seen = opened["view"]
+    assert list(ingot.concat(reader, view.skip(1))) == expected + seen[1:]
+    assert list(ingot.interleave(reader, view))[:4] == [expected[0], seen[0], expected[1], seen[1]]
+    mixed = ingot.mix({"all": reader.repeat(), "some": view.repeat()}, {"all": 3, "some": 1})
+    assert sum(mixed.rows(0, 400).source == 0) == 300

@@ -17,7 +17,9 @@ from ingot.errors import (
     UnsupportedVersionError,
     WorkerError,
 )
+from ingot.loader import Loader
 from ingot.opening import open, open_dataset, open_records  # noqa: A004
+from ingot.order import Order, concat, interleave, mix
 from ingot.packed import PackedFolder, PackedPath, pack
 from ingot.records import (
     Batch,
@@ -40,6 +42,8 @@ __all__ = [
     "DatasetWriter",
     "FormatError",
     "IngotError",
+    "Loader",
+    "Order",
     "PackedFolder",
     "PackedPath",
     "Reader",
@@ -54,6 +58,9 @@ __all__ = [
     "Writer",
     "build",
     "compact",
+    "concat",
+    "interleave",
+    "mix",
     "open",
     "open_dataset",
     "open_records",

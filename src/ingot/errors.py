@@ -8,7 +8,7 @@ IngotError
 |   +-- UnsupportedVersionError      written by a later version of the format
 +-- StorageError(OSError)            the system or the device refused a read or a write
 +-- ClosedError(ValueError)          use after close
-+-- WorkerError(RuntimeError)        a worker process died
++-- WorkerError(RuntimeError)        a worker process died, or a step of a loader failed
 ```
 
 A missing file is the builtin `FileNotFoundError`, an index out of range the builtin
@@ -128,4 +128,12 @@ class ClosedError(IngotError, ValueError):
 
 
 class WorkerError(IngotError, RuntimeError):
-    """A worker process died."""
+    """A worker process died, or a step of a loader failed; the cause is `__cause__`.
+
+    Attributes:
+        step: The step of the loader.
+    """
+
+    def __init__(self, message: str = "", path: str | None = None, step: int | None = None) -> None:
+        super().__init__(message, path)
+        self.step = step

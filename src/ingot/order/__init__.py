@@ -1,8 +1,10 @@
 """Which row is at which position: shuffled, repeated, sharded, mixed, cut and packed."""
 
 from ingot.order.description import difference
-from ingot.order.mixing import concat, interleave, mix
-from ingot.order.order import Order
+from ingot.order.mixing import concat as concat
+from ingot.order.mixing import interleave as interleave
+from ingot.order.mixing import mix as mix
+from ingot.order.order import Order as Order
 from ingot.order.rows import Groups, Rows
 
-__all__ = ["Groups", "Order", "Rows", "concat", "difference", "interleave", "mix"]
+__all__ = ["Groups", "Rows", "difference"]

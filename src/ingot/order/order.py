@@ -37,7 +37,7 @@ class Order(Sequence[Any]):
     An order pickles as its composition, with its sources and functions.
     """
 
-    __module__ = "ingot.order"
+    __module__ = "ingot"
     __slots__ = ("_node",)
 
     def __init__(self, node: Node) -> None:
@@ -125,7 +125,7 @@ class Order(Sequence[Any]):
         return sample
 
     def __getitems__(self, positions: Indices) -> list[Any]:
-        """Return the samples at several positions, with one read for each source."""
+        """Return the samples at several positions, with one read for all data sets."""
         return samples_of(self._node, self.rows_at(positions))
 
     def __iter__(self) -> Iterator[Any]:

@@ -131,17 +131,21 @@ def resolve(rows: Rows, indices: Indices, path: str) -> Numbers:
     return numbers_at(rows, wrapped(array, len(rows)))
 
 
-def taken(rows: Rows, indices: Indices, path: str) -> Rows:
-    """Return the rows at several indices, as a table of its own.
+def taken(rows: Rows, indices: Indices | SupportsIndex, path: str) -> Rows:
+    """Return the rows at several indices, as a table of its own; of one number, that many.
 
     Raises:
         IndexError: One is out of range; the message names `path`.
-        TypeError: They are not integers, or a single one.
+        TypeError: They are not integers.
+        ValueError: The number is negative.
     """
     if is_one(indices):
-        message = f"take expects a sequence of indices; [:{indices}] is the first {indices} rows"
-        raise TypeError(message)
-    found = resolve(rows, indices, path)
+        count = operator.index(indices)  # type: ignore[arg-type]
+        if count < 0:
+            message = f"take expects at least 0 rows, got {count}; [{count}:] is the last {-count}"
+            raise ValueError(message)
+        return rows[:count]
+    found = resolve(rows, indices, path)  # type: ignore[arg-type]
     return found.copy() if np.may_share_memory(found, indices) else found
 
 

@@ -19,6 +19,7 @@ from ingot.records.indices import (
     resolve,
     taken,
 )
+from ingot.records.ordered import Ordered
 from ingot.records.progress import Progress
 from ingot.records.split import chosen_by, parts_of
 from ingot.records.verification import Verification
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
     from ingot.records.reader import Reader, Stats
 
 
-class ChoosingRecords:
+class ChoosingRecords(Ordered):
     """Chooses among the records of a reader or a view, without reading them."""
 
     __slots__ = ()
@@ -36,8 +37,10 @@ class ChoosingRecords:
     def _view(self) -> "View":
         """Return a view of all records."""
 
-    def take(self, indices: Indices) -> "View":
+    def take(self, indices: Indices | SupportsIndex) -> "View":
         """Return a view of the records at `indices`, in that order, without reading them.
+
+        `take(5)` is the first five, or all if there are fewer.
 
         Raises:
             IndexError: An index is out of range.

@@ -10,6 +10,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from ingot.dataset.read.merging import back, merged
 from ingot.dataset.read.plan import Joint, Plan
 from ingot.dataset.read.selection import Selection
 from ingot.dataset.read.source import Elements, Picks, Row, Source
@@ -117,11 +118,9 @@ class Chain:
             plans.append(part.source.plan(own, asked))
         if len(plans) == 1:
             return plans[0]
-        back = _back([mine for _, mine, _ in shares])
-        return Joint(
-            plans,
-            lambda found: {name: _merged([one[name] for one in found], back) for name in wanted},
-        )
+        fields = {name: self.spec.fields[name] for name in wanted}
+        order = back([mine for _, mine, _ in shares])
+        return Joint(plans, lambda found: merged(found, order, fields))
 
     def _shares(self, numbers: npt.NDArray[np.int64]) -> list[Share]:
         """Return for each part its rows: their positions in `numbers`, and in its source."""
@@ -158,7 +157,7 @@ class Chain:
             return np.concatenate([of_part(part.source, part.rows) for part in self._parts])
         shares = self._shares(np.asarray(numbers, np.int64))
         found = np.concatenate([of_part(part.source, own) for part, _, own in shares])
-        return found[_back([mine for _, mine, _ in shares])]
+        return found[back([mine for _, mine, _ in shares])]
 
     def together(self, names: Sequence[str]) -> tuple[int, int]:
         """Return how many rows to read together."""
@@ -181,17 +180,3 @@ class Chain:
         """Close all files."""
         for part in self._parts:
             part.source.close()
-
-
-def _back(places: Sequence[npt.NDArray[np.int64]]) -> npt.NDArray[np.int64]:
-    """Return the order that puts concatenated values back to their positions."""
-    return np.argsort(np.concatenate(places), kind="stable")
-
-
-def _merged(found: Sequence[Any], order: npt.NDArray[np.int64]) -> Any:
-    """Merge the values of several reads in the given order; stack them if they are alike."""
-    alike = {(one.shape[1:], one.dtype) if isinstance(one, np.ndarray) else None for one in found}
-    if len(alike) == 1 and None not in alike:
-        return np.concatenate(found)[order]
-    values = [value for one in found for value in one]
-    return [values[k] for k in order.tolist()]

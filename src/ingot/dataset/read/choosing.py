@@ -2,7 +2,7 @@
 
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, SupportsIndex, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -13,6 +13,7 @@ from ingot.dataset.read.selection import Selection
 from ingot.dataset.read.source import Source
 from ingot.dataset.read.zipped import Zipped
 from ingot.records.indices import Indices, Rows, taken
+from ingot.records.ordered import Ordered
 from ingot.records.split import chosen_by, parts_of
 
 if TYPE_CHECKING:
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 Truths: TypeAlias = npt.NDArray[np.bool_]
 
 
-class ChoosingRows:
+class ChoosingRows(Ordered):
     """Chooses among the rows of a data set, as the verbs of `ingot.Reader` do."""
 
     _selection: Selection
@@ -55,8 +56,11 @@ class ChoosingRows:
         )
         return self._of(self._selection.source, tuple(chosen), self._selection.rows)
 
-    def take(self, indices: Indices) -> "Dataset":
-        """Return a data set of the rows at `indices`, in that order, without reading them."""
+    def take(self, indices: Indices | SupportsIndex) -> "Dataset":
+        """Return a data set of the rows at `indices`, in that order, without reading them.
+
+        `take(5)` is the first five, or all if there are fewer.
+        """
         selection = self._selection
         rows = taken(selection.rows, indices, selection.path)
         return self._of(selection.source, selection.names, rows)
@@ -86,6 +90,10 @@ class ChoosingRows:
         for name in names:
             chosen = chosen[self.present(name)[chosen]]
         return self.take(chosen)
+
+    def filter(self, condition: Callable[..., Truths] | Truths, *names: str) -> "Dataset":
+        """Return a data set of the rows that meet a condition; the same as `where`."""
+        return self.where(condition, *names)
 
     def split(self, *sizes: float, seed: int | None = 0) -> "list[Dataset]":
         """Split the data set into disjoint parts that read nothing yet.

@@ -74,15 +74,24 @@ class Joint:
 
     def decode(self, packed: Sequence[Sequence[Packed]]) -> dict[str, Any]:
         """Return the merged values of each field."""
-        found = []
-        start = 0
-        for plan in self._plans:
-            stop = start + len(plan.requests)
-            found.append(plan.decode(packed[start:stop]))
-            start = stop
-        return self._merge(found)
+        return self._merge(_decoded(self._plans, packed))
+
+
+def _decoded(plans: Sequence[Plan], packed: Sequence[Sequence[Packed]]) -> list[dict[str, Any]]:
+    found = []
+    start = 0
+    for plan in plans:
+        stop = start + len(plan.requests)
+        found.append(plan.decode(packed[start:stop]))
+        start = stop
+    return found
 
 
 def read(plan: Plan) -> dict[str, Any]:
     """Read the batch of a plan, in one native call."""
     return plan.decode(read_plans(plan.requests))
+
+
+def read_all(plans: Sequence[Plan]) -> list[dict[str, Any]]:
+    """Read the batches of several plans, in one native call."""
+    return _decoded(plans, read_plans([one for plan in plans for one in plan.requests]))

@@ -1,0 +1,7 @@
+"""Batches along an order, read ahead by threads."""
+
+from ingot.loader.loader import Loader as Loader
+from ingot.loader.making import Replacement
+from ingot.loader.timing import LoaderStats
+
+__all__ = ["LoaderStats", "Replacement"]

@@ -1,0 +1,313 @@
+"""Batches along an order, read ahead by threads, with a place that can be saved."""
+
+import operator
+import time
+import weakref
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Literal, NoReturn, Self, SupportsIndex
+
+from ingot.errors import ClosedError
+from ingot.loader.arguments import one_of, order_of, steps_of, threads_of
+from ingot.loader.making import Made, Maker, Replacement
+from ingot.loader.pipeline import Pipeline
+from ingot.loader.resume import verify_resume
+from ingot.loader.state import Skipped, place_in, state_of
+from ingot.loader.tensors import tensors
+from ingot.loader.timing import LoaderStats
+from ingot.loader.topology import Shard, refuse_shards, topology_of
+from ingot.order.arguments import count_of
+from ingot.order.order import Order
+from ingot.order.rows import Rows
+
+_POSITIONS = (1 << 63) - 1
+
+
+class Loader:
+    """Batches along an order, read ahead by threads.
+
+    Step `s` of an epoch is the positions from `s * batch_size` on, on all ranks together, whatever
+    the number of ranks and workers; each rank reads its own part of every batch. A batch of a
+    data set has the columns that `ds[[...]]` has. Other samples are collated: dicts to a dict of
+    batches, arrays of one shape and numbers to an array, anything else to a list.
+
+    `for batch in loader` goes on from where the loader is to the end of the epoch, which is one
+    pass over a finite order; the next loop is the next epoch, in which shuffles and random
+    numbers are others. An infinite order has no epochs and never ends. Steps count on from epoch
+    to epoch.
+
+    One thread at a time may use a loader; sources and functions are used by all of its threads.
+    A loader that is closed, or that nobody holds any more, has no threads.
+
+    Args:
+        order: An order, a data set, a reader, a view, or any other sequence of samples.
+        batch_size: The number of samples of a step, on all ranks together. If it is not a
+            multiple of the number of ranks, their parts differ by one sample.
+        workers: The number of threads; by default the number of cores that this process may use,
+            but at most 8. With 0, the calling thread does the work.
+        prefetch: The number of batches that are read ahead; by default two for each worker.
+        to: "numpy" for arrays, "torch" for tensors.
+        shard: Rank and number of ranks. "auto" asks `torch.distributed`, then the environment
+            variables RANK and WORLD_SIZE; without these there is one rank, as with None.
+        drop_last: Whether to leave out samples after the last whole batch of an epoch.
+        on_error: "raise", or "substitute" to replace a sample that is damaged, or for which a
+            function of `map` fails, by another one of the order. Which one depends on the
+            position alone, and every rank keeps its number of steps.
+        collate: Called with the list of samples of a batch, in a worker; returns the batch.
+        pin_memory: Whether tensors are in pinned memory, if there is a GPU.
+
+    Raises:
+        TypeError: The order is not made of samples.
+        ValueError: The order has too few samples for a batch, or a batch too few for the ranks.
+
+    Attributes:
+        order: The order.
+        batch_size: As given.
+        rank: The rank of this process.
+        world: The number of ranks.
+        errors: The samples that were replaced in batches that were handed out.
+
+    Example:
+        >>> loader = ingot.Loader(ds.shuffle(seed=0), batch_size=64)  # doctest: +SKIP
+        >>> for batch in loader:  # doctest: +SKIP
+        ...     train(batch["image"], batch["label"])
+    """
+
+    __module__ = "ingot"
+
+    def __init__(
+        self,
+        order: Sequence[Any] | Order,
+        batch_size: int,
+        *,
+        workers: int | None = None,
+        prefetch: int | None = None,
+        to: Literal["numpy", "torch"] = "numpy",
+        shard: Shard = "auto",
+        drop_last: bool = True,
+        on_error: Literal["raise", "substitute"] = "raise",
+        collate: Callable[[list[Any]], Any] | None = None,
+        pin_memory: bool = False,
+    ) -> None:
+        self.order = order_of(order)
+        self.batch_size = count_of(batch_size, "batch_size", 1)
+        self.rank, self.world = topology_of(shard)
+        self.errors: list[Replacement] = []
+        self._options: dict[str, Any] = {
+            "to": one_of("to", to, "numpy", "torch"),
+            "shard": (self.rank, self.world),
+            "drop_last": bool(drop_last),
+            "on_error": one_of("on_error", on_error, "raise", "substitute"),
+            "collate": collate,
+            "pin_memory": bool(pin_memory),
+        }
+        self._steps = steps_of(self.order, self.batch_size, self.world, drop_last=bool(drop_last))
+        refuse_shards(self.order.describe(), self.world)
+        if pin_memory and to != "torch":
+            message = 'pin_memory requires to="torch"'
+            raise ValueError(message)
+        convert = tensors(pin_memory=pin_memory) if to == "torch" else None
+        epochs = self.order if self.order.is_infinite else self.order.repeat()
+        topology = self.rank, self.world
+        replaces = on_error == "substitute"
+        self._maker = Maker(epochs, self._steps, topology, collate, convert, replaces=replaces)
+        self._epochs = epochs
+        self._skipped = Skipped()
+        self._step = 0
+        self._stats = LoaderStats()
+        self._began: float | None = None
+        self._is_closed = False
+        num_workers, ahead = threads_of(workers, prefetch)
+        make, after = self._maker.make, self._skipped.after
+        self._pipeline: Pipeline[Made] = Pipeline(make, after, num_workers, ahead)
+        weakref.finalize(self, self._pipeline.stop).atexit = False
+
+    @property
+    def step(self) -> int:
+        """The step that is handed out next."""
+        return self._skipped.first_from(self._step)
+
+    @property
+    def epoch(self) -> int:
+        """The epoch of that step; 0 for an infinite order."""
+        return self._steps.epoch_of(self.step)
+
+    def __len__(self) -> int:
+        """Return the number of steps of an epoch, with those that `skip` leaves out."""
+        count = self._steps.per_epoch
+        if count is None:
+            message = "an infinite order has no number of steps; take(n) makes it finite"
+            raise TypeError(message)
+        return count
+
+    def __bool__(self) -> bool:
+        return True
+
+    def __reduce__(self) -> NoReturn:
+        message = (
+            "a loader has threads and cannot be pickled: pickle its order and its state_dict()"
+        )
+        raise TypeError(message)
+
+    def __iter__(self) -> Iterator[Any]:
+        """Go on from here to the end of the epoch."""
+        self._check_open()
+        return _Batches(self, self._steps.end_of_epoch(self.step))
+
+    def _take(self, stop: int | None) -> Any:
+        """Return the next batch, before step `stop`."""
+        self._check_open()
+        step = self.step
+        if stop is not None and step >= stop:
+            raise StopIteration
+        start = time.perf_counter()
+        self._began = start if self._began is None else self._began
+        made = self._pipeline.take(step, stop)
+        self._step = step + 1
+        self.errors += made.replaced
+        self._count(made, start)
+        return made.batch
+
+    def _count(self, made: Made, start: float) -> None:
+        now = time.perf_counter()
+        old = self._stats
+        self._stats = replace(
+            old,
+            batches=old.batches + 1,
+            samples=old.samples + made.num_samples,
+            elapsed_s=now - (self._began or start),
+            wait_s=old.wait_s + now - start,
+            **{name: getattr(old, name) + more for name, more in made.seconds.items()},
+        )
+
+    def seek(self, step: SupportsIndex) -> None:
+        """Go to a step, which is handed out next.
+
+        Raises:
+            ValueError: There is no such step.
+        """
+        self._step = self._checked(step)
+
+    def skip(self, first: SupportsIndex, stop: SupportsIndex) -> None:
+        """Leave out the steps from `first` to before `stop` from now on, and in states.
+
+        Other steps keep their numbers and batches.
+        """
+        start, end = self._checked(first), operator.index(stop)
+        if end < start:
+            message = f"expected first <= stop, got {start} and {end}"
+            raise ValueError(message)
+        self._skipped.set([*self._skipped.ranges, range(start, end)])
+        self._pipeline.restart()
+
+    def indices(self, step: SupportsIndex) -> Rows:
+        """Return which rows make a step, on all ranks together, without reading them.
+
+        `Rows.source` has numbers into `loader.order.sources`. Substitutes for samples that fail
+        are not among them: `errors` lists these.
+        """
+        return self._epochs.rows(*self._steps.span(self._checked(step)))
+
+    def batch(self, step: SupportsIndex) -> Any:
+        """Read the batch of any step now; the loader stays where it is.
+
+        Raises:
+            WorkerError: A sample could not be read, transformed or collated.
+        """
+        self._check_open()
+        return self._maker.make(self._checked(step)).batch
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return where the loader is: a small dict that can be stored as JSON.
+
+        It counts the batches that were handed out, not those that were read ahead, and is the same
+        on every rank.
+        """
+        return state_of(self.order, self._steps, self._step, self._skipped.ranges)
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Go on where a loader was, on any number of ranks and workers.
+
+        Raises:
+            TypeError: It is not a state.
+            ValueError: It is the state of another order; the message names the difference. Or
+                the batch size is another one, and no batch begins at that position.
+        """
+        self._step, skipped = place_in(state, self.order, self._steps)
+        self._skipped.set(skipped)
+        self._pipeline.restart()
+
+    def verify_resume(self, steps: int = 16, resumes: int = 4, seed: int = 0) -> int:
+        """Check that this pipeline resumes exactly: the next batches are read, and read again.
+
+        They are read in order, and then from some random steps on by other loaders that have
+        loaded a state. The loader itself stays where it is.
+
+        Args:
+            steps: How many steps to compare.
+            resumes: How many times to resume.
+            seed: Seed of the random steps.
+
+        Returns:
+            The number of batches that were compared.
+
+        Raises:
+            ValueError: A batch differs; the message says which and where.
+        """
+        return verify_resume(self, steps, resumes, seed)
+
+    def _again(self, workers: int) -> "Loader":
+        """Return another loader of the same batches, in the same place."""
+        again = Loader(self.order, self.batch_size, workers=workers, **self._options)
+        again.load_state_dict(self.state_dict())
+        return again
+
+    def stats(self) -> LoaderStats:
+        """Return how the time was spent since the loader was made."""
+        return self._stats
+
+    def close(self) -> None:
+        """End the threads and wait for them. A second call does nothing."""
+        self._is_closed = True
+        self._pipeline.stop()
+        self._pipeline.join()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        count = self._steps.per_epoch
+        steps = "steps without end" if count is None else f"{count:,} steps"
+        length = self._steps.length
+        rest = 0 if length is None or not self._options["drop_last"] else length % self.batch_size
+        left = f", {rest} samples of an epoch left out" if rest else ""
+        return (
+            f"<ingot.Loader at step {self.step}, {steps} of {self.batch_size} samples{left}, "
+            f"rank {self.rank} of {self.world}, of {self.order!r}>"
+        )
+
+    def _check_open(self) -> None:
+        if self._is_closed:
+            message = "the loader is closed"
+            raise ClosedError(message)
+
+    def _checked(self, step: SupportsIndex) -> int:
+        number = operator.index(step)
+        if number < 0 or self._steps.span(number)[1] > _POSITIONS:
+            message = f"a step is at least 0 and its positions are below 2^63, got step {number}"
+            raise ValueError(message)
+        return number
+
+
+class _Batches(Iterator[Any]):
+    """The batches of a loader from where it is, before step `stop`."""
+
+    def __init__(self, loader: Loader, stop: int | None) -> None:
+        self._loader = loader
+        self._stop = stop
+
+    def __next__(self) -> Any:
+        return self._loader._take(self._stop)  # noqa: SLF001 -- this is a part of the loader

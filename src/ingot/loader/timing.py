@@ -1,0 +1,62 @@
+"""How a loader spends its time."""
+
+from dataclasses import dataclass
+
+_WAITS = 0.1
+_WORDS = {
+    "read_s": "reading and decoding",
+    "transform_s": "the functions of map",
+    "collate_s": "collating",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class LoaderStats:
+    """How a loader has spent its time so far; `print` shows who is the bottleneck.
+
+    The workers' seconds are those of all threads together.
+
+    Attributes:
+        batches: Batches that were handed out.
+        samples: Samples in these batches.
+        elapsed_s: Seconds from the first request to the last batch.
+        wait_s: Seconds that the caller waited for batches.
+        read_s: Seconds in which workers read, verified and decoded rows.
+        transform_s: Seconds in which workers ran the functions of `map`.
+        collate_s: Seconds in which workers collated samples and made tensors.
+    """
+
+    __module__ = "ingot.loader"
+
+    batches: int = 0
+    samples: int = 0
+    elapsed_s: float = 0.0
+    wait_s: float = 0.0
+    read_s: float = 0.0
+    transform_s: float = 0.0
+    collate_s: float = 0.0
+
+    @property
+    def bottleneck(self) -> str:
+        """Who makes the others wait, in a sentence."""
+        if not self.batches:
+            return "no batch was handed out yet"
+        share = self.wait_s / self.elapsed_s if self.elapsed_s > 0 else 0.0
+        waited = f"waited for data {share:.0%} of the time"
+        if share < _WAITS:
+            return f"the training loop is the bottleneck: it {waited}"
+        work = {name: getattr(self, name) for name in _WORDS}
+        name = max(work, key=lambda one: work[one])
+        total = sum(work.values())
+        part = work[name] / total if total > 0 else 0.0
+        return (
+            f"the loader is the bottleneck: the training loop {waited}, and workers spent "
+            f"{part:.0%} of theirs in {_WORDS[name]}"
+        )
+
+    def __str__(self) -> str:
+        return (
+            f"{self.bottleneck} ({self.batches:,} batches, {self.samples:,} samples in "
+            f"{self.elapsed_s:.3g} s: wait {self.wait_s:.3g} s, read {self.read_s:.3g} s, "
+            f"transform {self.transform_s:.3g} s, collate {self.collate_s:.3g} s)"
+        )
