@@ -438,6 +438,7 @@ def test_which_rows_a_data_set_has_is_part_of_its_fingerprint(cats):
         (lambda: Order.of([1]).take(-1), ValueError, "n is at least 0 and below 2^63, got -1"),
         (lambda: Order.of([1]).skip(2**63), ValueError, "n is at least 0 and below 2^63"),
         (lambda: Order.of([1]).map(5), TypeError, "map expects a function, not int"),
+        (lambda: Order.of([1]).shard(0, 2**63), ValueError, "world is at least 1 and below 2^63"),
         (
             lambda: mix({"a": [1]}, [(0, {"a": 1}), (2**70, {"a": 1})]),
             ValueError,
@@ -572,3 +573,12 @@ def test_a_data_set_that_is_there_twice_is_cut_where_it_is_cut(cats):
     windows = [row["frames"] for row in both][1:60:3]
     assert windows[:4] == [["2/0", "2/1"], ["3/0", "3/1"], ["4/0", "4/1"], ["4/2", "4/3"]]
     assert [both[k]["frames"] for k in (0, 3, 6, 9)] == [cats[k]["frames"] for k in range(4)]
+
+
+def test_steps_beyond_every_number_leave_one_sample():
+    order = Order.of(range(5))
+    assert [list(order[:: 2**70]), list(order[:: -(2**70)]), list(order[1 :: 2**63])] == [
+        [0],
+        [4],
+        [1],
+    ]

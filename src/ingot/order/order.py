@@ -189,7 +189,7 @@ class Order(Sequence[Any]):
 
     def shard(self, rank: int, world: int) -> "Order":
         """Take every `world`-th sample, from position `rank` on: what one of several has to do."""
-        rank, world = operator.index(rank), operator.index(world)
+        rank, world = operator.index(rank), count_of(world, "world", 1)
         if not 0 <= rank < world:
             message = f"expected 0 <= rank < world, got rank {rank} of {world}"
             raise ValueError(message)
@@ -219,6 +219,7 @@ class Order(Sequence[Any]):
             start, step = count_of(start or 0, "start"), count_of(step, "step", 1)
             stop = None if stop is None else min(stop, _POSITIONS)
         if not self.is_infinite:
+            step = max(-_POSITIONS, min(step, _POSITIONS))
             start, stop, step = slice(start, stop, step).indices(len(self))
             stop = None if stop < 0 else stop
         words = {"kind": "slice", "start": start, "stop": stop, "step": step}
