@@ -1,4 +1,4 @@
-"""How fast does PyTorch's data loader get samples, from Ingot and from Bagz?"""
+"""How fast do samples become batches of tensors, by PyTorch's loader and by Ingot's own?"""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _WORKERS = {"workers": 2, "none": 0}
 QUESTIONS = {
     "workers": Question(
         "workers",
-        "64 x 64 x 3 images and labels, DataLoader, batches of 64, 2 workers",
+        "64 x 64 x 3 images and labels, shuffled, batches of 64 as tensors, 2 workers",
         unit="samples/s",
         goals=(Goal(1, "bagz"),),
     ),

@@ -1,4 +1,4 @@
-"""Samples {64 x 64 x 3 image, label} in PyTorch's data loader, from Ingot and from Bagz."""
+"""Samples {64 x 64 x 3 image, label} as tensors: by PyTorch's data loader, and by Ingot's own."""
 
 from __future__ import annotations
 
@@ -71,8 +71,17 @@ def _decoded(record: bytes) -> dict[str, Any]:
     return {"image": image, "label": int.from_bytes(record[_IMAGE_BYTES:], "little")}
 
 
-WRITERS: dict[str, Callable[[Path, int], None]] = {"ingot": write_ingot, "bagz": write_bagz}
-OPENERS: dict[str, Callable[[Path], Any]] = {"ingot": open_ingot, "bagz": BagzSamples}
+OWN = "ingot.Loader"
+WRITERS: dict[str, Callable[[Path, int], None]] = {
+    OWN: write_ingot,
+    "ingot": write_ingot,
+    "bagz": write_bagz,
+}
+OPENERS: dict[str, Callable[[Path], Any]] = {
+    OWN: open_ingot,
+    "ingot": open_ingot,
+    "bagz": BagzSamples,
+}
 _loaders: list[Any] = []
 
 
@@ -82,10 +91,15 @@ def open_loader(system: str, path: Path, num_workers: int) -> None:
     torch = importlib.import_module("torch")
     importlib.import_module("torch.utils.data")
     samples = OPENERS[system](path)
-    loader = torch.utils.data.DataLoader(
-        samples, batch_size=BATCH, shuffle=True, num_workers=num_workers,
-        persistent_workers=num_workers > 0,
-    )  # fmt: skip
+    if system == OWN:
+        own = importlib.import_module("ingot").Loader
+        order = samples.shuffle(seed=0)
+        loader = own(order, BATCH, workers=num_workers, to="torch", drop_last=False)
+    else:
+        loader = torch.utils.data.DataLoader(
+            samples, batch_size=BATCH, shuffle=True, num_workers=num_workers,
+            persistent_workers=num_workers > 0,
+        )  # fmt: skip
     count = 0
     for batch in loader:
         count += len(batch["label"])

@@ -189,10 +189,11 @@ class Order(Sequence[Any]):
 
     def shard(self, rank: int, world: int) -> "Order":
         """Take every `world`-th sample, from position `rank` on: what one of several has to do."""
-        rank, world = operator.index(rank), count_of(world, "world", 1)
+        rank, world = operator.index(rank), operator.index(world)
         if not 0 <= rank < world:
             message = f"expected 0 <= rank < world, got rank {rank} of {world}"
             raise ValueError(message)
+        world = count_of(world, "world", 1)
         words = {"kind": "shard", "rank": rank, "world": world}
         return self._cut(rank, None, world, words)
 
