@@ -300,14 +300,17 @@ class ArrayRecordReader:
 
 
 def _checked(indices: Indices) -> Indices:
-    """Return indices; refuse negative ones."""
+    """Return indices, booleans as integers; refuse negative ones."""
     if not isinstance(indices, Sequence | np.ndarray) or isinstance(indices, str | bytes):
         message = f"read() takes a sequence of integers, got {type(indices).__name__}"
         raise TypeError(message)
     if isinstance(indices, np.ndarray) and (indices.dtype.kind not in "iu" or indices.ndim != 1):
         message = f"read() takes a 1D array of integers, got {indices.ndim}D of {indices.dtype}"
         raise TypeError(message)
-    if min(map(operator.index, indices), default=0) < 0:
+    numbers = (
+        indices if isinstance(indices, np.ndarray) else [*map(int, map(operator.index, indices))]
+    )
+    if min(numbers, default=0) < 0:
         message = "read() takes no negative indices"
         raise TypeError(message)
-    return indices
+    return numbers
