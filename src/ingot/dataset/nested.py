@@ -54,3 +54,8 @@ def at(values: Mapping[str, Any], name: str) -> Any:
     for part in name.split(DOT):
         values = values[part]
     return values
+
+
+def deep_each(rows: Iterable[dict[str, Any]], names: Iterable[str]) -> Iterator[dict[str, Any]]:
+    """Return rows with the fields `names` as nested dicts; rows without nesting as they are."""
+    return map(deep, rows) if DOT in "".join(names) else iter(rows)

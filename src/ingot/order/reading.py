@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ingot.dataset import Dataset
-from ingot.dataset.nested import deep
+from ingot.dataset.nested import deep, deep_each
 from ingot.dataset.read import iteration
 from ingot.dataset.read.dataset import selection_of
 from ingot.dataset.read.merging import back, merged
@@ -99,7 +99,7 @@ def items_of(node: Node, rows: Rows) -> list[Any]:
         if isinstance(source, Dataset):
             batch, fields = next(batches), source.spec.fields
             flat = iteration.rows_of(batch, fields, len(places), copy=False)
-            found = [deep(row) for row in flat]
+            found = list(deep_each(flat, fields))
         else:
             found = _read_source(source, rows.row[places], _cuts(rows, places))
         if len(shares) == 1:

@@ -7,7 +7,7 @@ from typing import Any, Self, SupportsIndex, overload
 import numpy as np
 import numpy.typing as npt
 
-from ingot.dataset.nested import deep
+from ingot.dataset.nested import deep, deep_each
 from ingot.dataset.read import iteration
 from ingot.dataset.read.chain import Chain
 from ingot.dataset.read.choosing import ChoosingRows, Truths
@@ -99,7 +99,7 @@ class Dataset(ChoosingRows, Sequence[Row]):
         return len(self._selection)
 
     def __iter__(self) -> Iterator[Row]:
-        return map(deep, iteration.rows(self._selection))
+        return deep_each(iteration.rows(self._selection), self._selection.names)
 
     def iter(self, indices: Iterable[SupportsIndex] | None = None) -> Iterator[Row]:
         """Iterate over the rows at `indices`, or all, in that order, reading ahead.
@@ -111,7 +111,7 @@ class Dataset(ChoosingRows, Sequence[Row]):
             IndexError: An index is out of range; raised after the rows before it.
             CorruptFileError: A row is damaged; raised after the rows before it.
         """
-        return map(deep, iteration.rows(self._selection, indices))
+        return deep_each(iteration.rows(self._selection, indices), self._selection.names)
 
     def read(self, indices: Indices | None = None) -> Row:
         """Read the rows at `indices`, or all, in one native call; return their columns.
@@ -168,7 +168,7 @@ class Dataset(ChoosingRows, Sequence[Row]):
         numbers = selection.resolve(indices)
         batch = selection.read(numbers, self._picks)
         rows = iteration.rows_of(batch, selection.spec.fields, len(numbers), copy=False)
-        return [deep(row) for row in rows]
+        return list(deep_each(rows, selection.names))
 
     def available(self, index: SupportsIndex) -> dict[str, bool | range]:
         """Return which fields a row has, as a mask that reads all of them.
