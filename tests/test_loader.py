@@ -11,6 +11,7 @@ import subprocess
 import sys
 import threading
 from collections import namedtuple
+from functools import partial
 
 import numpy as np
 import pytest
@@ -153,6 +154,63 @@ def test_records_and_other_sequences_come_as_lists_or_arrays(logs):
     assert next(iter(ingot.Loader(range(9), 3))).tolist() == [0, 1, 2]
 
 
+def test_samples_with_different_fields_are_no_batch(cats):
+    loader = ingot.Loader([{"a": 1}, {"b": 2}], 2)
+    message = r"different fields, \['a'\] and \['b'\]: map them to the same fields"
+    with pytest.raises(ingot.WorkerError, match=message):
+        next(iter(loader))
+    mixed = ingot.mix(
+        {"some": cats.select("label").repeat(), "all": cats.repeat()}, [(0, {"some": 1, "all": 1})]
+    )
+    with pytest.raises(ingot.WorkerError, match="different fields"):
+        next(iter(ingot.Loader(mixed, 4)))
+
+
+def test_the_older_of_two_loops_is_refused(cats):
+    loader = ingot.Loader(cats, 10)
+    outer = iter(loader)
+    next(outer)
+    for _ in loader:
+        break
+    with pytest.raises(RuntimeError, match="another loop over this loader has begun"):
+        next(outer)
+    assert loader.step == 2
+
+
+def test_two_threads_do_not_take_from_one_loader(cats):
+    begun, go_on = threading.Event(), threading.Event()
+
+    def wait(row):
+        begun.set()
+        go_on.wait(60)
+        return row["label"]
+
+    loader = ingot.Loader(cats.map(wait), 10, workers=1)
+    loop = iter(loader)
+    thread = threading.Thread(target=next, args=(loop,))
+    thread.start()
+    begun.wait(60)
+    with pytest.raises(RuntimeError, match="another thread takes a batch from this loader"):
+        next(loop)
+    go_on.set()
+    thread.join()
+    assert loader.step == 1
+
+
+def test_functions_go_by_their_names_and_plain_arguments(cats):
+    def scaled(row, k):
+        return row["label"] * k
+
+    def same(row, k):
+        return row["label"] * k
+
+    same.__qualname__, same.__module__ = scaled.__qualname__, "elsewhere"
+    state = ingot.Loader(cats.map(partial(scaled, k=2)), 10).state_dict()
+    ingot.Loader(cats.map(partial(same, k=2)), 10).load_state_dict(state)
+    with pytest.raises(ValueError, match=r"scaled\(k=2\).*scaled\(k=3\)"):
+        ingot.Loader(cats.map(partial(scaled, k=3)), 10).load_state_dict(state)
+
+
 @pytest.mark.parametrize(
     ("samples", "expected"),
     [
@@ -168,7 +226,6 @@ def test_records_and_other_sequences_come_as_lists_or_arrays(logs):
         ([np.zeros(2), np.ones(2)], np.array([[0, 0], [1, 1.0]])),
         ([np.zeros(2), np.ones(3)], [np.zeros(2), np.ones(3)]),
         ([{"a": 1}, {"a": 2}], {"a": np.array([1, 2])}),
-        ([{"a": 1}, {"b": 2}], [{"a": 1}, {"b": 2}]),
         ([(1, "x"), (2, "y")], (np.array([1, 2]), ["x", "y"])),
         ([Pair(1, "x"), Pair(2, "y")], Pair(np.array([1, 2]), ["x", "y"])),
         ([(1,), (2, 3)], [(1,), (2, 3)]),

@@ -15,6 +15,9 @@ def collate(samples: list[Any]) -> Any:
 
     Dicts become a dict of batches, tuples a tuple of batches. Arrays and tensors of one shape
     are stacked, numbers become an array. Anything else, such as text, stays a list.
+
+    Raises:
+        ValueError: Dicts have different keys.
     """
     match samples[0]:
         case Mapping():
@@ -30,8 +33,14 @@ def collate(samples: list[Any]) -> Any:
 
 def _dict(samples: list[Any]) -> Any:
     first = samples[0]
-    if not all(isinstance(one, Mapping) and one.keys() == first.keys() for one in samples):
-        return samples
+    for one in samples:
+        if not isinstance(one, Mapping) or one.keys() != first.keys():
+            found = sorted(map(str, one)) if isinstance(one, Mapping) else type(one).__name__
+            message = (
+                f"the samples of a batch have different fields, {sorted(map(str, first))} and "
+                f"{found}: map them to the same fields, select() these, or pass collate="
+            )
+            raise ValueError(message)
     return {key: collate([one[key] for one in samples]) for key in first}
 
 

@@ -1,6 +1,7 @@
 """Batches along an order, read ahead by threads, with a place that can be saved."""
 
 import operator
+import threading
 import time
 import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -117,6 +118,8 @@ class Loader:
         self._stats = LoaderStats()
         self._began: float | None = None
         self._is_closed = False
+        self._loop: _Batches | None = None
+        self._taking = threading.Lock()
         num_workers, ahead = threads_of(workers, prefetch)
         make, after = self._maker.make, self._skipped.after
         self._pipeline: Pipeline[Made] = Pipeline(make, after, num_workers, ahead)
@@ -152,11 +155,27 @@ class Loader:
     def __iter__(self) -> Iterator[Any]:
         """Go on from here to the end of the epoch."""
         self._check_open()
-        return _Batches(self, self._steps.end_of_epoch(self.step))
+        self._loop = _Batches(self, self._steps.end_of_epoch(self.step))
+        return self._loop
 
-    def _take(self, stop: int | None) -> Any:
-        """Return the next batch, before step `stop`."""
+    def _take(self, loop: "_Batches", stop: int | None) -> Any:
+        """Return the next batch of a loop, before step `stop`."""
         self._check_open()
+        if loop is not self._loop:
+            message = (
+                "another loop over this loader has begun since; give each loop a loader of its "
+                "own, or read batches by batch(step)"
+            )
+            raise RuntimeError(message)
+        if not self._taking.acquire(blocking=False):
+            message = "another thread takes a batch from this loader; make one for each thread"
+            raise RuntimeError(message)
+        try:
+            return self._next(stop)
+        finally:
+            self._taking.release()
+
+    def _next(self, stop: int | None) -> Any:
         step = self.step
         if stop is not None and step >= stop:
             raise StopIteration
@@ -310,4 +329,4 @@ class _Batches(Iterator[Any]):
         self._stop = stop
 
     def __next__(self) -> Any:
-        return self._loader._take(self._stop)  # noqa: SLF001 -- this is a part of the loader
+        return self._loader._take(self, self._stop)  # noqa: SLF001 -- this is a part of the loader

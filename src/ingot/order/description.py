@@ -20,6 +20,9 @@ Description: TypeAlias = dict[str, Any]
 _NOTHING = "nothing more"
 
 
+_PLAIN = (bool, int, float, str)
+
+
 def fingerprint_of(description: Description) -> str:
     """Return a short hash of a description, the same on every machine."""
     text = json.dumps(description, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
@@ -49,11 +52,22 @@ def digest_of(array: npt.NDArray[np.int64]) -> str:
 
 
 def name_of(function: Callable[..., Any]) -> str:
-    """Return module and name of a function; of a callable object, those of its class."""
+    """Return the name of a function; of a callable object, that of its class.
+
+    The module is not part of it: a script and those who import it have the same function. The
+    arguments of a `functools.partial` are, if they are numbers, text, booleans or None.
+    """
     if isinstance(function, functools.partial):
-        return name_of(function.func)
+        given = [*map(_plain, function.args)]
+        given += [f"{name}={_plain(value)}" for name, value in sorted(function.keywords.items())]
+        name = name_of(function.func)
+        return f"{name}({', '.join(given)})" if given else name
     named = function if hasattr(function, "__qualname__") else type(function)
-    return f"{named.__module__}.{named.__qualname__}"
+    return named.__qualname__
+
+
+def _plain(value: object) -> str:
+    return repr(value) if isinstance(value, _PLAIN) or value is None else "..."
 
 
 def _name(path: str) -> str:
@@ -74,7 +88,8 @@ def text_of(step: Description) -> str:
         case {"kind": "slice", "start": start, "stop": stop, "step": stride}:
             return f"[{_bound(start)}:{_bound(stop)}:{stride}]"
         case {"kind": "map" as kind, "function": function}:
-            inside = function.rpartition(".")[2]
+            name, bracket, arguments = function.partition("(")
+            inside = name.rpartition(".")[2] + bracket + arguments
         case {"kind": "repeat" as kind, "times": times}:
             inside = _bound(times)
         case {"kind": "take" | "skip" as kind, "n": n}:
