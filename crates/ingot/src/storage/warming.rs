@@ -16,7 +16,7 @@ use crate::process::PerProcess;
 
 /// The part of a file that is read past the page cache before all of it is brought in: those
 /// who read so much of it at random are likely to want the rest.
-const PART: u64 = 64;
+const PART: u64 = 32;
 
 /// Bytes that are brought in at a time.
 const STEP: usize = 1 << 20;
