@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::{Arc, OnceLock};
 
 use super::cache::Pin;
-use super::container::{Cell, Container, Form, Stats, Table};
+use super::container::{Cell, Container, Stats, Table};
 use super::fetch::Files;
 use super::listing::Listed;
 use super::locate;
@@ -277,15 +277,6 @@ impl Sequence {
             let ranges: Vec<Range<u64>> = group.iter().map(|(_, range)| range.clone()).collect();
             self.file(group[0].0).storage().is_ready(&ranges)
         })
-    }
-
-    /// Says that `cell` is about to be fetched; see [`crate::storage::ReadAt::prefetch`].
-    #[inline]
-    pub fn prefetch(&self, cell: &Cell) {
-        if !matches!(cell.form, Form::Part(_)) {
-            let storage = self.file(cell.file).storage();
-            storage.prefetch(cell.offset..cell.offset + cell.stored);
-        }
     }
 
     /// Returns figures about all files together.
