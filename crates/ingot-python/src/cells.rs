@@ -16,7 +16,8 @@ use crate::object;
 use crate::threads;
 
 /// Memory that decoded values stood in: the batch that is used and the next one take turns.
-static SPARES: LazyLock<Arc<Spares>> = LazyLock::new(|| Arc::new(Spares::keeping(2, 128 << 20)));
+pub static SPARES: LazyLock<Arc<Spares>> =
+    LazyLock::new(|| Arc::new(Spares::keeping(2, 128 << 20)));
 
 /// A buffer, and where each cell in it ends; the first begins at 0.
 pub struct Cells {
@@ -46,12 +47,7 @@ impl Cells {
 
     /// Returns the buffer.
     pub fn bytes(&self) -> &[u8] {
-        if self.ends.last().is_none_or(|&end| end == 0) || !self.buffer.is_c_contiguous() {
-            return &[];
-        }
-        // SAFETY: the buffer is held for as long as `self`, contiguous, and not empty; it was
-        // made for these cells, and nobody writes to it while they are decoded.
-        unsafe { std::slice::from_raw_parts(self.buffer.buf_ptr().cast(), self.buffer.len_bytes()) }
+        content(&self.buffer)
     }
 
     fn iter(&self) -> impl ExactSizeIterator<Item = &[u8]> + Clone {
@@ -139,11 +135,7 @@ pub fn decode_pictures<'py>(
     offsets: &[u8],
 ) -> PyResult<Pixels<'py>> {
     threads::settle(py)?;
-    let kind = match kind {
-        "jpg" => Kind::Jpeg,
-        "png" => Kind::Png,
-        other => return Err(PyValueError::new_err(format!("no kind of picture {other:?}"))),
-    };
+    let kind = kind_of(kind)?;
     let cells = Cells::of(data, offsets)?;
     let shapes: Vec<Shape> = cells
         .iter()
@@ -170,7 +162,27 @@ pub fn decode_pictures<'py>(
     Ok((view(py, pixels, len)?, shapes.collect()))
 }
 
-fn view(py: Python<'_>, bytes: Vec<u8>, len: usize) -> PyResult<Bound<'_, PyMemoryView>> {
+/// Returns the format of pictures with this name.
+pub fn kind_of(name: &str) -> PyResult<Kind> {
+    match name {
+        "jpg" => Ok(Kind::Jpeg),
+        "png" => Ok(Kind::Png),
+        other => Err(PyValueError::new_err(format!("no kind of picture {other:?}"))),
+    }
+}
+
+/// Returns the bytes of a buffer; none if they are not in one piece.
+pub fn content(buffer: &PyBuffer<u8>) -> &[u8] {
+    if buffer.len_bytes() == 0 || !buffer.is_c_contiguous() {
+        return &[];
+    }
+    // SAFETY: the buffer is held for as long as it is borrowed, contiguous, and not empty; it
+    // was made for these values, and nobody writes to it while they are decoded.
+    unsafe { std::slice::from_raw_parts(buffer.buf_ptr().cast(), buffer.len_bytes()) }
+}
+
+/// Lends memory to Python that goes back to the spares.
+pub fn view(py: Python<'_>, bytes: Vec<u8>, len: usize) -> PyResult<Bound<'_, PyMemoryView>> {
     let buffer = Bound::new(py, buffer::PyBuffer::new(bytes, len, &SPARES))?;
     PyMemoryView::from(&buffer)
 }

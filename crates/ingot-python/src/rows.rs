@@ -7,7 +7,12 @@ use std::sync::Arc;
 use arc_swap::ArcSwapOption;
 use ingot::Error;
 use ingot::format::ingot::{Field, FieldKind, Schema};
-use ingot::records::{Ask, Cell, Found, Mode, Rows, Wanted, fetch_found};
+use ingot::records::indexed::{Request, infer, open};
+use ingot::records::{
+    Ask, Cell, Container, Found, Mode, Npy, Rows, Sequence, Wanted, fetch_found, layout_of,
+    unpack as unpack_file,
+};
+use ingot::storage::Location;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyByteArray, PyBytes, PyList};
@@ -20,7 +25,7 @@ use crate::indices::{row_of, rows_of};
 use crate::listing::PyListing;
 use crate::object;
 use crate::reader::{Figures, figures_of};
-use crate::signals::watched;
+use crate::signals::{reported, watched};
 use crate::threads;
 
 /// What is asked of a row: a field, and of a sequence from where to where and every which.
@@ -45,6 +50,9 @@ pub fn schema_of(fields: Vec<FieldTuple>) -> PyResult<Schema> {
         .collect::<PyResult<Vec<Field>>>()?;
     Schema::new(fields).map_err(|why| PyValueError::new_err(why.to_string()))
 }
+
+/// A file, and the arrays in it: for each its name, its offset and its size.
+type ArrayFile = (PathBuf, Vec<(String, u64, u64)>);
 
 #[pyclass(frozen, subclass, name = "Rows", module = "ingot._core")]
 pub struct PyRows {
@@ -86,6 +94,54 @@ impl PyRows {
         let rows = py.detach(|| Rows::listed(files)).map_err(raised)?;
         let rows = ArcSwapOption::from_pointee(rows);
         Ok(PyRows { paths: vec![folder], rows, spares: Arc::default() })
+    }
+
+    /// Opens files of another format by their indexes, which are built if need be. None if
+    /// no fields are given and the records have none. `progress` is called with the bytes
+    /// done and their total.
+    #[staticmethod]
+    fn indexed(
+        py: Python<'_>,
+        paths: Vec<PathBuf>,
+        layout: &str,
+        fields: Option<Vec<FieldTuple>>,
+        folder: Option<PathBuf>,
+        progress: Option<Py<PyAny>>,
+    ) -> PyResult<Option<Self>> {
+        threads::settle(py)?;
+        let fields = fields.map(schema_of).transpose()?.map(|schema| schema.fields().to_vec());
+        let layout = layout_of(layout).map_err(raised)?;
+        let request = Request { layout, fields, folder };
+        let rows = reported(py, progress, |report| {
+            let locations: Vec<Location> = paths.iter().map(|path| path.as_path().into()).collect();
+            if request.fields.is_none() && infer(&locations, &request)?.is_none() {
+                return Ok(None);
+            }
+            let files: Sequence = open(&locations, &request, report)?.into_iter().collect();
+            Rows::of(Arc::new(files)).map(Some)
+        })?;
+        let made = |rows| PyRows {
+            paths,
+            rows: ArcSwapOption::from_pointee(rows),
+            spares: Arc::default(),
+        };
+        Ok(rows.map(made))
+    }
+
+    /// Opens arrays in files: for each file, the name, the offset and the size of each
+    /// `.npy` file in it. Rows are along the first axis.
+    #[staticmethod]
+    fn arrays(py: Python<'_>, files: Vec<ArrayFile>) -> PyResult<Self> {
+        let paths: Vec<PathBuf> = files.iter().map(|(path, _)| path.clone()).collect();
+        let open = || -> ingot::Result<Rows> {
+            let opened = files.into_iter().map(|(path, arrays)| {
+                Npy::open_path(&path, arrays).map(|one| Arc::new(one) as Arc<dyn Container>)
+            });
+            let opened: ingot::Result<Vec<_>> = opened.collect();
+            Rows::of(Arc::new(opened?.into_iter().collect()))
+        };
+        let rows = ArcSwapOption::from_pointee(py.detach(open).map_err(raised)?);
+        Ok(PyRows { paths, rows, spares: Arc::default() })
     }
 
     /// Opens the files that are not open yet.
@@ -330,4 +386,17 @@ impl<'py> Given<'py> {
         let elements = elements.map(|element| Ok(element.cast::<PyBytes>()?.clone()));
         elements.collect::<PyResult<_>>().map(Given::Sequence)
     }
+}
+
+/// Decompresses a file into the user's cache, or `folder`, unless it is there already; returns
+/// where it is.
+#[pyfunction]
+pub fn unpack(
+    py: Python<'_>,
+    path: PathBuf,
+    compression: &str,
+    nbytes: Option<u64>,
+    folder: Option<PathBuf>,
+) -> PyResult<PathBuf> {
+    watched(py, |watch| unpack_file(&path, compression, nbytes, folder.as_deref(), watch))
 }

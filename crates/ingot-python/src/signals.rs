@@ -3,6 +3,7 @@
 use std::time::{Duration, Instant};
 
 use ingot::records::Watch;
+use ingot::records::indexed::Report;
 use ingot::{Error, Result};
 use pyo3::prelude::*;
 
@@ -25,6 +26,32 @@ pub fn watched<T: Send>(
             }
             looked = Instant::now();
             Python::attach(|py| py.check_signals()).map_err(|error| {
+                stopped = Some(error);
+                Error::Invalid("stopped".to_owned())
+            })
+        })
+    });
+    stopped.map_or_else(|| outcome.map_err(raised), Err)
+}
+
+/// As [`watched`], for work that tells how far it is, which `progress` is called with.
+pub fn reported<T: Send>(
+    py: Python<'_>,
+    progress: Option<Py<PyAny>>,
+    work: impl FnOnce(&mut Report<'_>) -> Result<T> + Send,
+) -> PyResult<T> {
+    let (mut stopped, mut looked) = (None, Instant::now());
+    let outcome = py.detach(|| {
+        work(&mut |done, total| {
+            if looked.elapsed() < PATIENCE && done < total {
+                return Ok(());
+            }
+            looked = Instant::now();
+            let told = Python::attach(|py| {
+                py.check_signals()?;
+                progress.as_ref().map_or(Ok(()), |call| call.call1(py, (done, total)).map(drop))
+            });
+            told.map_err(|error| {
                 stopped = Some(error);
                 Error::Invalid("stopped".to_owned())
             })

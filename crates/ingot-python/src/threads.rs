@@ -4,13 +4,14 @@ use std::num::NonZeroUsize;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use ingot::pool::{self, Pool};
-use ingot::process;
+use ingot::{Error, limit, process};
 use pyo3::prelude::*;
 
 use crate::error::raised;
 
 /// Settles how many threads this process works with, unless that was done before. Whatever may
-/// use helper threads calls this first, while it has the GIL.
+/// use helper threads calls this first, while it has the GIL. Fails if an environment variable
+/// makes no sense.
 ///
 /// A worker of PyTorch's data loader works with one, unless the user has asked for more: there
 /// are as many workers as the user wants cores to be busy.
@@ -20,6 +21,7 @@ pub fn settle(py: Python<'_>) -> PyResult<()> {
     if SETTLED.load(Ordering::Relaxed) == generation {
         return Ok(());
     }
+    limit::check_environment().map_err(|why| raised(Error::Invalid(why)))?;
     if pool::asked_threads().map_err(raised)?.is_none() && is_loader_worker(py)? {
         Pool::compute().resize(NonZeroUsize::MIN);
     }

@@ -4,7 +4,7 @@
 //! a millisecond whatever its size, gives any record in any order, and notices
 //! every flipped bit. The layers, each of which knows only those before it:
 //!
-//! - [`error`], [`process`], [`limit`], [`pool`], [`background`], [`crc`]: what goes wrong, which
+//! - [`error`], [`process`], [`limit`], [`pool`], [`background`], [`crc`], `hash`: what goes wrong, which
 //!   process this is, how much memory a value may take, threads, checksums;
 //! - [`storage`]: bytes at offsets; knows no format;
 //! - [`format`], [`compression`]: bytes to structs and back; do no I/O;
@@ -17,6 +17,7 @@ pub mod compression;
 pub mod crc;
 pub mod error;
 pub mod format;
+mod hash;
 pub mod limit;
 pub mod order;
 pub mod picture;

@@ -1,15 +1,39 @@
 //! How much values may grow when they are decoded: a small file must not take all memory.
 
+use std::env;
 use std::sync::LazyLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// The limit unless the user asks for another: 1 GiB.
 const DEFAULT: u64 = 1 << 30;
 
-static MAX: LazyLock<AtomicU64> = LazyLock::new(|| {
-    let given = std::env::var("INGOT_MAX_DECODED_BYTES").ok();
-    AtomicU64::new(given.and_then(|bytes| bytes.parse().ok()).unwrap_or(DEFAULT))
-});
+/// The environment variables that say how many bytes decoded values may take, and indexes.
+const MAX_DECODED_BYTES: &str = "INGOT_MAX_DECODED_BYTES";
+const INDEX_BYTES: &str = "INGOT_INDEX_BYTES";
+
+static MAX: LazyLock<AtomicU64> =
+    LazyLock::new(|| AtomicU64::new(asked(MAX_DECODED_BYTES).ok().flatten().unwrap_or(DEFAULT)));
+
+/// Fails, and says why, if an environment variable that is a number of bytes is none.
+pub fn check_environment() -> Result<(), String> {
+    [MAX_DECODED_BYTES, INDEX_BYTES].into_iter().try_for_each(|name| asked(name).map(drop))
+}
+
+/// Returns how many bytes of indexes the user wants to stay in memory, if it was said.
+pub fn index_bytes() -> Option<u64> {
+    asked(INDEX_BYTES).ok().flatten()
+}
+
+/// Returns the number of bytes that an environment variable has; `None` if it is not set or empty.
+fn asked(name: &str) -> Result<Option<u64>, String> {
+    let value = env::var_os(name).unwrap_or_default();
+    match value.to_str() {
+        Some("") => Ok(None),
+        text => text.and_then(|text| text.parse().ok()).map(Some).ok_or_else(|| {
+            format!("{name}={}: expected a number of bytes, such as 1000000000", value.display())
+        }),
+    }
+}
 
 /// Returns by how many bytes the values of a batch may grow when they are decoded.
 pub fn max_decoded_bytes() -> u64 {

@@ -12,7 +12,7 @@ use ingot::format::ingot::Schema;
 use ingot::records::{
     Ask, Cell, Compression, Container, Files, Listed, Mode, Reader, Rows, Sequence, fetch_found,
 };
-use ingot::storage::{Delayed, Failure, Faulty, Landed, Memory, Read, ReadAt};
+use ingot::storage::{Cost, Delayed, Failure, Faulty, Landed, Memory, Read, ReadAt};
 use support::{append_rows, create, fields_rows, fields_schema, options, record_rows};
 
 const DELAY: Duration = Duration::from_millis(150);
@@ -102,6 +102,67 @@ fn several_data_sets_are_read_in_one_go() {
         fetch_found(&parts, |len| Some(vec![0; len])).unwrap();
     });
     assert_eq!(waits, 1);
+}
+
+#[test]
+fn a_large_batch_over_slow_files_waits_once() {
+    let clock = Arc::new(AtomicU64::new(0));
+    let slow = |file| Delayed::new(records(file, 0..100), DELAY).with_clock(&clock);
+    let files: Sequence = (0..4).map(|file| open(slow(file), "slow")).collect();
+    let rows: Vec<u64> = (0..400).collect();
+    let mut cells = Vec::new();
+    files.locate_many(&rows, &mut cells).unwrap();
+    let mut values = Vec::new();
+    assert_eq!(waits_of(&clock, || values = fetch(&files, &cells)), 1);
+    for (row, value) in values.iter().enumerate() {
+        assert_eq!(*value, record_of(row / 100, row % 100));
+    }
+}
+
+#[test]
+fn batches_of_one_data_set_are_read_in_one_go() {
+    let reads = Arc::new(AtomicU64::new(0));
+    let schema = fields_schema();
+    let storage = Memory::new();
+    let mut writer = create(storage.clone(), &schema, options(Compression::None));
+    append_rows(&mut writer, &fields_rows(50, 1));
+    writer.close().unwrap();
+    let calls = Calls { inner: storage, calls: Arc::clone(&reads) };
+    let set = Rows::of(Arc::new([open(calls, "counted")].into_iter().collect())).unwrap();
+    let asks: Vec<Ask> =
+        (0..schema.fields().len()).map(|field| Ask { field, elements: None }).collect();
+    let batches: Vec<Vec<u64>> = (0..5).map(|k| (10 * k..10 * k + 10).collect()).collect();
+    let find = |rows: &Vec<u64>| set.find(rows, &asks).unwrap();
+    let alone: Vec<_> = batches
+        .iter()
+        .map(|rows| fetch_found(&[(&set, find(rows))], |len| Some(vec![0; len])).unwrap())
+        .collect();
+    let parts: Vec<_> = batches.iter().map(|rows| (&set, find(rows))).collect();
+    reads.store(0, Ordering::SeqCst);
+    let together = fetch_found(&parts, |len| Some(vec![0; len])).unwrap();
+    assert_eq!(reads.load(Ordering::SeqCst), 1, "one call for all batches");
+    assert_eq!(together, alone.into_iter().flatten().collect::<Vec<_>>());
+}
+
+/// Counts the batches of reads of a storage.
+struct Calls {
+    inner: Memory,
+    calls: Arc<AtomicU64>,
+}
+
+impl ReadAt for Calls {
+    fn size(&self) -> io::Result<u64> {
+        self.inner.size()
+    }
+
+    fn read_many(&self, reads: &mut [Read<'_>], landed: &mut Landed<'_>) {
+        self.calls.fetch_add(1, Ordering::SeqCst);
+        self.inner.read_many(reads, landed);
+    }
+
+    fn cost(&self) -> Cost {
+        Cost::remote(DELAY)
+    }
 }
 
 /// Counts the reads of a storage.

@@ -4,10 +4,13 @@ pub mod array;
 pub mod arrayrecord;
 pub mod bag;
 pub mod checksum;
+pub mod example;
 pub mod ffrecord;
+pub mod foreign;
 pub mod hdf5;
 pub mod ingot;
 pub mod manifest;
+pub mod parquet;
 pub mod riegeli;
 
 mod fields;

@@ -182,8 +182,8 @@ impl Mixture {
 
 #[cfg(test)]
 mod tests {
-    use super::super::hash::Numbers;
     use super::*;
+    use crate::hash::Numbers;
 
     #[test]
     fn every_prefix_has_its_proportions() {

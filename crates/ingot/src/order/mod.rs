@@ -5,7 +5,6 @@
 //! it), and it has no state: the same composition gives the same rows, always. What it computes
 //! is part of its contract, because people resume from a position.
 
-mod hash;
 mod interleave;
 mod lengths;
 mod mixture;

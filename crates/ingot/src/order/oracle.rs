@@ -1,9 +1,9 @@
 //! Tests of compositions against lists.
 
-use super::hash::Numbers;
 use super::mixture::Mixture;
 use super::permutation::Permutation;
 use super::{Lengths, Level, Long, Order, Rows};
+use crate::hash::Numbers;
 
 /// A composition, as a value.
 #[derive(Debug, Clone)]

@@ -231,8 +231,8 @@ fn fit(mut pieces: Vec<Piece>, max_length: u32) -> (Vec<u32>, Vec<Piece>) {
 
 #[cfg(test)]
 mod tests {
-    use super::super::hash::Numbers;
     use super::*;
+    use crate::hash::Numbers;
 
     #[test]
     fn packs_hold_each_piece_once_and_no_pack_is_too_long() {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::hash::{Numbers, fold, key};
+use crate::hash::{Numbers, fold, key};
 
 /// Up to so many rows are permuted by a table.
 ///

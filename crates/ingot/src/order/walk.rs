@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use super::hash::key;
 use super::node::{Choice, Order, Step};
 use super::pack::Plan;
 use super::permutation::{Permutation, TABLE_MAX};
 use super::rows::Rows;
 use super::{LEN_MAX, exceeded};
+use crate::hash::key;
 use crate::{Error, Result};
 
 /// Where a walk from a position to its rows is.

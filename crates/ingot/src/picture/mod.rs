@@ -1,14 +1,25 @@
-//! Pictures: how large they are, and their pixels. Knows the usual variants of JPEG and PNG;
-//! what is refused here may still be a picture to others.
+//! Pictures: how large they are, their pixels, and batches of values made of them. Knows the
+//! usual variants of JPEG and PNG; what is refused here may still be a picture to others.
 
+mod choice;
+mod colour;
 mod jpeg;
 mod png;
+mod recipe;
+mod resample;
+#[cfg(test)]
+mod tests;
+mod values;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Mutex;
 
 use crate::limit::max_decoded_bytes;
 use crate::pool::Pool;
+
+pub use choice::{Choice, Choices, Crop, Spread, Window};
+pub use recipe::{Recipe, make_many};
+pub use values::Table;
 
 /// Why a picture is refused.
 pub type Refusal = String;

@@ -7,11 +7,9 @@ use std::sync::{Arc, Mutex, Weak};
 
 use arc_swap::{ArcSwapOption, Guard};
 
+use crate::limit;
 use crate::process::{self, PerProcess};
 use crate::storage::available_memory;
-
-/// The environment variable that says how many bytes of indexes stay in memory.
-const VARIABLE: &str = "INGOT_INDEX_BYTES";
 
 /// Most bytes that stay in memory, whatever memory there is, and the part of it that they take.
 const BUDGET_MAX: u64 = 1 << 30;
@@ -185,7 +183,7 @@ impl Clock {
 }
 
 fn budget() -> usize {
-    let asked = std::env::var(VARIABLE).ok().and_then(|value| value.parse().ok());
+    let asked = limit::index_bytes();
     let bytes = asked.unwrap_or_else(|| BUDGET_MAX.min(available_memory() / BUDGET_PART));
     usize::try_from(bytes).unwrap_or(usize::MAX)
 }

@@ -10,6 +10,7 @@ use crate::compression::{self, Codec};
 use crate::crc::Sum;
 use crate::error::{Error, Result};
 use crate::format::Group;
+use crate::format::foreign::Coding;
 use crate::format::ingot::Schema;
 use crate::storage::ReadAt;
 
@@ -23,6 +24,8 @@ pub enum Form {
     /// They are a group of records that is decoded whole, [`Container::group`], and it
     /// begins there.
     Part(u64),
+    /// Another format has stored it in its own way.
+    Foreign(Coding),
 }
 
 /// Where a value is and how to read it.

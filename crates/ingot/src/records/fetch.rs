@@ -15,7 +15,7 @@ use crate::format::checksum::mismatch;
 use crate::format::{Group, Violation};
 use crate::limit::Growth;
 use crate::pool::Pool;
-use crate::storage::{self, Read};
+use crate::storage::{self, Cost, Read};
 
 /// Bytes of the shares that the threads take from a batch. An encoded cell counts
 /// eight times.
@@ -207,11 +207,15 @@ fn fetch_ready<'b, F: Files + ?Sized>(files: &F, share: Vec<Wanted<'b>>) -> Done
     Done { failed, left: waits.map(|(_, cell)| cell).collect() }
 }
 
-/// Reads cells that have to wait, on several threads if there are many.
+/// Reads cells that have to wait, on several threads if there are many, and if the device is
+/// so near that its answers keep them busy. One thread waits for all that is far away.
 fn wait_for_all<F: Files + ?Sized>(files: &F, mut cells: Vec<Wanted<'_>>) -> Vec<Failure> {
     let pool = Pool::compute();
     let threads = pool.width().min(cells.len() / WAITING_MIN).max(1);
-    if threads == 1 {
+    let is_far = |(_, cell, _): &Wanted<'_>| {
+        files.file(cell.file).storage().cost().latency > Cost::DEVICE.latency
+    };
+    if threads == 1 || cells.iter().any(is_far) {
         return wait_for(files, cells);
     }
     cells.sort_by_key(|(_, cell, _)| (cell.file, cell.offset));
@@ -400,8 +404,13 @@ fn read_cells<F: Files + ?Sized>(
 
 /// Takes the value of an encoded cell out of its stored bytes.
 fn decode(file: &dyn Container, cell: &Cell, stored: &[u8], value: &mut [u8]) -> Result<()> {
-    if cell.form == Form::Chunk {
-        return file.decode(cell, stored, value);
+    match cell.form {
+        Form::Chunk => return file.decode(cell, stored, value),
+        Form::Foreign(coding) => {
+            let decoded = coding.decode(stored, value);
+            return decoded.map_err(|why| Source::of(file).corrupt(cell.offset, why));
+        }
+        Form::Alone | Form::Part(_) => {}
     }
     let dictionary = match cell.dictionary {
         0 => None,

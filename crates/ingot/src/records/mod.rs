@@ -4,14 +4,21 @@ mod arrayrecord;
 mod bag;
 mod cache;
 mod container;
+mod csv;
 mod draft;
 mod fetch;
 mod ffrecord;
 mod groups;
 mod hdf5;
+pub mod indexed;
 mod ingot;
+mod jsonlines;
+mod layout;
 mod listing;
+mod litdata;
 mod locate;
+mod mds;
+mod npy;
 mod open;
 mod publish;
 mod read_ahead;
@@ -19,7 +26,10 @@ mod rows;
 mod sequence;
 mod source;
 mod spool;
+mod tfrecord;
+mod unpack;
 mod verification;
+mod webdataset;
 
 pub use arrayrecord::{ArCodec, ArOptions, ArWriter, ArrayRecord, write_arrayrecord};
 pub use bag::{
@@ -36,12 +46,18 @@ pub use ingot::{
     Choice, Compression, Decision, Decisions, Options, Packed, Reader, Recovery, Value, Writer,
     append, path, recover,
 };
+pub use jsonlines::JsonLines;
+pub use layout::layout_of;
 pub use listing::{Listed, Odd, find_odd};
 pub use locate::{Missing, prepare};
+pub use npy::Npy;
 pub use open::{FORMATS, Format, Mode, Opening, open};
 pub use read_ahead::{ReadAhead, Window};
 pub use rows::{Ask, Found, Rows, Wanted, fetch_found};
 pub use sequence::Sequence;
 pub use source::Watch;
 pub use spool::Spool;
+pub use tfrecord::TfRecord;
+pub use unpack::unpack;
 pub use verification::{Damage, Verification};
+pub use webdataset::WebDataset;

@@ -5,15 +5,20 @@ use std::sync::Arc;
 use super::arrayrecord;
 use super::bag;
 use super::container::Container;
+use super::csv;
 use super::ffrecord;
 use super::ingot;
+use super::jsonlines;
+use super::npy;
 use super::publish::check_regular;
 use super::source::Watch;
+use super::tfrecord;
+use super::webdataset;
 use crate::error::{Error, Result};
 use crate::storage::{Location, Read, ReadAt};
 
 /// Bytes that tell one format from another.
-const FRONT: u64 = 64;
+const FRONT: u64 = 512;
 
 /// A container: what its files are called, how they begin, and how they are opened. One entry of
 /// [`FORMATS`] is all that the rest of the engine, and Python, know of it.
@@ -35,8 +40,17 @@ pub struct Format {
 
 /// All formats. A file goes by how it begins; one whose beginning no format knows goes by its
 /// name, since some formats have no signature.
-pub static FORMATS: [&Format; 4] =
-    [&ingot::FORMAT, &arrayrecord::FORMAT, &bag::FORMAT, &ffrecord::FORMAT];
+pub static FORMATS: [&Format; 9] = [
+    &ingot::FORMAT,
+    &arrayrecord::FORMAT,
+    &bag::FORMAT,
+    &ffrecord::FORMAT,
+    &tfrecord::FORMAT,
+    &webdataset::FORMAT,
+    &jsonlines::FORMAT,
+    &csv::FORMAT,
+    &npy::FORMAT,
+];
 
 /// A file to be opened, and how.
 pub struct Opening<'a> {
@@ -68,18 +82,40 @@ pub fn open(
     watch: &mut Watch<'_>,
 ) -> Result<Arc<dyn Container>> {
     let storage = reading(location)?;
-    let format = format_of(location, &*storage);
+    let format = format_of(location, &*storage)?;
     (format.open)(Opening { location, storage, mode, check }, watch)
 }
 
-/// Returns the format of a file; Ingot's if no other is found.
-fn format_of(location: &Location, storage: &dyn ReadAt) -> &'static Format {
+/// Returns the format of a file; Ingot's if no other is found. A file that is compressed as a
+/// whole has no records that can be read alone.
+fn format_of(location: &Location, storage: &dyn ReadAt) -> Result<&'static Format> {
     let front = front(storage);
     let name = location.file_name();
     let begins = || FORMATS.iter().find(|format| (format.begins)(&front));
     let named = || FORMATS.iter().find(|format| format.is_name(&name));
-    begins().or_else(named).copied().unwrap_or(&ingot::FORMAT)
+    let found = begins().or_else(named).copied();
+    // The records of a bag may be compressed, and an FFRecord file begins with any bytes.
+    if found.is_some_and(|format| [bag::FORMAT.name, ffrecord::FORMAT.name].contains(&format.name))
+    {
+        return Ok(found.unwrap_or(&ingot::FORMAT));
+    }
+    let compressed = COMPRESSED.iter().find(|(magic, ..)| front.starts_with(magic));
+    if let Some((_, name, command)) = compressed {
+        let reason = format!(
+            "this is a {name} file: records inside it cannot be read alone; decompress it with \
+             {command}"
+        );
+        return Err(Error::Format { path: location.name(), reason });
+    }
+    Ok(found.unwrap_or(&ingot::FORMAT))
 }
+
+/// How files begin that are compressed as a whole, and what decompresses them.
+const COMPRESSED: [(&[u8], &str, &str); 3] = [
+    (b"\x1f\x8b\x08", "gzip", "gunzip"),
+    (b"\x28\xb5\x2f\xfd", "zstd", "unzstd"),
+    (b"BZh", "bzip2", "bunzip2"),
+];
 
 impl Format {
     /// Returns whether a file of this name, in small letters, is one by its suffix; shards such

@@ -290,13 +290,11 @@ pub fn fetch_found(
     mut room: impl FnMut(usize) -> Option<Vec<u8>>,
 ) -> Result<Vec<Vec<Vec<u8>>>> {
     let mut together = Together { parts: Vec::with_capacity(parts.len()), ends: Vec::new() };
-    let mut end = 0;
+    let mut bases = Vec::with_capacity(parts.len());
     let mut buffers = Vec::with_capacity(parts.len());
     for (rows, found) in parts {
         check_growth(*rows, found.iter().flat_map(Found::cells))?;
-        end += rows.files.num_files() as u32;
-        together.parts.push(rows);
-        together.ends.push(end);
+        bases.push(together.base_of(rows));
         let lens = found.iter().map(|one| one.cells().iter().map(|cell| cell.raw).sum());
         let of_part = lens.map(|bytes: u64| {
             let path = rows.files.name().to_owned();
@@ -305,8 +303,7 @@ pub fn fetch_found(
         buffers.push(of_part.collect::<Result<Vec<Vec<u8>>>>()?);
     }
     let mut values: Vec<(Cell, &mut [u8])> = Vec::new();
-    for (k, ((_, found), buffers)) in parts.iter().zip(&mut buffers).enumerate() {
-        let base = k.checked_sub(1).map_or(0, |before| together.ends[before]);
+    for (((_, found), buffers), base) in parts.iter().zip(&mut buffers).zip(bases) {
         for (one, buffer) in found.iter().zip(buffers) {
             let mut rest = &mut buffer[..];
             values.extend(one.cells().iter().map(|cell| {
@@ -328,6 +325,20 @@ pub fn fetch_found(
 struct Together<'r> {
     parts: Vec<&'r Rows>,
     ends: Vec<u32>,
+}
+
+impl<'r> Together<'r> {
+    /// Returns the number of the first file of a data set; one that is here twice has one.
+    fn base_of(&mut self, rows: &'r Rows) -> u32 {
+        let known = self.parts.iter().position(|part| std::ptr::eq(*part, rows));
+        let place = known.unwrap_or(self.parts.len());
+        let base = place.checked_sub(1).map_or(0, |before| self.ends[before]);
+        if known.is_none() {
+            self.parts.push(rows);
+            self.ends.push(base + rows.files.num_files() as u32);
+        }
+        base
+    }
 }
 
 impl Files for Together<'_> {

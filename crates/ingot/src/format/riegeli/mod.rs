@@ -15,5 +15,6 @@ pub(super) mod varint;
 
 pub use chunk::{Chunk, Kind};
 pub use coding::{Coding, Compression, Encoder};
+pub(crate) use hash::hash;
 
 pub use super::group::Group;

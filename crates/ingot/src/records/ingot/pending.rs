@@ -78,9 +78,11 @@ impl Pending {
         self.rows = 0;
     }
 
-    /// Whether the batch should go to the file before more is added.
+    /// Whether the batch should go to the file before more is added. Rows of columns alone
+    /// have no cells; as many of them as cells are a page.
     pub fn is_full(&self, bytes: usize) -> bool {
-        self.bytes.len() >= bytes || self.ends.len() >= PAGE_CELLS as usize
+        let cells = self.ends.len().max(self.rows as usize);
+        self.bytes.len() >= bytes || cells >= PAGE_CELLS as usize
     }
 
     /// Whether a record of so many bytes would make it so.

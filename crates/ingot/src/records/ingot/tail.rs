@@ -165,7 +165,8 @@ impl Tail {
             self.write_compressed(batch, &fields)?;
         }
         self.page.push_rows(batch.rows, &batch.counts, &batch.columns);
-        if self.page.data_len() >= PAGE_DATA || self.page.num_cells() >= PAGE_CELLS as usize {
+        let cells = self.page.num_cells().max(self.page.rows() as usize);
+        if self.page.data_len() >= PAGE_DATA || cells >= PAGE_CELLS as usize {
             self.commit_page()?;
         }
         Ok(())

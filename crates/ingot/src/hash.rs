@@ -1,4 +1,5 @@
-//! Integer mixing. What these functions return decides every order, so they never change.
+//! Integer mixing. What these functions return decides every order and every random crop, so they
+//! never change.
 
 /// The golden ratio in 64 bits: the step of a Weyl sequence.
 const STEP: u64 = 0x9e37_79b9_7f4a_7c15;

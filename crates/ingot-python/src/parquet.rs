@@ -1,0 +1,31 @@
+//! The footer of Parquet files.
+
+use ingot::Error;
+use ingot::format::parquet::Footer;
+use pyo3::prelude::*;
+
+use crate::error::raised;
+
+/// Rows and the size of the largest column of each group; path and nulls of each column.
+type FooterTuple = (Vec<(i64, i64)>, Vec<(Vec<String>, bool)>);
+
+/// Returns what the footer of a Parquet file tells. `path` and `offset` are for errors.
+#[pyfunction]
+pub fn parquet_footer(
+    py: Python<'_>,
+    footer: &[u8],
+    path: &str,
+    offset: u64,
+) -> PyResult<FooterTuple> {
+    let footer = py.detach(|| Footer::decode(footer)).map_err(|why| {
+        raised(Error::Corrupt {
+            path: path.to_owned(),
+            record: None,
+            offset,
+            reason: why.to_string(),
+        })
+    })?;
+    let groups = footer.groups.iter().map(|one| (one.rows, one.largest)).collect();
+    let columns = footer.columns.into_iter().map(|one| (one.path, one.has_nulls)).collect();
+    Ok((groups, columns))
+}

@@ -1,0 +1,221 @@
+//! Values of JSON, as they are in a line.
+
+use std::borrow::Cow;
+use std::fmt;
+
+use serde::Deserializer as _;
+use serde::de::{DeserializeSeed, MapAccess, SeqAccess, Visitor};
+use serde_json::value::RawValue;
+
+use super::number::{Given, Number};
+use crate::format::Violation;
+
+/// What a value is, by how it begins.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Shape {
+    /// `null`.
+    Null,
+    /// `true` or `false`.
+    Bool,
+    /// A number.
+    Number,
+    /// Text.
+    Text,
+    /// An array.
+    Array,
+    /// An object.
+    Object,
+}
+
+/// Returns what a value is, which must be valid JSON without white space around it.
+pub fn shape(value: &str) -> Shape {
+    match value.as_bytes().first() {
+        Some(b'n') => Shape::Null,
+        Some(b't' | b'f') => Shape::Bool,
+        Some(b'"') => Shape::Text,
+        Some(b'[') => Shape::Array,
+        Some(b'{') => Shape::Object,
+        _ => Shape::Number,
+    }
+}
+
+/// Calls `take` with each member of an object: its name and its value. The text is checked to
+/// be JSON as a whole.
+pub fn members<'a>(
+    object: &'a [u8],
+    take: impl FnMut(Cow<'a, str>, &'a str) -> Result<(), Violation>,
+) -> Result<(), Violation> {
+    let mut reader = serde_json::Deserializer::from_slice(object);
+    let mut failure = None;
+    let read = reader.deserialize_map(Members { take, failure: &mut failure });
+    if let Some(failure) = failure {
+        return Err(failure);
+    }
+    read.map_err(|error| not_json(&error))?;
+    reader.end().map_err(|error| not_json(&error))
+}
+
+/// Calls `take` with each element of an array.
+pub fn elements<'a>(
+    array: &'a [u8],
+    take: impl FnMut(&'a str) -> Result<(), Violation>,
+) -> Result<(), Violation> {
+    let mut reader = serde_json::Deserializer::from_slice(array);
+    let mut failure = None;
+    let read = reader.deserialize_seq(Elements { take, failure: &mut failure });
+    if let Some(failure) = failure {
+        return Err(failure);
+    }
+    read.map_err(|error| not_json(&error))?;
+    reader.end().map_err(|error| not_json(&error))
+}
+
+fn not_json(error: &serde_json::Error) -> Violation {
+    let column = error.column();
+    let text = error.to_string();
+    let why = text.split(" at line").next().unwrap_or_default();
+    Violation::new(format!("not a JSON object: {why} at column {column}"))
+}
+
+struct Members<'f, F> {
+    take: F,
+    failure: &'f mut Option<Violation>,
+}
+
+impl<'de, F> Visitor<'de> for Members<'_, F>
+where
+    F: FnMut(Cow<'de, str>, &'de str) -> Result<(), Violation>,
+{
+    type Value = ();
+
+    fn expecting(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str("an object")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(mut self, mut map: A) -> Result<(), A::Error> {
+        while let Some(name) = map.next_key_seed(Text)? {
+            let value: &RawValue = map.next_value()?;
+            if let Err(why) = (self.take)(name, value.get()) {
+                *self.failure = Some(why);
+                return Err(serde::de::Error::custom("refused"));
+            }
+        }
+        Ok(())
+    }
+}
+
+struct Elements<'f, F> {
+    take: F,
+    failure: &'f mut Option<Violation>,
+}
+
+impl<'de, F> Visitor<'de> for Elements<'_, F>
+where
+    F: FnMut(&'de str) -> Result<(), Violation>,
+{
+    type Value = ();
+
+    fn expecting(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str("an array")
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(mut self, mut array: A) -> Result<(), A::Error> {
+        while let Some(value) = array.next_element::<&RawValue>()? {
+            if let Err(why) = (self.take)(value.get()) {
+                *self.failure = Some(why);
+                return Err(serde::de::Error::custom("refused"));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Text that is borrowed where it has no escapes.
+struct Text;
+
+impl<'de> DeserializeSeed<'de> for Text {
+    type Value = Cow<'de, str>;
+
+    fn deserialize<D: serde::Deserializer<'de>>(self, reader: D) -> Result<Self::Value, D::Error> {
+        reader.deserialize_str(self)
+    }
+}
+
+impl<'de> Visitor<'de> for Text {
+    type Value = Cow<'de, str>;
+
+    fn expecting(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str("text")
+    }
+
+    fn visit_borrowed_str<E>(self, text: &'de str) -> Result<Self::Value, E> {
+        Ok(Cow::Borrowed(text))
+    }
+
+    fn visit_str<E>(self, text: &str) -> Result<Self::Value, E> {
+        Ok(Cow::Owned(text.to_owned()))
+    }
+}
+
+/// Returns the number that a value is.
+pub fn number(value: &str) -> Result<Given, Violation> {
+    match value {
+        "true" => return Ok(Given::Bool(true)),
+        "false" => return Ok(Given::Bool(false)),
+        _ => {}
+    }
+    let is_whole = !value.contains(['.', 'e', 'E']);
+    let whole = value.parse().ok().filter(|_| is_whole).map(Given::Int);
+    whole
+        .or_else(|| value.parse().ok().filter(|number: &f64| number.is_finite()).map(Given::Float))
+        .ok_or_else(|| Violation::new(format!("{value:.40} is no number")))
+}
+
+/// Returns the numbers of an array.
+pub fn numbers(array: &[u8], kind: Number) -> Result<Vec<u8>, Violation> {
+    let mut out = Vec::new();
+    elements(array, |value| kind.put(number(value)?, &mut out))?;
+    Ok(out)
+}
+
+/// Returns text whose inside, between the quotes, has escapes.
+pub fn text(inside: &[u8]) -> Result<Vec<u8>, Violation> {
+    let quoted = [b"\"", inside, b"\""].concat();
+    let text: String = serde_json::from_slice(&quoted).map_err(|error| not_json(&error))?;
+    Ok(text.into_bytes())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn members_are_slices_of_the_line() {
+        let line = br#" {"a": 1, "b\n": [1.5, 2], "c": {"d": "x"}} "#;
+        let mut found = Vec::new();
+        members(line, |name, value| {
+            let start = value.as_ptr() as usize - line.as_ptr() as usize;
+            assert_eq!(&line[start..start + value.len()], value.as_bytes());
+            found.push((name.into_owned(), value.to_owned()));
+            Ok(())
+        })
+        .unwrap();
+        let expected = [("a", "1"), ("b\n", "[1.5, 2]"), ("c", r#"{"d": "x"}"#)];
+        assert_eq!(found, expected.map(|(name, value)| (name.to_owned(), value.to_owned())));
+    }
+
+    #[test]
+    fn what_is_no_object_is_refused() {
+        for text in ["", "1", "[1]", "{\"a\": NaN}", "{\"a\": 1} x", "{\"a\": 01}", "{\"a\"}"] {
+            assert!(members(text.as_bytes(), |_, _| Ok(())).is_err(), "{text}");
+        }
+        assert!(members("[".repeat(10_000).as_bytes(), |_, _| Ok(())).is_err());
+    }
+
+    #[test]
+    fn numbers_and_text_come_out() {
+        assert_eq!(numbers(b"[1, 2]", Number::Uint(1)).unwrap(), [1, 2]);
+        assert!(numbers(b"[1, 2.5]", Number::Uint(1)).is_err());
+        assert_eq!(text(br#"a\u00e9\n"#).unwrap(), "a\u{e9}\n".as_bytes());
+    }
+}

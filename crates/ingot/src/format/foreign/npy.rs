@@ -1,0 +1,153 @@
+//! The head of an `.npy` file.
+
+use super::coding::array_of;
+use super::number::Number;
+use crate::format::Violation;
+
+const MAGIC: &[u8; 6] = b"\x93NUMPY";
+
+/// Longest head that is read.
+pub const HEAD_MAX: usize = 64 << 10;
+
+/// What the head of an `.npy` file says.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Head {
+    /// The type of the elements.
+    pub number: Number,
+    /// Whether their bytes are in the other order, the high ones first.
+    pub is_swapped: bool,
+    /// Whether the first axis is the fastest.
+    pub is_fortran: bool,
+    /// The length of each axis.
+    pub shape: Vec<u64>,
+    /// Where the elements begin.
+    pub start: usize,
+}
+
+impl Head {
+    /// Reads the head at the front of a file.
+    pub fn decode(front: &[u8]) -> Result<Head, Violation> {
+        let cut = || Violation::new("the head of the .npy file is cut short");
+        let rest = front.strip_prefix(MAGIC).ok_or_else(|| Violation::new("no .npy file"))?;
+        let (&[major, _], rest) = rest.split_first_chunk().ok_or_else(cut)?;
+        let (len, width) = match major {
+            1 => (u16::from_le_bytes(*rest.first_chunk().ok_or_else(cut)?).into(), 2),
+            2 | 3 => (u32::from_le_bytes(*rest.first_chunk().ok_or_else(cut)?) as usize, 4),
+            _ => return Err(Violation::new(format!("version {major} of .npy is unknown"))),
+        };
+        if len > HEAD_MAX {
+            return Err(Violation::new(format!("the head of the .npy file has {len} bytes")));
+        }
+        let text = rest.get(width..width + len).ok_or_else(cut)?;
+        let text = std::str::from_utf8(text).map_err(|_| Violation::new("the head is no text"))?;
+        let (number, is_swapped) = number_of(quoted(member(text, "descr")?)?)?;
+        let is_fortran = member(text, "fortran_order")?.trim_start().starts_with("True");
+        let shape = shape_of(member(text, "shape")?)?;
+        let start = MAGIC.len() + 2 + width + len;
+        Ok(Head { number, is_swapped, is_fortran, shape, start })
+    }
+
+    /// Bytes of all elements, if that is a number.
+    pub fn len(&self) -> Option<u64> {
+        let width = self.number.width() as u64;
+        if self.shape.contains(&0) {
+            return Some(0);
+        }
+        self.shape.iter().try_fold(width, |len, &length| len.checked_mul(length))
+    }
+
+    /// Whether there are no elements.
+    pub fn is_empty(&self) -> bool {
+        self.shape.contains(&0)
+    }
+}
+
+/// Returns what follows the name of a member.
+fn member<'a>(text: &'a str, name: &str) -> Result<&'a str, Violation> {
+    let key = format!("'{name}':");
+    let found = text.split_once(&key).map(|(_, rest)| rest);
+    found.ok_or_else(|| Violation::new(format!("the head of the .npy file has no {name:?}")))
+}
+
+fn quoted(text: &str) -> Result<&str, Violation> {
+    let inside = text.trim_start().strip_prefix('\'').and_then(|rest| rest.split_once('\''));
+    let why = || Violation::new("the elements of the .npy file are structures, not numbers");
+    inside.map(|(inside, _)| inside).ok_or_else(why)
+}
+
+fn number_of(descr: &str) -> Result<(Number, bool), Violation> {
+    let unknown = || Violation::new(format!("elements of type {descr:?} are not numbers"));
+    let (order, rest) = descr.split_at_checked(1).ok_or_else(unknown)?;
+    let (kind, width) = rest.split_at_checked(1).ok_or_else(unknown)?;
+    let width: u8 = width.parse().map_err(|_| unknown())?;
+    let number = match (kind, width) {
+        ("b", 1) => Number::Bool,
+        ("i", 1 | 2 | 4 | 8) => Number::Int(width),
+        ("u", 1 | 2 | 4 | 8) => Number::Uint(width),
+        ("f", 2 | 4 | 8) => Number::Float(width),
+        _ => return Err(unknown()),
+    };
+    match order {
+        "<" | "|" | "=" => Ok((number, false)),
+        ">" => Ok((number, width > 1)),
+        _ => Err(unknown()),
+    }
+}
+
+fn shape_of(text: &str) -> Result<Vec<u64>, Violation> {
+    let why = || Violation::new("the head of the .npy file has no valid shape");
+    let inside = text.trim_start().strip_prefix('(').and_then(|rest| rest.split_once(')'));
+    let (inside, _) = inside.ok_or_else(why)?;
+    let lengths = inside.split(',').map(str::trim).filter(|length| !length.is_empty());
+    lengths.map(|length| length.parse().map_err(|_| why())).collect()
+}
+
+/// Returns the array in an `.npy` file as format.md has it.
+pub fn array(file: &[u8]) -> Result<Vec<u8>, Violation> {
+    let head = Head::decode(file)?;
+    if head.is_fortran && head.shape.len() > 1 {
+        return Err(Violation::new("the array is in Fortran order; save it in C order"));
+    }
+    let elements = &file[head.start..];
+    let kind = head.number.array_name();
+    if !head.is_swapped {
+        return array_of(&kind, &head.shape, elements);
+    }
+    let width = head.number.width();
+    let swapped: Vec<u8> =
+        elements.chunks(width).flat_map(|element| element.iter().rev().copied()).collect();
+    array_of(&kind, &head.shape, &swapped)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn file(head: &str, elements: &[u8]) -> Vec<u8> {
+        let len = (head.len() as u16).to_le_bytes();
+        [&MAGIC[..], &[1, 0], &len, head.as_bytes(), elements].concat()
+    }
+
+    #[test]
+    fn a_head_tells_type_and_shape() {
+        let text = "{'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), }   \n";
+        let head = Head::decode(&file(text, &[])).unwrap();
+        assert_eq!((head.number, &head.shape[..]), (Number::Float(4), &[2, 3][..]));
+        assert_eq!(head.len(), Some(24));
+        let one = file("{'descr': '>i2', 'fortran_order': False, 'shape': (1,), }", &[1, 2]);
+        assert_eq!(array(&one).unwrap()[13..], [2, 1]);
+    }
+
+    #[test]
+    fn what_are_no_numbers_is_refused() {
+        for text in [
+            "{'descr': '|O', 'fortran_order': False, 'shape': (2,), }",
+            "{'descr': [('a', '<f4')], 'fortran_order': False, 'shape': (2,), }",
+            "{'descr': '<f4', 'fortran_order': False, 'shape': (-2,), }",
+            "{'descr': '<f4', 'fortran_order': False, 'shape': (99999999999999999999,), }",
+            "{'descr': '<f4', 'fortran_order': False}",
+        ] {
+            assert!(Head::decode(&file(text, &[])).is_err(), "{text}");
+        }
+    }
+}

@@ -1,0 +1,218 @@
+//! Arrays in `.npy` files, and in `.npz` files that are not compressed: rows along the first
+//! axis. No index is needed: every row has the same size.
+
+use std::ops::Range;
+use std::path::Path;
+use std::sync::Arc;
+
+use super::container::{Cell, Container, Form, Stats, Table};
+use super::fetch::Files;
+use super::indexed::Stamp;
+use super::open::{Format, Opening, reading};
+use super::source::{Source, Watch};
+use super::verification::{Verification, verify_records};
+use crate::error::{Error, Result};
+use crate::format::Violation;
+use crate::format::foreign::kind::field;
+use crate::format::foreign::npy::{HEAD_MAX, Head};
+use crate::format::ingot::{FieldKind, Schema};
+use crate::storage::{Location, ReadAt};
+
+/// `.npy` files.
+pub static FORMAT: Format = Format {
+    name: "npy",
+    title: "an .npy file",
+    suffixes: &[".npy"],
+    is_checked: false,
+    begins: |front| front.starts_with(b"\x93NUMPY"),
+    open: |opening: Opening<'_>, _: &mut Watch<'_>| -> Result<Arc<dyn Container>> {
+        let size = opening.storage.size().unwrap_or(0);
+        let arrays = vec![(ARRAY.to_owned(), 0, size)];
+        Ok(Arc::new(Npy::open(opening.location, opening.storage, arrays)?))
+    },
+};
+
+/// The field of an `.npy` file.
+pub const ARRAY: &str = "array";
+
+/// Arrays of one file, row by row.
+pub struct Npy {
+    storage: Arc<dyn ReadAt>,
+    name: String,
+    size: u64,
+    rows: u64,
+    schema: Schema,
+    /// Where each field begins, and how many bytes it has in a row.
+    places: Vec<(u64, u64)>,
+    fingerprint: Vec<u8>,
+}
+
+impl Npy {
+    /// Opens the arrays of a file: for each its name, where its `.npy` file begins there, and
+    /// how many bytes that has.
+    pub fn open(
+        location: &Location,
+        storage: Arc<dyn ReadAt>,
+        arrays: Vec<(String, u64, u64)>,
+    ) -> Result<Npy> {
+        let name = location.name();
+        let source = Source { storage: &*storage, name: &name };
+        let size = source.size()?;
+        let stamp = Stamp::of(location, source)?;
+        let (mut places, mut fields) = (Vec::new(), Vec::new());
+        let mut rows: Option<(u64, String)> = None;
+        for (array, start, len) in arrays {
+            let refused = |why: &str| source.corrupt(start, Violation(format!("{array}: {why}")));
+            if start.checked_add(len).is_none_or(|end| end > size) {
+                return Err(refused("the array reaches past the end of the file"));
+            }
+            let front = source.read(start, len.min(HEAD_MAX as u64 + 16))?;
+            let head = Head::decode(&front).map_err(|why| refused(&why.0))?;
+            let needed = head.len().and_then(|bytes| bytes.checked_add(head.start as u64));
+            if needed.is_none_or(|needed| needed > len) {
+                return Err(refused("the file ends inside the array"));
+            }
+            if head.is_swapped || (head.is_fortran && head.shape.len() > 1) {
+                let why = "rows are read in place from little-endian arrays in C order alone; \
+                           save the array with numpy.ascontiguousarray";
+                return Err(Error::Format { path: name, reason: format!("{array}: {why}") });
+            }
+            let Some((&count, shape)) = head.shape.split_first() else {
+                return Err(refused("the array has no axis, so it has no rows"));
+            };
+            match &rows {
+                Some((known, other)) if *known != count => {
+                    let why = format!("it has {count} rows, but {other} has {known}");
+                    return Err(refused(&why));
+                }
+                _ => rows = Some((count, array.clone())),
+            }
+            let lengths: String = shape.iter().map(|length| format!(",{length}")).collect();
+            fields.push(field(&array, &format!("array({}{lengths})", head.number.name()), false));
+            let elements = shape.iter().product::<u64>();
+            places.push((start + head.start as u64, elements * head.number.width() as u64));
+        }
+        let schema = Schema::new(fields)
+            .map_err(|why| Error::Format { path: name.clone(), reason: why.0 })?;
+        let rows = rows.map_or(0, |(rows, _)| rows);
+        Ok(Npy { storage, name, size, rows, schema, places, fingerprint: stamp.fingerprint() })
+    }
+
+    /// Opens the arrays of the file at a path; see [`Npy::open`].
+    pub fn open_path(path: &Path, arrays: Vec<(String, u64, u64)>) -> Result<Npy> {
+        let location = Location::from(path);
+        Npy::open(&location, reading(&location)?, arrays)
+    }
+
+    fn range(&self, row: u64, field: usize) -> Result<Range<u64>> {
+        let place = self.places.get(field).filter(|_| row < self.rows);
+        let &(base, len) = place.ok_or_else(|| {
+            let (path, index, rows) = (self.name.clone(), row as i64, self.rows);
+            Error::Index { path, index, rows }
+        })?;
+        Ok(base + row * len..base + (row + 1) * len)
+    }
+}
+
+impl Container for Npy {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn storage(&self) -> &Arc<dyn ReadAt> {
+        &self.storage
+    }
+
+    fn num_rows(&self) -> u64 {
+        self.rows
+    }
+
+    fn find(&self, row: u64) -> Result<Cell> {
+        let range = self.range(row, 0)?;
+        let len = range.end - range.start;
+        Ok(Cell::unsummed(row, range, len, Form::Alone))
+    }
+
+    fn stats(&self) -> Stats {
+        let cells = self.rows * self.places.len() as u64;
+        Stats { rows: self.rows, cells, file_bytes: self.size, closed: true, ..Stats::default() }
+    }
+
+    fn metadata(&self) -> &str {
+        "{}"
+    }
+
+    fn fingerprint(&self) -> Vec<u8> {
+        self.fingerprint.clone()
+    }
+
+    fn verify(&self, progress: &mut dyn FnMut(u64) -> Result<()>) -> Result<Verification> {
+        verify_records(self, progress)
+    }
+
+    fn table(&self) -> Option<&dyn Table> {
+        Some(self)
+    }
+
+    fn after_fork(&self) -> Arc<dyn Container> {
+        Arc::new(Npy {
+            storage: Arc::clone(&self.storage),
+            name: self.name.clone(),
+            schema: self.schema.clone(),
+            places: self.places.clone(),
+            fingerprint: self.fingerprint.clone(),
+            ..*self
+        })
+    }
+}
+
+impl Table for Npy {
+    fn schema(&self) -> &Schema {
+        &self.schema
+    }
+
+    fn locate_field(&self, row: u64, field: usize) -> Result<Cell> {
+        let range = self.range(row, field)?;
+        let len = range.end - range.start;
+        Ok(Cell::unsummed(row, range, len, Form::Alone))
+    }
+
+    fn locate_elements(&self, row: u64, field: usize, _range: Range<u64>) -> Result<Vec<Cell>> {
+        Err(self.no_sequence(row, field))
+    }
+
+    fn num_elements(&self, row: u64, field: usize) -> Result<u64> {
+        Err(self.no_sequence(row, field))
+    }
+
+    fn column_value(&self, row: u64, field: usize, values: &mut Vec<u8>) -> Result<()> {
+        let range = self.range(row, field)?;
+        let start = values.len();
+        values.resize(start + (range.end - range.start) as usize, 0);
+        Source::of(self).read_into(range.start, &mut values[start..])
+    }
+
+    fn append_column(&self, field: usize, values: &mut Vec<u8>) -> Result<()> {
+        if self.rows == 0 {
+            return Ok(());
+        }
+        let (first, last) = (self.range(0, field)?, self.range(self.rows - 1, field)?);
+        let start = values.len();
+        let source = Source::of(self);
+        source.make_room(values, start as u64 + last.end - first.start)?;
+        source.read_into(first.start, &mut values[start..])
+    }
+}
+
+impl Npy {
+    fn no_sequence(&self, row: u64, field: usize) -> Error {
+        let kind = self.schema.fields().get(field).map_or(FieldKind::Cell, |field| field.kind);
+        Error::Invalid(format!("{}: row {row}: field {field} is of kind {kind:?}", self.name))
+    }
+}
+
+impl Files for Npy {
+    fn file(&self, _number: u32) -> &dyn Container {
+        self
+    }
+}

@@ -1,0 +1,368 @@
+//! WebDataset archives: the members of a tar file that share a key are a row.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use super::container::Container;
+use super::indexed::{self, Layout, PROBE_BYTES, Place, Request, Seen, Sink, Stream, probe_rows};
+use super::open::{Format, Opening};
+use super::source::Watch;
+use crate::crc::Sum;
+use crate::error::{Error, Result};
+use crate::format::Violation;
+use crate::format::foreign::kind::Kind;
+use crate::format::foreign::number::Number;
+use crate::format::foreign::tar::{
+    BLOCK, Header, Member, NAME_MAX, begins, has_prefix, is_meta, pax, split,
+};
+use crate::format::foreign::{Coding, Recipe};
+use crate::format::ingot::Field;
+
+/// WebDataset archives.
+pub static FORMAT: Format = Format {
+    name: "webdataset",
+    title: "a tar archive",
+    suffixes: &[".tar"],
+    is_checked: false,
+    begins,
+    open: |opening: Opening<'_>, watch: &mut Watch<'_>| -> Result<Arc<dyn Container>> {
+        let request = Request { layout: Arc::new(WebDataset), fields: None, folder: None };
+        let locations = [opening.location.clone()];
+        let mut found = indexed::open(&locations, &request, &mut |_, _| watch())?;
+        Ok(found.pop().expect("one container for each file"))
+    },
+};
+
+/// The field with the key of a row.
+const KEY: &str = "__key__";
+
+/// Numbers, and arrays in `.npy` files, are read when the index is built if they have no more
+/// bytes than these.
+const SMALL: u64 = 1 << 30;
+
+/// The layout of WebDataset archives.
+#[derive(Debug, Clone, Copy)]
+pub struct WebDataset;
+
+impl Layout for WebDataset {
+    fn format(&self) -> &'static str {
+        FORMAT.name
+    }
+
+    fn infer(&self, files: &mut [Stream<'_>]) -> Result<Option<Vec<Field>>> {
+        let mut seen = Seen::<Known>::default();
+        for (k, stream) in files.iter_mut().enumerate() {
+            let mut members = Members::default();
+            let mut key = None;
+            let mut rows = probe_rows(k);
+            while let Some(found) = members.next(stream)? {
+                let Some((own, field)) = sample_of(&found.name) else {
+                    stream.skip(padded(found.size))?;
+                    continue;
+                };
+                if key.as_deref() != Some(own) {
+                    if rows == 0 || stream.offset() > PROBE_BYTES {
+                        break;
+                    }
+                    rows -= 1;
+                    key = Some(own.to_vec());
+                    seen.begin();
+                    seen.note(KEY);
+                }
+                let known = seen.note(&field);
+                let type_name = type_of(&field);
+                known.is_text |= type_name == "int" && !is_int(stream, found.size)?;
+                stream.skip(padded(found.size))?;
+            }
+        }
+        if seen.is_empty() {
+            let path = files.first().map_or_else(String::new, |first| first.name().to_owned());
+            let reason = "the archive has no samples: no member has a name with a dot".to_owned();
+            return Err(Error::Format { path, reason });
+        }
+        seen.fields(|name, known| match name {
+            KEY => Ok("utf8".to_owned()),
+            _ if known.is_text => Ok("utf8".to_owned()),
+            _ => Ok(type_of(name).to_owned()),
+        })
+        .map(Some)
+    }
+
+    fn scan(
+        &self,
+        kinds: &[Option<Kind>],
+        stream: &mut Stream<'_>,
+        sink: &mut Sink<'_>,
+    ) -> Result<()> {
+        let named = kinds.iter().enumerate().filter_map(|(k, kind)| Some((k, kind.as_ref()?)));
+        let fields: HashMap<&str, usize> = named.map(|(k, kind)| (kind.name.as_str(), k)).collect();
+        let mut members = Members::default();
+        let mut row: Option<Row> = None;
+        while let Some(found) = members.next(stream)? {
+            let Some((key, field)) = sample_of(&found.name) else {
+                members.skip(stream, padded(found.size))?;
+                continue;
+            };
+            match &mut row {
+                Some(row) if row.key == key => row.crc = members.since_row,
+                _ => {
+                    if let Some(row) = row.take() {
+                        sink.end(row.end - row.start, row.crc)?;
+                    }
+                    sink.begin(found.start);
+                    members.since_row = members.since_start;
+                    let (start, crc) = (found.start, members.since_row);
+                    row = Some(Row { key: key.to_vec(), start, end: start, crc, names: vec![] });
+                    if let Some(&place) = fields.get(KEY) {
+                        put_key(place, &found, key.len(), sink)?;
+                    }
+                }
+            }
+            let row = row.as_mut().expect("a row was begun");
+            if row.names.contains(&field) {
+                let why = format!("the sample has two members {field:?}");
+                return Err(sink.refuse(&Violation(why)));
+            }
+            match fields.get(field.as_str()) {
+                Some(&place) => put(place, &found, stream, &mut members, sink)?,
+                None => {
+                    sink.unknown(&field)?;
+                    members.skip(stream, found.size)?;
+                }
+            }
+            members.skip(stream, padded(found.size) - found.size)?;
+            row.names.push(field);
+            (row.end, row.crc) = (stream.offset(), members.since_row);
+        }
+        if let Some(row) = row {
+            sink.end(row.end - row.start, row.crc)?;
+        }
+        Ok(())
+    }
+}
+
+/// Bytes of a member with the zeros behind it.
+fn padded(size: u64) -> u64 {
+    size.next_multiple_of(BLOCK as u64)
+}
+
+/// A sample whose members are being read.
+struct Row {
+    key: Vec<u8>,
+    start: u64,
+    end: u64,
+    crc: u32,
+    names: Vec<String>,
+}
+
+/// What is known of a field.
+#[derive(Debug, Default)]
+struct Known {
+    is_text: bool,
+}
+
+/// Returns the key and the field that a member belongs to; none if to no sample.
+fn sample_of(name: &[u8]) -> Option<(&[u8], String)> {
+    if is_meta(name) {
+        return None;
+    }
+    let (key, field) = split(name)?;
+    let field = String::from_utf8_lossy(field).to_lowercase();
+    (!field.is_empty()).then_some((key, field))
+}
+
+/// Returns the type of a field by its extension.
+fn type_of(field: &str) -> &'static str {
+    match field.rsplit('.').next().unwrap_or_default() {
+        "jpg" | "jpeg" => "jpg",
+        "png" => "png",
+        "webp" => "webp",
+        "txt" | "text" | "transcript" => "utf8",
+        "json" | "jsn" => "json",
+        "cls" | "cls2" | "index" | "inx" | "id" => "int",
+        "npy" => "array",
+        "mp" | "msg" => "msgpack",
+        "pyd" | "pkl" | "pickle" => "pickle",
+        "wav" => "wav",
+        "flac" => "flac",
+        _ => "bytes",
+    }
+}
+
+fn is_int(stream: &mut Stream<'_>, size: u64) -> Result<bool> {
+    if size > 64 {
+        return Ok(false);
+    }
+    Ok(Number::Int(8).parse(stream.peek(size)?).is_ok())
+}
+
+/// A file in the archive, whose bytes are next in the stream.
+struct Found {
+    name: Vec<u8>,
+    size: u64,
+    /// Where the first of its headers begins.
+    start: u64,
+    /// Where its name is, and how to get the key out of it.
+    named: Named,
+}
+
+enum Named {
+    /// One after the other, from there on.
+    At(u64),
+    /// In two parts of a header, which is there and has these bytes.
+    Split(u64, Box<[u8; BLOCK]>),
+}
+
+/// Gives a row its key.
+fn put_key(field: usize, found: &Found, len: usize, sink: &mut Sink<'_>) -> Result<()> {
+    match &found.named {
+        Named::At(offset) => sink.cell(field, *offset, &found.name[..len], Coding::RAW),
+        Named::Split(offset, block) => {
+            sink.cell(field, *offset, &block[..], Coding::plain(Recipe::TarKey))
+        }
+    }
+}
+
+/// Gives a row the value that is next in the stream.
+fn put(
+    field: usize,
+    found: &Found,
+    stream: &mut Stream<'_>,
+    members: &mut Members,
+    sink: &mut Sink<'_>,
+) -> Result<()> {
+    let (offset, kind) = (stream.offset(), sink.kind(field).clone());
+    let is_npy = kind.base == "array" && kind.name.ends_with("npy");
+    if (kind.is_column() || is_npy) && found.size <= SMALL {
+        let bytes = stream.peek(found.size)?;
+        if let Some(number) = kind.number.filter(|_| kind.is_column()) {
+            let given = number.parse(bytes).map_err(|why| sink.misfit(field, &why))?;
+            sink.number(field, given)?;
+        } else {
+            sink.cell(field, offset, bytes, Coding::plain(Recipe::Npy))?;
+        }
+        return members.skip(stream, found.size);
+    }
+    let (mut left, mut crc) = (found.size, 0);
+    while left > 0 {
+        let bytes = stream.some(left)?;
+        crc = Sum::Crc32c.append(crc, bytes);
+        members.since_row = Sum::Crc32c.append(members.since_row, bytes);
+        left -= bytes.len() as u64;
+    }
+    let (stored, raw) = (found.size, found.size);
+    sink.place(field, Place { offset, stored, raw, crc, coding: Coding::RAW })
+}
+
+/// The files of an archive, one after the other, and checksums of what was read of it.
+#[derive(Default)]
+struct Members {
+    /// Of everything since the row began.
+    since_row: u32,
+    /// Of everything since the first header of this member.
+    since_start: u32,
+    is_done: bool,
+}
+
+impl Members {
+    fn skip(&mut self, stream: &mut Stream<'_>, mut len: u64) -> Result<()> {
+        while len > 0 {
+            let bytes = stream.some(len)?;
+            self.since_row = Sum::Crc32c.append(self.since_row, bytes);
+            self.since_start = Sum::Crc32c.append(self.since_start, bytes);
+            len -= bytes.len() as u64;
+        }
+        Ok(())
+    }
+
+    /// Returns the next file; what is before its bytes was taken from the stream.
+    fn next(&mut self, stream: &mut Stream<'_>) -> Result<Option<Found>> {
+        let mut start = stream.offset();
+        self.since_start = 0;
+        let (mut long, mut size): (Option<(Vec<u8>, u64)>, Option<u64>) = (None, None);
+        while !self.is_done && stream.left() > 0 {
+            let at = stream.offset();
+            let block: [u8; BLOCK] = match stream.peek(BLOCK as u64)?.first_chunk() {
+                Some(block) => *block,
+                None => unreachable!("so many bytes were asked for"),
+            };
+            let header = Header::decode(&block).map_err(|why| stream.corrupt(at, why))?;
+            let Some(header) = header else {
+                self.is_done = true;
+                break;
+            };
+            self.skip(stream, BLOCK as u64)?;
+            let own = if header.member == Member::File { size.take() } else { None };
+            let len = own.unwrap_or(header.size);
+            if len > stream.left() {
+                let left = stream.left();
+                let why = format!("the archive ends inside a member of {len} bytes: {left} left");
+                return Err(stream.corrupt(at, Violation(why)));
+            }
+            match header.member {
+                Member::File => {
+                    let (name, named) = match long {
+                        Some((name, offset)) => (name, Named::At(offset)),
+                        None if has_prefix(&block) => {
+                            (header.name, Named::Split(at, Box::new(block)))
+                        }
+                        None => (header.name, Named::At(at)),
+                    };
+                    return Ok(Some(Found { name, size: len, start, named }));
+                }
+                Member::LongName | Member::Pax => {
+                    if len > NAME_MAX {
+                        let why = format!("a name or pax header has {len} bytes");
+                        return Err(stream.corrupt(at, Violation(why)));
+                    }
+                    let offset = stream.offset();
+                    let bytes = stream.peek(len)?;
+                    if header.member == Member::LongName {
+                        let end = bytes.iter().position(|&byte| byte == 0).unwrap_or(bytes.len());
+                        long = Some((bytes[..end].to_vec(), offset));
+                    } else {
+                        let found = pax_of(bytes, offset);
+                        let found = found.map_err(|why| stream.corrupt(offset, why))?;
+                        (long, size) = (found.0.or(long), found.1);
+                    }
+                    self.skip(stream, padded(len))?;
+                }
+                Member::Sparse => {
+                    let why = "sparse files in archives are not read".to_owned();
+                    return Err(stream.corrupt(at, Violation(why)));
+                }
+                Member::Other => {
+                    self.skip(stream, padded(len).min(stream.left()))?;
+                    // The link name of GNU belongs to the next member, as a long name does.
+                    if block[156] != b'K' && block[156] != b'g' {
+                        (long, size, start) = (None, None, stream.offset());
+                        self.since_start = 0;
+                    }
+                }
+            }
+        }
+        Ok(None)
+    }
+}
+
+/// A name with where it is, and a size, as pax records give them to the next member.
+type Pax = (Option<(Vec<u8>, u64)>, Option<u64>);
+
+fn pax_of(bytes: &[u8], offset: u64) -> Result<Pax, Violation> {
+    let (mut name, mut size) = (None, None);
+    for (key, range) in pax(bytes)? {
+        let value = &bytes[range.clone()];
+        match key {
+            b"path" => name = Some((value.to_vec(), offset + range.start as u64)),
+            b"size" => {
+                let digits = std::str::from_utf8(value).ok().and_then(|text| text.parse().ok());
+                size = Some(digits.ok_or_else(|| Violation("a pax size is no number".to_owned()))?);
+            }
+            _ if key.starts_with(b"GNU.sparse.") => {
+                return Err(Violation("sparse files in archives are not read".to_owned()));
+            }
+            _ => {}
+        }
+    }
+    Ok((name, size))
+}
