@@ -213,8 +213,8 @@ def test_messages_say_what_to_do(path, tmp_path):
         with pytest.raises(ingot.FormatError, match=r"s3://bucket/x\.ingot: Ingot .* local files"):
             call("s3://bucket/x.ingot")
     (tmp_path / "photos").mkdir()
-    (tmp_path / "photos" / "cat.JPG").write_bytes(b"x")
-    with pytest.raises(ingot.FormatError, match=r"such as cat\.JPG.*ingot\.build"):
+    (tmp_path / "photos" / "cat.WAV").write_bytes(b"x")
+    with pytest.raises(ingot.FormatError, match=r"such as cat\.WAV.*ingot\.build"):
         ingot.open(tmp_path / "photos")
 
 

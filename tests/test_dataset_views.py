@@ -4,12 +4,14 @@ import pickle
 import re
 from concurrent.futures import ThreadPoolExecutor
 
+import h5py
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import ingot
+from ingot.compat import granular
 
 SPEC = {"label": "int", "vector": "array(float32,3)", "text": "utf8", "tags": "utf8[]"}
 
@@ -356,3 +358,50 @@ def test_sequences_of_several_parts_are_lists_if_they_are_not_alike(tmp_path):
     found = a.concat(b)[[0, 5]]["x"]
     assert [type(row) for row in found] == [list, list]
     assert [np.array(row).tolist() for row in found] == [[[0, 0]] * 3, [[1, 1]] * 2]
+
+
+def opened(folder, kind):
+    """Return a data set of each kind of source."""
+    for name in "ab":
+        with ingot.DatasetWriter(folder / name, {name: "int", "n": "int"}) as writer:
+            writer.extend([{name: k, "n": k} for k in range(4)])
+    first, second = (ingot.open(folder / name) for name in "ab")
+    match kind:
+        case "granular":
+            with granular.DatasetWriter(folder / "x", {"n": "int"}, granular.encoders) as writer:
+                writer.append({"n": 1})
+            return ingot.open(folder / "x")
+        case "hdf5":
+            with h5py.File(folder / "x.h5", "w") as file:
+                file["n"] = [1, 2]
+            return ingot.open(folder / "x.h5")
+        case "concat":
+            return first.select("n").concat(second.select("n"))
+        case "zip":
+            return first.zip(second.select("b"))
+    return first
+
+
+@pytest.mark.parametrize("kind", ["ingot", "granular", "hdf5", "concat", "zip"])
+def test_a_closed_data_set_says_so(tmp_path, kind):
+    ds = opened(tmp_path, kind)
+    part = ds[:1]
+    assert not ds.closed
+    assert len(part) == 1
+    for _ in range(2):
+        ds.close()
+    assert ds.closed
+    assert part.closed
+    for use in (
+        lambda: len(ds),
+        lambda: len(part),
+        lambda: ds.nbytes,
+        lambda: ds[:1],
+        lambda: ds[0],
+        lambda: next(iter(ds)),
+    ):
+        with pytest.raises(ingot.ClosedError, match="closed"):
+            use()
+    assert repr(ds).endswith(f"in {ds.path!r}, closed>")
+    assert "closed" in ds._repr_html_()
+    assert "n" in ds.spec

@@ -194,3 +194,15 @@ def test_an_oversized_record_does_not_hide_those_before_it(tmp_path):
     assert [next(reader), next(reader)] == [b"a", b"b"]
     with pytest.raises(ingot.FormatError, match="record 2"):
         next(reader)
+
+
+@pytest.mark.parametrize("name", ["INGOT_MAX_DECODED_BYTES", "INGOT_INDEX_BYTES"])
+@pytest.mark.parametrize("value", ["1GB", "-1", "1e9", "all", str(1 << 64)])
+def test_a_variable_that_is_no_number_of_bytes_is_refused_by_name(tmp_path, run_fault, name, value):
+    write_ingot(tmp_path / "x.ingot", [b"x"] * 10)
+    outcome = run_fault("digest.py", tmp_path / "x.ingot", env={name: value})
+    assert outcome.returncode == 1
+    assert f"ValueError: {name}={value}: expected a number of bytes" in outcome.stderr
+    for allowed in ("", "0", "1000000000"):
+        outcome = run_fault("digest.py", tmp_path / "x.ingot", env={name: allowed})
+        assert outcome.returncode == 0, outcome.stderr

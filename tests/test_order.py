@@ -410,7 +410,10 @@ def test_which_rows_a_data_set_has_is_part_of_its_fingerprint(cats):
     ("wrong", "kind", "message"),
     [
         (lambda: Order.of(5), TypeError, "an order is made of a sequence, not of int"),
-        (lambda: Order.of("abc"), TypeError, "a sequence of samples, not of str"),
+        (lambda: Order.of("abc"), TypeError, "got a path: ingot.open('abc') opens it"),
+        (lambda: ingot.concat("abc"), TypeError, "got a path: ingot.open('abc') opens it"),
+        (lambda: ingot.mix({"a": "b"}, {"a": 1}), TypeError, "ingot.open('b') opens it"),
+        (lambda: Order.of(iter([1])), TypeError, "not of list_iterator: list(...) makes one"),
         (lambda: Order(range(3)), TypeError, "call Order.of(source) to make an order of range"),
         (lambda: Order.of([1], [1]), ValueError, "row 1 is not in a source of 1 rows"),
         (lambda: Order.of([1], [-1]), ValueError, "row -1 is not in a source of 1 rows"),
@@ -423,7 +426,8 @@ def test_which_rows_a_data_set_has_is_part_of_its_fingerprint(cats):
         (lambda: Order.of([1]).rows(1, 0), IndexError, "expected 0 <= start <= stop, got 1 and 0"),
         (lambda: Order.of([1]).shuffle(-1), ValueError, "a seed is at least 0 and below 2^64"),
         (lambda: Order.of([1]).shuffle(2**64), ValueError, "a seed is at least 0"),
-        (lambda: Order.of([1]).shuffle("x"), TypeError, "cannot be interpreted as an integer"),
+        (lambda: Order.of([1]).shuffle("x"), TypeError, "a seed is an integer, not 'x'"),
+        (lambda: Order.of([1]).repeat(1.5), TypeError, "times is an integer, not 1.5"),
         (lambda: Order.of([1]).repeat(-1), ValueError, "times is at least 0 and below 2^63"),
         (lambda: Order.of([1]).repeat().repeat(), ValueError, "this one is infinite already"),
         (
@@ -582,3 +586,13 @@ def test_steps_beyond_every_number_leave_one_sample():
         [4],
         [1],
     ]
+
+
+@pytest.mark.parametrize("combine", [ingot.concat, ingot.interleave])
+def test_orders_in_a_list_are_refused(combine):
+    orders = [ingot.Order.of(range(3)), ingot.Order.of(range(4)).shuffle()]
+    name = combine.__name__
+    with pytest.raises(TypeError, match=rf"one by one: ingot\.{name}\(\*orders\)"):
+        combine(orders)
+    assert len(combine(*orders)) == 7
+    assert list(combine([1, 2])) == [1, 2]

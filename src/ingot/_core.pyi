@@ -12,6 +12,7 @@ __all__ = [
     "Hdf5File",
     "Listing",
     "Order",
+    "Pictures",
     "Reader",
     "RecordWriter",
     "Rows",
@@ -20,9 +21,12 @@ __all__ = [
     "__version__",
     "decode_pictures",
     "decode_tree",
+    "encode_examples",
     "formats",
+    "frame_records",
     "has_fields",
     "max_decoded_bytes",
+    "parquet_footer",
     "read_plans",
     "recover",
     "set_max_decoded_bytes",
@@ -31,6 +35,7 @@ __all__ = [
     "split_texts",
     "stack_arrays",
     "threads",
+    "unpack",
     "write_arrayrecord",
     "write_bag",
     "write_ffrecord",
@@ -121,6 +126,16 @@ class Rows:
     def __new__(cls, paths: Sequence[str], partial: bool) -> Self: ...
     @staticmethod
     def listed(folder: str, listing: Listing) -> Rows: ...
+    @staticmethod
+    def indexed(
+        paths: Sequence[str],
+        layout: str,
+        fields: Sequence[_Field] | None,
+        folder: str | None,
+        progress: Callable[[int, int], object] | None,
+    ) -> Rows | None: ...
+    @staticmethod
+    def arrays(files: Sequence[tuple[str, Sequence[tuple[str, int, int]]]]) -> Rows: ...
     def open_files(self) -> None: ...
     @property
     def closed(self) -> bool: ...
@@ -214,6 +229,28 @@ class Hdf5File:
     ) -> list[tuple[memoryview, bytes]]: ...
     def close(self) -> None: ...
 
+@final
+class Pictures:
+    def __new__(
+        cls,
+        size: tuple[int, int],
+        crop: str,
+        resize: int | None,
+        scale: tuple[float, float],
+        ratio: tuple[float, float],
+        flip: float,
+        colours: int,
+        is_planar: bool,
+        table: Sequence[int],
+        width: int,
+    ) -> Self: ...
+    def make(
+        self, kind: str, files: Sequence[BytesLike], keys: Sequence[int]
+    ) -> tuple[memoryview, list[tuple[int, str]]]: ...
+    def make_of_pixels(
+        self, pixels: BytesLike, shape: tuple[int, int, int], key: int
+    ) -> memoryview: ...
+
 def decode_pictures(
     kind: str, data: BytesLike, offsets: bytes
 ) -> tuple[memoryview, list[tuple[int, int, int]]]: ...
@@ -229,8 +266,16 @@ def set_threads(n: int) -> None: ...
 def threads() -> int: ...
 def formats() -> list[tuple[str, str, list[str], bool]]: ...
 def has_fields(path: str) -> bool: ...
+def parquet_footer(
+    footer: bytes, path: str, offset: int
+) -> tuple[list[tuple[int, int]], list[tuple[list[str], bool]]]: ...
+def encode_examples(
+    features: Sequence[tuple[str, str, BytesLike, bytes, bytes, bytes]], count: int
+) -> bytes: ...
+def frame_records(data: BytesLike, offsets: bytes) -> bytes: ...
 def decode_tree(record: bytes, num_files: int, path: str) -> dict[str, Any]: ...
 def recover(path: str, sync: bool) -> tuple[int, bool, int, list[_Damage]]: ...
+def unpack(path: str, compression: str, nbytes: int | None, folder: str | None) -> str: ...
 def write_arrayrecord(
     path: str,
     *,

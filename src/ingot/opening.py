@@ -8,9 +8,14 @@ from collections.abc import Sequence
 
 from ingot.dataset import Dataset
 from ingot.dataset.read.discovery import Options, find_dataset
+from ingot.dataset.spec import SpecLike
 from ingot.errors import FormatError
-from ingot.records.expand import StrPath
+from ingot.records.expand import StrPath, absolute, expand
+from ingot.records.formats import format_of
 from ingot.records.reader import Reader
+
+_RECORDS = ("tfrecord", "jsonlines")
+"""The formats whose rows are also records."""
 
 
 def open(  # noqa: A001
@@ -19,13 +24,19 @@ def open(  # noqa: A001
     partial: bool = False,
     allow_pickle: bool = False,
     skip_damaged: bool = False,
+    spec: SpecLike | None = None,
+    index_dir: StrPath | None = None,
 ) -> Reader | Dataset:
     """Open record files or a data set for reading.
 
     Files of records open as a `Reader`, one sequence of bytes. Files whose rows have fields,
-    HDF5 files, and directories written by `DatasetWriter` or Granular open as a `Dataset`.
+    HDF5, Parquet and Arrow files, and directories written by `DatasetWriter`, by Granular or by
+    Hugging Face's `save_to_disk` open as a `Dataset`.
     Opening an Ingot file takes two or three small reads, whatever its size; for FFRecord
-    (`.ffr`) and ArrayRecord files it reads the index.
+    (`.ffr`) and ArrayRecord files it reads the index. Other formats open as a `Dataset` too:
+    TFRecord files of examples, WebDataset archives (`.tar`), JSON lines, CSV, `.npy`, `.npz`,
+    and directories of MDS, LitData or images. Ingot reads such files in place. The first time
+    it goes through them once and keeps an index.
 
     Args:
         source: A file, a directory (its record files, sorted by name), a pattern such as
@@ -37,15 +48,27 @@ def open(  # noqa: A001
             Without it, reading such a field raises FormatError.
         skip_damaged: Open a data set in a directory without those of its files that are
             missing, truncated or damaged at their ends; a warning lists them.
+        spec: The fields to read from files of other formats and their types, such as
+            {"image": "jpg", "label": "int"}; other fields are ignored. By default, Ingot infers
+            them from the first rows. Ingot's own files and HDF5 files know their fields.
+        index_dir: The directory for the indexes of files of other formats. By default an index
+            is beside its file in `.ingot-index`, or in the user's cache directory if that
+            cannot be written; INGOT_INDEX_DIR sets another default.
 
     Raises:
         FileNotFoundError: There is no such file.
         UnfinishedFileError: The file was not closed by its writer.
         FormatError: The file is damaged, or its format is unknown.
     """
-    options = Options(partial, allow_pickle, skip_damaged)
+    folder = None if index_dir is None else str(absolute(index_dir))
+    options = Options(partial, allow_pickle, skip_damaged, spec, folder)
     found = find_dataset(source, options)
-    return Reader(source, partial=partial) if found is None else found
+    if found is not None:
+        return found
+    if spec is not None:
+        message = f"{source}: spec= is for files of other formats whose rows have fields"
+        raise ValueError(message)
+    return Reader(source, partial=partial)
 
 
 def open_dataset(
@@ -54,13 +77,22 @@ def open_dataset(
     partial: bool = False,
     allow_pickle: bool = False,
     skip_damaged: bool = False,
+    spec: SpecLike | None = None,
+    index_dir: StrPath | None = None,
 ) -> Dataset:
     """Open a data set, as `open` does; refuse files of records.
 
     Raises:
         FormatError: These are records without fields, or as for `open`.
     """
-    found = open(source, partial=partial, allow_pickle=allow_pickle, skip_damaged=skip_damaged)
+    found = open(
+        source,
+        partial=partial,
+        allow_pickle=allow_pickle,
+        skip_damaged=skip_damaged,
+        spec=spec,
+        index_dir=index_dir,
+    )
     if isinstance(found, Dataset):
         return found
     message = f"{found.path}: these are records without fields; open with ingot.open_records"
@@ -70,9 +102,16 @@ def open_dataset(
 def open_records(source: StrPath | Sequence[StrPath], *, partial: bool = False) -> Reader:
     """Open files of records, as `open` does; refuse a data set.
 
+    The records of TFRecord files and the lines of JSON lines open as they are, even if they
+    have fields.
+
     Raises:
         FormatError: These are rows of named fields, or as for `open`.
     """
+    paths = expand(source)
+    first = format_of(paths[0]) if paths else None
+    if first is not None and first.name in _RECORDS:
+        return Reader(source, partial=partial)
     found = open(source, partial=partial)
     if isinstance(found, Reader):
         return found

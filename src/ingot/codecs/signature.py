@@ -31,6 +31,14 @@ def given(name: str, value: object) -> bytes | None:
     return None
 
 
+def name_of(data: bytes) -> str | None:
+    """Return the type of file that bytes begin like, if it is one of those known here."""
+    for name, parts in _SIGNATURES.items():
+        if all(data[at : at + len(expected)] == expected for at, expected in parts):
+            return name
+    return None
+
+
 def checked(name: str, data: bytes) -> bytes:
     """Return the bytes of a file unchanged.
 
@@ -42,3 +50,8 @@ def checked(name: str, data: bytes) -> bytes:
             message = f"{len(data)} bytes are not a {name} file: they begin with {data[:12]!r}"
             raise ValueError(message)
     return data
+
+
+def is_file_type(name: str) -> bool:
+    """Whether values of a type are files that are stored unchanged."""
+    return name in _SIGNATURES

@@ -21,6 +21,7 @@ T = TypeVar("T")
 
 _LOCK = ".lock"
 _NO_LOCK = {errno.EBADF, errno.EINVAL, errno.EISDIR, errno.ENOTSUP}
+_NO_LINKS = {errno.EPERM, errno.ENOTSUP, errno.ENOSYS, errno.EMLINK}
 _HIDDEN = re.compile(r"\.[a-z].*\.json\.[0-9a-f]{8}")
 _WRONG = (ValueError, TypeError, KeyError, AttributeError, RecursionError)
 
@@ -142,6 +143,24 @@ def replace(path: Path, text: str, *, sync: bool) -> None:
             hidden.unlink(missing_ok=True)
         if sync:
             sync_folder(path.parent)
+
+
+def publish(partial: Path, path: Path) -> None:
+    """Give a file its name, which nobody else must have taken meanwhile.
+
+    Raises:
+        FileExistsError: Somebody has.
+    """
+    try:
+        path.hardlink_to(partial)
+    except OSError as error:
+        if error.errno not in _NO_LINKS:
+            raise
+        if os.path.lexists(path):
+            raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(path)) from None
+        partial.rename(path)
+        return
+    partial.unlink()
 
 
 def remove_hidden(folder: Path) -> None:

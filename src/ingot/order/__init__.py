@@ -5,6 +5,8 @@ from ingot.order.mixing import concat as concat
 from ingot.order.mixing import interleave as interleave
 from ingot.order.mixing import mix as mix
 from ingot.order.order import Order as Order
+from ingot.order.origin import Origin
+from ingot.order.pictures import Pictures as Pictures
 from ingot.order.rows import Groups, Rows
 
-__all__ = ["Groups", "Rows", "difference"]
+__all__ = ["Groups", "Origin", "Rows", "difference"]

@@ -19,9 +19,22 @@ _SEEDS = 1 << 64
 _INT64_MAX = (1 << 63) - 1
 
 
+def integer_of(number: SupportsIndex, name: str) -> int:
+    """Return an integer.
+
+    Raises:
+        TypeError: It is not one; the message names the argument.
+    """
+    try:
+        return operator.index(number)
+    except TypeError:
+        message = f"{name} is an integer, not {number!r:.80}"
+        raise TypeError(message) from None
+
+
 def seed_of(seed: SupportsIndex) -> int:
     """Return a seed: an integer of 64 bits."""
-    number = operator.index(seed)
+    number = integer_of(seed, "a seed")
     if not 0 <= number < _SEEDS:
         message = f"a seed is at least 0 and below 2^64, got {number}"
         raise ValueError(message)
@@ -30,7 +43,7 @@ def seed_of(seed: SupportsIndex) -> int:
 
 def count_of(number: SupportsIndex, name: str, least: int = 0) -> int:
     """Return a number that is at least `least` and fits into 63 bits."""
-    count = operator.index(number)
+    count = integer_of(number, name)
     if not least <= count <= _INT64_MAX:
         message = f"{name} is at least {least} and below 2^63, got {count}"
         raise ValueError(message)

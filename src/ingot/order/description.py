@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 from ingot.dataset import Dataset
 from ingot.dataset.read.dataset import selection_of
+from ingot.order.pictures import Pictures
 from ingot.records import Reader, View
 
 Description: TypeAlias = dict[str, Any]
@@ -55,8 +56,11 @@ def name_of(function: Callable[..., Any]) -> str:
     """Return the name of a function; of a callable object, that of its class.
 
     The module is not part of it: a script and those who import it have the same function. The
-    arguments of a `functools.partial` are, if they are numbers, text, booleans or None.
+    arguments of a `functools.partial` are, if they are numbers, text, booleans or None. So are
+    all of `Pictures`.
     """
+    if isinstance(function, Pictures):
+        return repr(function)
     if isinstance(function, functools.partial):
         given = [*map(_plain, function.args)]
         given += [f"{name}={_plain(value)}" for name, value in sorted(function.keywords.items())]

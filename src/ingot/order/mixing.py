@@ -6,24 +6,41 @@ from typing import Any
 from ingot.order import node as nodes
 from ingot.order.order import Order, node_of
 from ingot.order.weights import Schedule, Weights, schedule_of
+from ingot.records.ordered import Ordered
 
 
 def concat(*orders: Sequence[Any] | Order) -> Order:
     """Return the samples of orders or sources, one after the other.
 
     Raises:
+        TypeError: The orders are in a list.
         ValueError: There are none, or one but the last is infinite.
     """
-    return Order(nodes.Concat(tuple(map(node_of, orders))))
+    return Order(nodes.Concat(_parts("concat", orders)))
 
 
 def interleave(*orders: Sequence[Any] | Order) -> Order:
     """Return the samples of orders or sources in turns; when one ends, the others go on.
 
     Raises:
+        TypeError: The orders are in a list.
         ValueError: There are none.
     """
-    return Order(nodes.Interleave(tuple(map(node_of, orders))))
+    return Order(nodes.Interleave(_parts("interleave", orders)))
+
+
+def _parts(name: str, orders: Sequence[Sequence[Any] | Order]) -> tuple[nodes.Node, ...]:
+    """Return the last step of each order.
+
+    Raises:
+        TypeError: The orders are in a list.
+    """
+    for one in orders:
+        is_list = isinstance(one, list | tuple) and len(one) > 0
+        if is_list and all(isinstance(part, Ordered | Order) for part in one):
+            message = f"{name} takes orders one by one: ingot.{name}(*orders)"
+            raise TypeError(message)
+    return tuple(map(node_of, orders))
 
 
 def mix(orders: Mapping[str, Sequence[Any] | Order], weights: Weights | Schedule) -> Order:

@@ -1,6 +1,7 @@
 """An order: which sample is at which position."""
 
 import operator
+import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Literal, SupportsIndex, overload
 
@@ -19,6 +20,7 @@ from ingot.order.arguments import (
 )
 from ingot.order.description import Description, fingerprint_of, lines_of
 from ingot.order.node import Condition, Node
+from ingot.order.origin import Origin, origins_of
 from ingot.order.reading import samples_of
 from ingot.order.rows import Rows, rows_of
 
@@ -57,15 +59,22 @@ class Order(Sequence[Any]):
             rows: The rows to have, in this order; all of them by default.
 
         Raises:
-            TypeError: The source has no length or no rows by number.
+            TypeError: The source is a path, or has no length or no rows by number.
             ValueError: A row is not in the source.
         """
         if isinstance(source, Order) and rows is None:
             return source
+        if isinstance(source, str | os.PathLike):
+            message = (
+                f"expected a data set or an order, got a path: ingot.open({source!r}) opens it"
+            )
+            raise TypeError(message)
         if not hasattr(source, "__len__") or not hasattr(source, "__getitem__"):
             message = f"an order is made of a sequence, not of {type(source).__name__}"
+            if isinstance(source, Iterator):
+                message += ": list(...) makes one, or ingot.from_generator(...) if it is large"
             raise TypeError(message)
-        if isinstance(source, Mapping | str | bytes):
+        if isinstance(source, Mapping | bytes):
             message = f"an order is made of a sequence of samples, not of {type(source).__name__}"
             raise TypeError(message)
         table = None if rows is None else integers_of(rows, "rows")
@@ -166,6 +175,18 @@ class Order(Sequence[Any]):
         if bad.any():
             raise IndexError(self._out_of_range(integers_of(positions, "positions")[bad.argmax()]))
         return rows_of(self._node.native.rows_at(wanted))
+
+    def origins(self, rows: Rows) -> list[Origin]:
+        """Return where rows are stored, without reading them.
+
+        `Rows.row` counts in the source, which may be a part of what was opened: a slice, a split,
+        or what `where` has left. An origin has the number that `verify` and errors have, and the
+        file.
+
+        Args:
+            rows: What `rows`, `rows_at` or `Loader.indices` returned.
+        """
+        return origins_of(self._node.sources, rows)
 
     def _bound(self) -> int:
         length = self._node.native.length

@@ -1,19 +1,21 @@
 """Samples from rows: reading, cutting, mapping and grouping."""
 
-from collections.abc import Sequence
-from itertools import compress, pairwise
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from ingot.dataset import Dataset
-from ingot.dataset.nested import deep, deep_each
+from ingot.dataset.nested import deep_each
 from ingot.dataset.read import iteration
 from ingot.dataset.read.dataset import selection_of
-from ingot.dataset.read.merging import back, merged
-from ingot.dataset.read.plan import read_all
+from ingot.dataset.read.plan import Fetched, Plan, fetch
+from ingot.dataset.read.source import Source
 from ingot.order.node import Map, Node
+from ingot.order.pictures import Pictures
 from ingot.order.rows import Int64s, Rows
 
 Cuts: TypeAlias = list[tuple[int, int | None]] | None
@@ -21,30 +23,95 @@ Share: TypeAlias = tuple[int, npt.NDArray[np.int64]]
 """The number of a source, and the places of its rows among others."""
 
 
+@dataclass(frozen=True, slots=True)
+class Content:
+    """What sources have for some rows.
+
+    Attributes:
+        shares: Which rows are of which source.
+        stored: What data sets have, not decoded yet.
+        items: What each other source has, by its number.
+    """
+
+    shares: Sequence[Share]
+    stored: Fetched
+    items: Mapping[int, list[Any]]
+
+
 def samples_of(node: Node, rows: Rows) -> list[Any]:
     """Return the samples of positions by their rows, with one read for all data sets."""
-    return transformed(node, items_of(node, rows), rows)
+    (content,) = read(node, [rows])
+    return transformed(node, items_of(node, content), rows)
 
 
-def transformed(node: Node, items: list[Any], rows: Rows) -> list[Any]:
-    """Return the samples that maps, batches and packs make of the items of rows."""
-    items = _mapped(node.maps, items, rows.map, rows.key)
+def read(
+    node: Node, batches: Sequence[Rows], instead: Mapping[int, Source] | None = None
+) -> list[Content]:
+    """Read batches of rows: one native call for all data sets, one read for each other source.
+
+    Args:
+        node: The last step of an order.
+        batches: Rows of it.
+        instead: What to read the rows of some data sets from, by the number of the source.
+    """
+    instead = instead or {}
+    shares = [_shares(node, rows) for rows in batches]
+    plans = [
+        [
+            _plan(node, rows, share, instead.get(share[0]))
+            for share in own
+            if _is_dataset(node, share[0])
+        ]
+        for rows, own in zip(batches, shares, strict=True)
+    ]
+    others: list[dict[int, list[Any]]] = [{} for _ in batches]
+    for number in {number for own in shares for number, _ in own}:
+        if not _is_dataset(node, number):
+            wanted = [
+                (k, places) for k, own in enumerate(shares) for n, places in own if n == number
+            ]
+            parts = [(batches[k], places) for k, places in wanted]
+            for (k, _), items in zip(
+                wanted, _read_source(node.sources[number], parts), strict=True
+            ):
+                others[k][number] = items
+    return list(map(Content, shares, fetch(plans), others))
+
+
+def _is_dataset(node: Node, number: int) -> bool:
+    return isinstance(node.sources[number], Dataset)
+
+
+def transformed(
+    node: Node, items: list[Any], rows: Rows, check: Callable[[], object] = lambda: None
+) -> list[Any]:
+    """Return the samples that maps, batches and packs make of the items of rows.
+
+    Args:
+        node: The last step of the order.
+        items: What the sources have for the rows.
+        rows: The rows.
+        check: Called before each sample that goes through maps; what it raises is raised.
+    """
+    items = _mapped(node.maps, items, (rows.map, rows.key), check)
     for groups in reversed(rows.groups):
         lists = [items[start:stop] for start, stop in pairwise(groups.offsets.tolist())]
-        items = _mapped(node.maps, lists, groups.map, groups.key)
+        items = _mapped(node.maps, lists, (groups.map, groups.key), check)
     return items
 
 
 def _mapped(
     maps: Sequence[Map],
     items: list[Any],
-    numbers: npt.NDArray[np.int32],
-    keys: npt.NDArray[np.uint64],
+    steps: tuple[npt.NDArray[np.int32], npt.NDArray[np.uint64]],
+    check: Callable[[], object],
 ) -> list[Any]:
+    numbers, keys = steps
     if not numbers.shape[1]:
         return items
     mapped = []
     for item, own, seeds in zip(items, numbers.tolist(), keys.tolist(), strict=True):
+        check()
         sample = item
         for number, seed in zip(own, seeds, strict=True):
             if number >= 0:
@@ -54,55 +121,26 @@ def _mapped(
 
 
 def _apply(one: Map, sample: Any, seed: int) -> Any:
+    if isinstance(one.function, Pictures):
+        return one.function(sample, seed)
     if one.takes_rng:
         return one.function(sample, rng=np.random.default_rng(seed))
     return one.function(sample)
 
 
-def has_columns(node: Node) -> bool:
-    """Whether all samples are rows of data sets with the same fields, as they are stored."""
-    if node.maps or node.native.num_groups:
-        return False
-    fields = {
-        frozenset((name, field.type) for name, field in source.spec.fields.items())
-        if isinstance(source, Dataset)
-        else None
-        for source in node.sources
-    }
-    return len(fields) == 1 and None not in fields
-
-
-def columns_of(node: Node, rows: Rows) -> dict[str, Any]:
-    """Return the rows of positions as columns, as `Dataset.read` does, in one native call.
-
-    Args:
-        node: The last step of an order, of which `has_columns` is true.
-        rows: At least one row.
-    """
-    shares = _shares(node, rows)
-    found = _read_plans(node, rows, shares)
-    if len(found) == 1:
-        return deep(found[0])
-    order = back([places for _, places in shares])
-    return deep(merged(found, order, selection_of(node.sources[0]).spec.fields))  # type: ignore[arg-type]
-
-
-def items_of(node: Node, rows: Rows) -> list[Any]:
-    """Return what the sources have for rows: one read for all data sets, and one per other."""
-    items: list[Any] = [None] * len(rows)
-    shares = _shares(node, rows)
-    is_dataset = [isinstance(node.sources[number], Dataset) for number, _ in shares]
-    of_datasets = list(compress(shares, is_dataset))
-    batches = iter(_read_plans(node, rows, of_datasets) if of_datasets else ())
-    for number, places in shares:
+def items_of(node: Node, content: Content) -> list[Any]:
+    """Return what the sources have for rows."""
+    batches = iter(content.stored.decode())
+    items: list[Any] = [None] * sum(len(places) for _, places in content.shares)
+    for number, places in content.shares:
         source: Any = node.sources[number]
         if isinstance(source, Dataset):
             batch, fields = next(batches), source.spec.fields
             flat = iteration.rows_of(batch, fields, len(places), copy=False)
             found = list(deep_each(flat, fields))
         else:
-            found = _read_source(source, rows.row[places], _cuts(rows, places))
-        if len(shares) == 1:
+            found = content.items[number]
+        if len(content.shares) == 1:
             return found
         for place, item in zip(places.tolist(), found, strict=True):
             items[place] = item
@@ -128,25 +166,32 @@ def _cuts(rows: Rows, places: npt.NDArray[np.int64]) -> Cuts:
     return [(first, None if last < 0 else last) for first, last in ends]
 
 
-def _read_plans(node: Node, rows: Rows, shares: Sequence[Share]) -> list[dict[str, Any]]:
-    """Read the rows of data sets, in one native call."""
-    plans = []
-    for number, places in shares:
-        selection = selection_of(node.sources[number])  # type: ignore[arg-type]
-        wanted: dict[str, Any] = dict.fromkeys(selection.names)
+def _plan(node: Node, rows: Rows, share: Share, instead: Source | None) -> Plan:
+    """Return the plan to read some rows of a data set."""
+    number, places = share
+    selection = selection_of(node.sources[number])  # type: ignore[arg-type]
+    source = selection.source if instead is None else instead
+    wanted: dict[str, Any] = dict.fromkeys(selection.names)
+    cuts = _cuts(rows, places)
+    if cuts is not None:
+        elements = [(*cut, None) for cut in cuts]
+        wanted |= dict.fromkeys(node.cut_fields[number], elements)
+    return source.plan(selection.resolve(rows.row[places]), wanted)
+
+
+def _read_source(
+    source: Sequence[Any], parts: Sequence[tuple[Rows, Int64s]]
+) -> Iterator[list[Any]]:
+    """Read some rows of each of several batches, in one read."""
+    found = _read_rows(source, np.concatenate([rows.row[places] for rows, places in parts]))
+    start = 0
+    for rows, places in parts:
+        items = found[start : start + len(places)]
+        start += len(places)
         cuts = _cuts(rows, places)
         if cuts is not None:
-            elements = [(*cut, None) for cut in cuts]
-            wanted |= dict.fromkeys(node.cut_fields[number], elements)
-        plans.append(selection.source.plan(selection.resolve(rows.row[places]), wanted))
-    return read_all(plans)
-
-
-def _read_source(source: Sequence[Any], rows: Int64s, cuts: Cuts) -> list[Any]:
-    found = _read_rows(source, rows)
-    if cuts is None:
-        return found
-    return [item[slice(*cut)] for item, cut in zip(found, cuts, strict=True)]
+            items = [item[slice(*cut)] for item, cut in zip(items, cuts, strict=True)]
+        yield items
 
 
 def _read_rows(source: Sequence[Any], rows: Int64s) -> list[Any]:

@@ -37,7 +37,8 @@ class Rows:
 
     Attributes:
         source: The number of the source of each row in `Order.sources`.
-        row: The index of the row in its source.
+        row: The index of the row in its source; `Order.origins` tells where it is stored, if the
+            source is a part of a data set.
         epoch: How often `repeat` has begun anew; nested repeats count on.
         map: The numbers of the maps that each row goes through, the first to be applied first;
             -1 where a row has fewer. One line per row. Maps are numbered from the sources on,

@@ -38,8 +38,8 @@ def check_target(path: StrPath) -> None:
             f"or write {other.title} with {other.writer}"
         )
         raise FormatError(message, name)
-    if Path(name).suffix.lower() == ".tfrecord":
-        message = f"{name}: other programs would take an Ingot file for a TFRecord file"
+    if other is not None and other.name != "ingot":
+        message = f"{name}: other programs would take an Ingot file for {other.title}"
         raise FormatError(f"{message}; name it .ingot", name)
 
 

@@ -10,6 +10,8 @@ _WRITERS = {
     "bag": "ingot.compat.bagz.Writer",
     "ffrecord": "ingot.compat.ffrecord.FileWriter",
     "hdf5": "ingot.compat.h5record.H5Dataset",
+    "parquet": "pyarrow.parquet.write_table, given Dataset.to_arrow()",
+    "arrow": "pyarrow.feather.write_feather, given Dataset.to_arrow()",
 }
 """What writes a format, besides `ingot.Writer`."""
 
@@ -39,6 +41,9 @@ class Format:
 FORMATS = (
     *(Format(name, title, tuple(ends), checked) for name, title, ends, checked in formats()),
     Format("hdf5", "an HDF5 file", (".h5", ".hdf5"), is_checked=False),
+    Format("parquet", "a Parquet file", (".parquet",), is_checked=False),
+    Format("arrow", "an Arrow file", (".arrow", ".feather"), is_checked=False),
+    Format("npz", "an .npz file", (".npz",), is_checked=False),
 )
 """All formats: those that the engine opens, and those of Python."""
 

@@ -124,10 +124,10 @@ class Meter:
                 words.insert(0, f"[{'#' * filled}{'.' * (_WIDTH - filled)}]")
             if inputs > self._skipped and not is_last:
                 left = (self._total - inputs) * seconds / (inputs - self._skipped)
-                words.append(f"{_time(left)} left")
+                words.append(f"{duration(left)} left")
         elif inputs is not None:
             words.insert(0, f"{inputs:,} inputs")
-        return f"{self._label}: {', '.join(words)}" + f", {_time(seconds)}" * is_last
+        return f"{self._label}: {', '.join(words)}" + f", {duration(seconds)}" * is_last
 
 
 def _size(nbytes: float) -> str:
@@ -138,7 +138,8 @@ def _size(nbytes: float) -> str:
     return f"{nbytes:,.1f} TB"
 
 
-def _time(seconds: float) -> str:
+def duration(seconds: float) -> str:
+    """Return a time as hours, minutes and seconds."""
     minutes, seconds = divmod(round(seconds), _MINUTE)
     hours, minutes = divmod(minutes, _MINUTE)
     return f"{hours}:{minutes:02}:{seconds:02}" if hours else f"{minutes}:{seconds:02}"

@@ -1,10 +1,7 @@
 """Worker processes that make the chunks of a data set in parallel."""
 
 import multiprocessing
-import os
 import pickle
-import signal
-import threading
 import traceback
 from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass
@@ -15,6 +12,7 @@ from typing import Any
 from ingot.dataset.build.maker import Maker, Task, place_of
 from ingot.dataset.manifest import Shard
 from ingot.errors import WorkerError
+from ingot.processes import how_it_died, portable, settle_in
 
 _PAUSE_S = 0.2
 _PATIENCE_S = 5.0
@@ -127,9 +125,7 @@ class Workers:
         return shards, error
 
     def _death(self, worker: _Worker) -> WorkerError:
-        worker.process.join()
-        code = worker.process.exitcode or 0
-        how = f"by {signal.Signals(-code).name}" if code < 0 else f"with exit code {code}"
+        how = how_it_died(worker.process)
         where, number = "before it started", worker.state[0]
         if worker.task is not None and number >= worker.task.first:
             where = place_of(worker.task, number)
@@ -151,8 +147,7 @@ class Workers:
 
 def _work(pipe: "Connection[Any, Any]", maker: Maker, state: Any) -> None:
     """Make chunks until the pipe is closed."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    threading.Thread(target=_die_with_parent, daemon=True).start()
+    settle_in()
     while True:
         shards, error, trace = None, None, ""
         try:
@@ -161,30 +156,9 @@ def _work(pipe: "Connection[Any, Any]", maker: Maker, state: Any) -> None:
         except EOFError:
             return
         except Exception as raised:  # noqa: BLE001 -- whatever it is, the parent raises it
-            error, trace = _portable(raised), traceback.format_exc()
+            error, trace = portable(raised), traceback.format_exc()
         pipe.send((shards, error, trace))
 
 
 def _nothing() -> None:
     pass
-
-
-def _die_with_parent() -> None:
-    parent = multiprocessing.parent_process()
-    if parent is not None:
-        wait([parent.sentinel])
-        os._exit(1)
-
-
-def _portable(error: Exception) -> Exception:
-    """Return an exception that the parent can unpickle: this one, or one with the same text."""
-    try:
-        again = pickle.loads(pickle.dumps(error))  # noqa: S301 -- it was made here
-    except Exception:  # noqa: BLE001 -- exceptions may refuse in any way
-        again = None
-    if isinstance(again, Exception) and str(again) == str(error):
-        return error
-    portable = RuntimeError(f"{type(error).__name__}: {error}")
-    for note in getattr(error, "__notes__", ()):
-        portable.add_note(note)
-    return portable

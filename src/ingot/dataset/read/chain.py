@@ -176,6 +176,11 @@ class Chain:
             rows += found.rows
         return Verification(rows, damaged, tuple(sorted(unchecked)))
 
+    @property
+    def closed(self) -> bool:
+        """Whether files of a part are closed."""
+        return any(part.source.closed for part in self._parts)
+
     def close(self) -> None:
         """Close all files."""
         for part in self._parts:

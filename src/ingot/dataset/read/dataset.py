@@ -1,7 +1,8 @@
 """A data set, open for reading: a sequence of rows."""
 
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from html import escape
 from typing import Any, Self, SupportsIndex, overload
 
 import numpy as np
@@ -16,10 +17,10 @@ from ingot.dataset.read.html import html_of
 from ingot.dataset.read.ingot_source import IngotSource
 from ingot.dataset.read.mask import Mask, field_of, picked_by, wanted_by
 from ingot.dataset.read.selection import Selection
-from ingot.dataset.read.source import ALL, Picks, Row, Source
+from ingot.dataset.read.source import ALL, Picks, Row, Source, Storing
 from ingot.dataset.read.zipped import Zipped
 from ingot.dataset.spec import Spec
-from ingot.errors import printable
+from ingot.errors import ClosedError, printable
 from ingot.records import Stats, Verification
 from ingot.records.indices import Indices, Rows, is_one
 from ingot.records.progress import Progress, reporter
@@ -82,12 +83,14 @@ class Dataset(ChoosingRows, Sequence[Row]):
         """The `metadata` that was passed to `DatasetWriter`; a new copy on each access.
 
         For an HDF5 file, its attributes; those of a data set inside it appear as `image@units`.
+        For a Parquet or Arrow file, the metadata of its schema, and the schema under "arrow".
         """
         return self._selection.source.metadata
 
     @property
     def nbytes(self) -> int:
         """The size of the files."""
+        self._check_open()
         return self._selection.source.nbytes
 
     @property
@@ -96,6 +99,7 @@ class Dataset(ChoosingRows, Sequence[Row]):
         return tuple(self._selection.source.others)
 
     def __len__(self) -> int:
+        self._check_open()
         return len(self._selection)
 
     def __iter__(self) -> Iterator[Row]:
@@ -144,6 +148,7 @@ class Dataset(ChoosingRows, Sequence[Row]):
             case (which, dict() | list() | tuple() | str() as mask):
                 return self._masked(which, mask)
             case slice():
+                self._check_open()
                 return Dataset(selection.source, selection.names, selection.rows[index])
         return deep(selection.read(selection.resolve(index), self._picks))
 
@@ -230,9 +235,9 @@ class Dataset(ChoosingRows, Sequence[Row]):
         on another device.
 
         Raises:
-            TypeError: The rows are not in Ingot files.
+            TypeError: The format of the files does not store values as bytes of their own.
         """
-        return Dataset(_raw(self._selection.source), self._selection.names, self._selection.rows)
+        return Dataset(raw(self._selection.source), self._selection.names, self._selection.rows)
 
     def save(self, path: str | os.PathLike[str], **options: Any) -> None:
         """Write the rows as a new data set: a subset, a filter, a split, a zip.
@@ -254,6 +259,52 @@ class Dataset(ChoosingRows, Sequence[Row]):
         options = {"codecs": codecs, "metadata": self.metadata, **options}
         with DatasetWriter(path, self.spec, **options) as writer:
             writer.extend(self)
+
+    def to_arrow(self, names: Sequence[str] | None = None) -> Any:
+        """Return the rows as a `pyarrow.Table`.
+
+        Fields that came from Arrow have the types they had there. Images, audio and video are
+        the files as bytes, `array(TYPE,...)` is a list of fixed size, `json` is text, and nested
+        fields are structs, null where all their fields are missing.
+        `pyarrow.RecordBatchReader.from_stream(ds)` reads in batches what does not fit in memory.
+
+        Args:
+            names: The fields; all of them by default.
+
+        Raises:
+            KeyError: There is no such field.
+            TypeError: Arrow has no type for a field, such as one of pickles.
+            ValueError: The values of an `array` or `tree` field are not of one Arrow type.
+        """
+        from ingot.dataset.write.arrow.export import reader_of  # noqa: PLC0415 -- it imports this module
+
+        return reader_of(self._fields(names)).read_all()
+
+    def to_pandas(self, names: Sequence[str] | None = None) -> Any:
+        """Return the rows as a `pandas.DataFrame`.
+
+        Integers and booleans of which some are missing have the nullable types of pandas, so
+        that they stay exact. Sequences are arrays in a column of objects.
+
+        Args:
+            names: The fields; all of them by default.
+
+        Raises:
+            KeyError: There is no such field.
+            TypeError: A data frame cannot hold a field, such as arrays of several dimensions.
+        """
+        from ingot.dataset.write.arrow.export import frame_of  # noqa: PLC0415 -- it imports this module
+
+        return frame_of(self._fields(names))
+
+    def _fields(self, names: Sequence[str] | None) -> Selection:
+        return self._selection if names is None else selection_of(self.select(names))
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        """Return the rows as a stream of Arrow, for anything that takes one."""
+        from ingot.dataset.write.arrow.export import reader_of  # noqa: PLC0415 -- it imports this module
+
+        return reader_of(self._selection).__arrow_c_stream__(requested_schema)
 
     def stats(self) -> Stats:
         """Return figures about the files, even if this is a part of them."""
@@ -278,9 +329,19 @@ class Dataset(ChoosingRows, Sequence[Row]):
         """
         return self._selection.source.verify(reporter(progress, "verified", "rows"))
 
+    @property
+    def closed(self) -> bool:
+        """Whether the files are closed; those of a part are those of the whole."""
+        return self._selection.source.closed
+
     def close(self) -> None:
         """Close the files. A second call does nothing."""
         self._selection.source.close()
+
+    def _check_open(self) -> None:
+        if self.closed:
+            message = f"{self.path}: the data set is closed"
+            raise ClosedError(message, self.path)
 
     def __enter__(self) -> Self:
         return self
@@ -289,22 +350,32 @@ class Dataset(ChoosingRows, Sequence[Row]):
         self.close()
 
     def __repr__(self) -> str:
+        if self.closed:
+            return f"<ingot.Dataset of {self.spec!r} in {self.path!r}, closed>"
         others = f", besides {', '.join(map(printable, self.others))}" if self.others else ""
         return f"<ingot.Dataset of {len(self)} rows of {self.spec!r} in {self.path!r}{others}>"
 
     def _repr_html_(self) -> str:
-        return html_of(self)
+        return f"<p>{escape(repr(self))}</p>" if self.closed else html_of(self)
 
 
-def _raw(source: Source) -> Source:
-    """Return a source that returns values as they are stored."""
+def raw(source: Source, names: Collection[str] | None = None) -> Source:
+    """Return a source that returns values as they are stored.
+
+    Args:
+        source: The source.
+        names: The fields to return so; None for all.
+
+    Raises:
+        TypeError: It is not made of Ingot files.
+    """
     if isinstance(source, Chain | Zipped):
         return type(source)(
-            [Selection(_raw(one.source), one.names, one.rows) for one in source.parts]
+            [Selection(raw(one.source, names), one.names, one.rows) for one in source.parts]
         )
-    if isinstance(source, IngotSource):
-        return source.raw()
-    message = f"{source.path}: stored() requires rows in Ingot files"
+    if isinstance(source, Storing):
+        return source.raw(names)
+    message = f"{source.path}: stored() requires rows that are stored as bytes, and HDF5's are not"
     raise TypeError(message)
 
 

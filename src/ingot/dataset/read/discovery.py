@@ -8,14 +8,25 @@ from pathlib import Path
 
 from ingot._core import has_fields
 from ingot.dataset.manifest import NAME, Manifest, is_shard
+from ingot.dataset.read import arrow
+from ingot.dataset.read.arrays import is_arrays, open_arrays
 from ingot.dataset.read.chain import Chain
 from ingot.dataset.read.dataset import Dataset
 from ingot.dataset.read.directory import Directory
 from ingot.dataset.read.granular import GranularRows, layout
 from ingot.dataset.read.hdf5 import Hdf5Rows, Location
+from ingot.dataset.read.images import is_images, open_images
+from ingot.dataset.read.indexed import (
+    Indexing,
+    layout_of,
+    listed_in,
+    open_folder,
+    open_indexed,
+)
 from ingot.dataset.read.ingot_source import IngotSource
 from ingot.dataset.read.selection import Selection
 from ingot.dataset.read.source import Source
+from ingot.dataset.spec import SpecLike
 from ingot.errors import FormatError
 from ingot.records.expand import StrPath, absolute, expand
 
@@ -29,6 +40,12 @@ class Options:
     partial: bool = False
     allow_pickle: bool = False
     skip_damaged: bool = False
+    spec: SpecLike | None = None
+    index_dir: str | None = None
+
+    def indexing(self, layout: str) -> Indexing:
+        """Return how to open files of another format."""
+        return Indexing(layout, self.spec, self.index_dir, self.allow_pickle)
 
 
 def find_dataset(source: StrPath | Iterable[StrPath], options: Options) -> Dataset | None:
@@ -39,7 +56,7 @@ def find_dataset(source: StrPath | Iterable[StrPath], options: Options) -> Datas
     if not isinstance(source, str | os.PathLike | Sequence):
         return None
     folder = absolute(source) if isinstance(source, str | os.PathLike) else None
-    if folder is not None:
+    if folder is not None and source != "":
         for find in _PLACES:
             if (found := find(folder, options)) is not None:
                 return found
@@ -67,6 +84,35 @@ def _granular_directory(folder: Path, _: Options) -> Dataset | None:
     return None
 
 
+def _arrow_directory(folder: Path, options: Options) -> Dataset | None:
+    if splits := arrow.splits_of(folder):
+        message = (
+            f"{folder}: this is a DatasetDict with the splits {', '.join(map(repr, splits))}; "
+            f"open one of them: ingot.open({str(folder / splits[0])!r})"
+        )
+        raise FormatError(message, str(folder))
+    if arrow.find(folder) is None:
+        return None
+    return Dataset(arrow.ArrowRows(str(folder), partial=options.partial))
+
+
+def _arrow_files(paths: Sequence[str], _: Path | None, options: Options) -> Dataset | None:
+    if not arrow.is_arrow(paths[0]):
+        return None
+    return Dataset(arrow.ArrowRows(paths, partial=options.partial))
+
+
+def _listed_directory(folder: Path, options: Options) -> Dataset | None:
+    listed = listed_in(folder)
+    if listed is None:
+        return None
+    return Dataset(open_folder(folder, listed, options.indexing(listed.layout)))
+
+
+def _image_directory(folder: Path, options: Options) -> Dataset | None:
+    return Dataset(open_images(folder, options.indexing(""))) if is_images(folder) else None
+
+
 def _hdf5_files(paths: Sequence[str], folder: Path | None, options: Options) -> Dataset | None:
     found = Location.find(paths[0]) is not None
     return _open_hdf5(paths, str(folder) if folder else None, options) if found else None
@@ -81,10 +127,32 @@ def _ingot_files(paths: Sequence[str], folder: Path | None, options: Options) ->
     return Dataset(IngotSource.open(paths, partial=partial, allow_pickle=allow_pickle))
 
 
-_PLACES = (_hdf5_location, _ingot_directory, _granular_directory)
+def _indexed_files(paths: Sequence[str], folder: Path | None, options: Options) -> Dataset | None:
+    layout = layout_of(paths[0])
+    if layout is None:
+        return None
+    found = open_indexed(paths, options.indexing(layout), str(folder) if folder else None)
+    return None if found is None else Dataset(found)
+
+
+def _array_files(paths: Sequence[str], folder: Path | None, options: Options) -> Dataset | None:
+    del options
+    if not is_arrays(paths[0]):
+        return None
+    return Dataset(open_arrays(paths, str(folder) if folder else None))
+
+
+_PLACES = (
+    _hdf5_location,
+    _ingot_directory,
+    _granular_directory,
+    _arrow_directory,
+    _listed_directory,
+    _image_directory,
+)
 """The kinds of data sets that one path refers to; each opens it, or returns None."""
 
-_FILES = (_hdf5_files, _ingot_files)
+_FILES = (_hdf5_files, _arrow_files, _ingot_files, _indexed_files, _array_files)
 """The kinds of data sets in several files, which are in one directory or not."""
 
 

@@ -20,16 +20,14 @@ Truths: TypeAlias = npt.NDArray[np.bool_]
 _END = (1 << 64) - 1
 
 
-class IngotPlan:
-    """The plan of rows in Ingot files.
+class Unpacking:
+    """Decodes stored values of several rows, field by field.
 
     Optional fields become lists. Other fields, including sequences of equal length, become one
     array where possible, else a list.
 
     Args:
-        source: The files.
-        path: Their name in errors.
-        places: The position of each field in them.
+        path: The name of the files in errors.
         rows: The row numbers.
         fields: The wanted fields.
         picks: The wanted elements of sequences.
@@ -37,11 +35,8 @@ class IngotPlan:
 
     def __init__(
         self,
-        source: NativeRows,
         path: str,
-        places: Mapping[str, int],
         rows: npt.NDArray[np.int64],
-        *,
         fields: Sequence[Field],
         picks: Mapping[str, Picks],
     ) -> None:
@@ -49,17 +44,9 @@ class IngotPlan:
         self._rows = rows
         self._fields = fields
         self._picks = picks
-        self._asks: dict[str, Ask] = {}
-        for one in fields:
-            ranges = _ranges(picks[one.name]) if one.kind == "sequence" else None
-            self._asks[one.name] = (places[one.name], ranges)
-            if one.is_optional:
-                self._asks[f"{one.name}?"] = (places[f"{one.name}?"], None)
-        self.requests: Sequence[Request] = [(source, rows, list(self._asks.values()))]
 
-    def decode(self, packed: Sequence[Sequence[Packed]]) -> dict[str, Any]:
-        """Return the values of each field."""
-        read = dict(zip(self._asks, packed[0], strict=True))
+    def unpack(self, read: Mapping[str, Packed]) -> dict[str, Any]:
+        """Return the values of each field; of an optional one, `read` also has `NAME?`."""
         found: dict[str, Any] = {}
         for one in self._fields:
             present = None
@@ -115,6 +102,42 @@ class IngotPlan:
                 for number, count in zip(self._rows.tolist(), counts, strict=True)
             ]
         return values if present is None else _with_gaps(iter(values), present, skip=True)
+
+
+class IngotPlan(Unpacking):
+    """The plan of rows in Ingot files.
+
+    Args:
+        source: The files.
+        path: Their name in errors.
+        places: The position of each field in them.
+        rows: The row numbers.
+        fields: The wanted fields.
+        picks: The wanted elements of sequences.
+    """
+
+    def __init__(
+        self,
+        source: NativeRows,
+        path: str,
+        places: Mapping[str, int],
+        rows: npt.NDArray[np.int64],
+        *,
+        fields: Sequence[Field],
+        picks: Mapping[str, Picks],
+    ) -> None:
+        super().__init__(path, rows, fields, picks)
+        self._asks: dict[str, Ask] = {}
+        for one in fields:
+            ranges = _ranges(picks[one.name]) if one.kind == "sequence" else None
+            self._asks[one.name] = (places[one.name], ranges)
+            if one.is_optional:
+                self._asks[f"{one.name}?"] = (places[f"{one.name}?"], None)
+        self.requests: Sequence[Request] = [(source, rows, list(self._asks.values()))]
+
+    def decode(self, packed: Sequence[Sequence[Packed]]) -> dict[str, Any]:
+        """Return the values of each field."""
+        return self.unpack(dict(zip(self._asks, packed[0], strict=True)))
 
 
 def _ranges(picks: Picks) -> list[tuple[int, int, int]] | None:

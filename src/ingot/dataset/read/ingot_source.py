@@ -115,13 +115,13 @@ class IngotSource:
         origin: Origin,
         *,
         allow_pickle: bool,
-        is_raw: bool = False,
+        raw: frozenset[str] = frozenset(),
     ) -> None:
         self.native = native
         self.spec = spec
         self._origin = origin
         self._allow_pickle = allow_pickle
-        self._is_raw = is_raw
+        self._raw = raw
         self._metadata = origin.metadata_json(native)
         self.path = origin.path
         self._stored_fields = spec.stored()
@@ -181,7 +181,7 @@ class IngotSource:
 
     def __reduce__(self) -> tuple[Any, ...]:
         opener, given = self._origin.again(self.native, allow_pickle=self._allow_pickle)
-        return _again, (opener, given, self._is_raw)
+        return _again, (opener, given, self._raw)
 
     @property
     def paths(self) -> Sequence[str]:
@@ -243,11 +243,16 @@ class IngotSource:
             found.append((data, ends.tobytes() if offsets is None else offsets, counts))
         return found
 
-    def raw(self) -> "IngotSource":
-        """Return the same rows with every field that is not a number as bytes."""
+    def raw(self, names: Iterable[str] | None = None) -> "IngotSource":
+        """Return the same rows with fields as bytes.
+
+        Args:
+            names: The fields; None for all. Numbers stay what they are.
+        """
+        chosen = frozenset(self.spec if names is None else names)
         fields = {
             name: one
-            if one.kind == "column"
+            if one.kind == "column" or name not in chosen
             else replace(one, codec=_BYTES, is_sequence=one.kind == "sequence")
             for name, one in self.spec.fields.items()
         }
@@ -256,7 +261,7 @@ class IngotSource:
             Spec(fields),
             self._origin,
             allow_pickle=self._allow_pickle,
-            is_raw=True,
+            raw=chosen,
         )
 
     def available(self, number: int, names: Sequence[str]) -> dict[str, bool | range]:
@@ -307,12 +312,19 @@ class IngotSource:
         rows, damaged = self.native.check(progress)
         return Verification(rows, [Damage(*damage) for damage in damaged])
 
+    @property
+    def closed(self) -> bool:
+        """Whether the files are closed."""
+        return self.native.closed
+
     def close(self) -> None:
         """Close the files."""
         self.native.close()
 
 
-def _again(opener: Callable[..., IngotSource], given: tuple[Any, ...], is_raw: bool) -> IngotSource:  # noqa: FBT001
+def _again(
+    opener: Callable[..., IngotSource], given: tuple[Any, ...], raw: frozenset[str]
+) -> IngotSource:
     try:
         opened = opener(*given)
     except FileNotFoundError as error:
@@ -320,4 +332,4 @@ def _again(opener: Callable[..., IngotSource], given: tuple[Any, ...], is_raw: b
             "the data set was compacted, replaced or moved since it was pickled: open it again"
         )
         raise
-    return opened.raw() if is_raw else opened
+    return opened.raw(raw) if raw else opened

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import accumulate, pairwise
 from typing import Any, Protocol, TypeAlias
 
 import numpy as np
@@ -74,24 +75,41 @@ class Joint:
 
     def decode(self, packed: Sequence[Sequence[Packed]]) -> dict[str, Any]:
         """Return the merged values of each field."""
-        return self._merge(_decoded(self._plans, packed))
+        return self._merge(Fetched(self._plans, packed).decode())
 
 
-def _decoded(plans: Sequence[Plan], packed: Sequence[Sequence[Packed]]) -> list[dict[str, Any]]:
-    found = []
-    start = 0
-    for plan in plans:
-        stop = start + len(plan.requests)
-        found.append(plan.decode(packed[start:stop]))
-        start = stop
-    return found
+@dataclass(frozen=True, slots=True)
+class Fetched:
+    """What the engine has read for some plans, not decoded yet.
+
+    Attributes:
+        plans: The plans.
+        packed: What it has read for their requests.
+    """
+
+    plans: Sequence[Plan]
+    packed: Sequence[Sequence[Packed]]
+
+    def decode(self) -> list[dict[str, Any]]:
+        """Return the batch of each plan."""
+        counts = accumulate((len(plan.requests) for plan in self.plans), initial=0)
+        return [
+            plan.decode(self.packed[start:stop])
+            for plan, (start, stop) in zip(self.plans, pairwise(counts), strict=True)
+        ]
+
+
+def fetch(groups: Sequence[Sequence[Plan]]) -> list[Fetched]:
+    """Read what groups of plans ask for, in one native call."""
+    requests = [[one for plan in plans for one in plan.requests] for plans in groups]
+    packed = read_plans([one for own in requests for one in own])
+    ends = accumulate(map(len, requests), initial=0)
+    return [
+        Fetched(plans, packed[start:stop])
+        for plans, (start, stop) in zip(groups, pairwise(ends), strict=True)
+    ]
 
 
 def read(plan: Plan) -> dict[str, Any]:
     """Read the batch of a plan, in one native call."""
     return plan.decode(read_plans(plan.requests))
-
-
-def read_all(plans: Sequence[Plan]) -> list[dict[str, Any]]:
-    """Read the batches of several plans, in one native call."""
-    return _decoded(plans, read_plans([one for plan in plans for one in plan.requests]))

@@ -1,7 +1,7 @@
 """The interface of sources, which hold the rows of a data set."""
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Protocol, TypeAlias
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import Any, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
@@ -51,6 +51,10 @@ class Source(Protocol):
     def others(self) -> Sequence[str]:
         """The names of other contents of the files."""
 
+    @property
+    def closed(self) -> bool:
+        """Whether the files are closed."""
+
     def __len__(self) -> int: ...
 
     def read_row(self, number: int, wanted: Mapping[str, Elements]) -> Row:
@@ -83,3 +87,18 @@ class Source(Protocol):
 
     def close(self) -> None:
         """Close the files. A second call does nothing."""
+
+
+@runtime_checkable
+class Storing(Protocol):
+    """A source that can return values as they are stored."""
+
+    def raw(self, names: Collection[str] | None = None) -> Source:
+        """Return the same rows with fields that are not numbers as bytes.
+
+        Args:
+            names: The fields; None for all.
+
+        Raises:
+            TypeError: The format has either all fields as bytes or none.
+        """

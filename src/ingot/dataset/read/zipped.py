@@ -138,6 +138,11 @@ class Zipped:
             unchecked += [name for name in found.unchecked if name in part.spec]
         return Verification(len(self), damaged, tuple(unchecked))
 
+    @property
+    def closed(self) -> bool:
+        """Whether files of a part are closed."""
+        return any(part.source.closed for part in self._parts)
+
     def close(self) -> None:
         """Close all files."""
         for part in self._parts:

@@ -7,6 +7,7 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from ingot.dataset.read.arrow import ArrowRows
 from ingot.dataset.read.chain import Chain
 from ingot.dataset.read.ingot_source import IngotSource
 from ingot.dataset.read.selection import Selection
@@ -80,7 +81,7 @@ def packed(selection: Selection, spec: Spec) -> Iterator[PackedRows] | None:
     """Yield the rows of a selection for a data set with this specification, some at a time.
 
     Returns:
-        None, if they must be decoded: the fields differ, or they are not in Ingot files.
+        None, if they must be decoded: the fields differ, or they are in files of other formats.
     """
     if dict(selection.spec) != dict(spec) or not _is_stored(selection.source):
         return None
@@ -90,7 +91,7 @@ def packed(selection: Selection, spec: Spec) -> Iterator[PackedRows] | None:
 def _is_stored(source: Source) -> bool:
     if isinstance(source, Chain | Zipped):
         return all(_is_stored(one.source) for one in source.parts)
-    return isinstance(source, IngotSource)
+    return isinstance(source, IngotSource | ArrowRows)
 
 
 def _packed(selection: Selection, names: list[str]) -> Iterator[PackedRows]:
@@ -107,7 +108,7 @@ def _packed(selection: Selection, names: list[str]) -> Iterator[PackedRows]:
 
 
 def _fields(source: Source, names: Sequence[str], numbers: Numbers) -> list[PackedField]:
-    if isinstance(source, IngotSource):
+    if isinstance(source, IngotSource | ArrowRows):
         return [PackedField(*one) for one in source.read_packed(names, numbers)]
     if isinstance(source, Zipped):
         found: dict[str, PackedField] = {}

@@ -197,7 +197,7 @@ class DatasetWriter:
             message = f"{self._path}: this writer belongs to the parent process"
             raise ValueError(message)
 
-    def extend(self, batch: Mapping[str, Any] | Iterable[Mapping[str, Any]]) -> None:
+    def extend(self, batch: Mapping[str, Any] | Iterable[Mapping[str, Any]] | PackedRows) -> None:
         """Append many rows: columns, a list or another iterable of rows, or a data set.
 
         Columns are fastest: a dict with an array or a list for each field, all of the same
@@ -223,7 +223,9 @@ class DatasetWriter:
         """
         self._check_open()
         rows = packed(selection_of(batch), self._spec) if isinstance(batch, Dataset) else None
-        if isinstance(batch, Mapping):
+        if isinstance(batch, PackedRows):
+            self._extend([batch])
+        elif isinstance(batch, Mapping):
             with self._lock:
                 self._rows.append_columns(batch)
         elif rows is not None:

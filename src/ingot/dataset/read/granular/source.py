@@ -1,6 +1,6 @@
 """Rows in a Granular folder."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Self
@@ -8,6 +8,7 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
+from ingot.codecs import Bytes
 from ingot.codecs.codec import Codec
 from ingot.codecs.granular import DECODERS, GranularCodec
 from ingot.dataset.read.decoding import undecodable
@@ -43,6 +44,7 @@ class GranularRows:
 
     def __init__(self, columns: Columns, codecs: Mapping[str, Codec]) -> None:
         self.columns = columns
+        self.closed = False
         self.path = columns.path
         self.paths = [columns.path]
         self.fields = {
@@ -64,6 +66,17 @@ class GranularRows:
 
     def __reduce__(self) -> tuple[Any, ...]:
         return GranularRows.open, (Path(self.columns.path),)
+
+    def raw(self, names: Collection[str] | None = None) -> "GranularRows":
+        """Return the same rows with every field that is not a number as bytes.
+
+        Raises:
+            TypeError: These are only some of the fields.
+        """
+        if names is not None:
+            message = f"{self.path}: only all fields together can be read as they are stored"
+            raise TypeError(message)
+        return RawRows(self.columns, {one.codec.name: one.codec for one in self.fields.values()})
 
     @cached_property
     def spec(self) -> Spec:
@@ -182,7 +195,24 @@ class GranularRows:
 
     def close(self) -> None:
         """Close the bags."""
+        self.closed = True
         self.columns.close()
+
+
+class RawRows(GranularRows):
+    """Rows of a folder whose values are bytes, except numbers."""
+
+    def __init__(self, columns: Columns, codecs: Mapping[str, Codec]) -> None:
+        super().__init__(
+            columns, {kind: one if kind in _NUMBERS else Bytes() for kind, one in codecs.items()}
+        )
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _open_raw, (Path(self.columns.path),)
+
+
+def _open_raw(folder: Path) -> GranularRows:
+    return GranularRows.open(folder).raw()
 
 
 def open_columns(folder: Path, spec: Mapping[str, str]) -> Columns:

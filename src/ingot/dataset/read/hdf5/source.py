@@ -277,6 +277,11 @@ class Hdf5Rows:
             return [Damage(number, 1, getattr(error, "offset", None) or 0, str(error))]
         return []
 
+    @property
+    def closed(self) -> bool:
+        """Whether the file is closed."""
+        return self._is_closed
+
     def close(self) -> None:
         """Close the file."""
         self._is_closed = True

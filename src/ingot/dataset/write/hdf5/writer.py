@@ -1,7 +1,6 @@
 """Writes rows to an HDF5 file, in batches, so that it appears under its name when it is whole."""
 
 import contextlib
-import errno
 import os
 import shutil
 from collections.abc import Mapping, Sequence
@@ -11,7 +10,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 import numpy.typing as npt
 
-from ingot.dataset.atomic import sync_folder, writing
+from ingot.dataset.atomic import publish, sync_folder, writing
 from ingot.dataset.read.hdf5.attributes import SHAPE, UNFINISHED
 from ingot.dataset.read.hdf5.handle import h5py, translated
 from ingot.dataset.write.hdf5.sink import Sink
@@ -28,8 +27,6 @@ _PIXELS = 8
 
 _NEW, _COPY = 1, 2
 """How a file is marked that is not whole: a new one, or a copy of one that rows go behind."""
-
-_NO_LINKS = (errno.EPERM, errno.ENOTSUP, errno.ENOSYS, errno.EMLINK)
 
 
 class NewColumn(NamedTuple):
@@ -191,7 +188,7 @@ class Hdf5Writer:
                 raise ValueError(message)
             with translated(str(self.path)):
                 dataset.resize(end, axis=0)
-                dataset[self.rows :] = _array(values, dataset)
+                _put(dataset, self.rows, _array(values, dataset))
             self._sink.check()
         self.rows = end
 
@@ -211,7 +208,7 @@ class Hdf5Writer:
                 shutil.copymode(self.path, self._sink.path)
                 self._sink.path.replace(self.path)
             else:
-                _publish(self._sink.path, self.path)
+                publish(self._sink.path, self.path)
             self.is_finished = True
             sync_folder(self.path.parent)
         self._sink.close()
@@ -346,20 +343,27 @@ def _array(values: Sequence[Any], dataset: Any) -> npt.NDArray[Any]:
     if dataset.dtype.kind != "O":
         return np.asarray(values, dataset.dtype).reshape(shape)
     array = np.empty(len(values), object)
+    element = element_of(dataset.dtype)
     for k, value in enumerate(values):
         array[k] = value
-    return array.reshape(shape)
+    array = array.reshape(shape)
+    if element in (bytes, str):
+        return array
+    for place, value in np.ndenumerate(array):
+        array[place] = np.ascontiguousarray(value, element).reshape(-1)
+    return array
 
 
-def _publish(partial: Path, path: Path) -> None:
-    """Give a file its name, which nobody else must have taken meanwhile."""
-    try:
-        path.hardlink_to(partial)
-    except OSError as error:
-        if error.errno not in _NO_LINKS:
-            raise
-        if path.exists():
-            raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(path)) from None
-        partial.rename(path)
+def _put(dataset: Any, start: int, array: npt.NDArray[Any]) -> None:
+    """Write rows from `start` on.
+
+    Runs of numbers go to HDF5 as they are: h5py would make one array of those that are alike.
+    """
+    if array.dtype.kind != "O" or element_of(dataset.dtype) in (bytes, str):
+        dataset[start:] = array
         return
-    partial.unlink()
+    space = dataset.id.get_space()
+    space.select_hyperslab((start, *(0 for _ in array.shape[1:])), array.shape)
+    library = h5py()
+    memory = library.h5s.create_simple(array.shape)
+    dataset.id.write(memory, space, array, library.h5t.py_create(dataset.dtype))

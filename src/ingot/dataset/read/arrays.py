@@ -1,0 +1,103 @@
+"""Arrays in `.npy` and `.npz` files: rows along the first axis, read in place."""
+
+import struct
+import zipfile
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ingot._core import Rows as NativeRows
+from ingot.dataset.read.foreign import ForeignFiles
+from ingot.dataset.read.ingot_source import IngotSource
+from ingot.errors import CorruptFileError, FormatError
+
+_LOCAL = struct.Struct("<4s22xHH")
+"""The head of a file in a zip archive: signature, length of the name, length of the rest."""
+
+
+@dataclass(frozen=True, slots=True)
+class ArrayFiles(ForeignFiles):
+    """Files of arrays, as the origin of rows.
+
+    Attributes:
+        paths: The files.
+        folder: The directory that is the data set, if it is one.
+    """
+
+    paths: Sequence[str]
+    folder: str | None = None
+
+    def again(
+        self, native: NativeRows, *, allow_pickle: bool
+    ) -> tuple[Callable[..., IngotSource], tuple[Any, ...]]:
+        """Return what opens the same files again."""
+        del allow_pickle
+        return _reopen, (self, self.identity(native))
+
+
+def _reopen(files: ArrayFiles, identity: str) -> IngotSource:
+    """Open the files that were pickled.
+
+    Raises:
+        FormatError: They were replaced.
+    """
+    opened = open_arrays(files.paths, files.folder)
+    if files.identity(opened.native) != identity:
+        message = f"{files.path}: the files were replaced since the data set was pickled"
+        raise FormatError(message, files.path)
+    return opened
+
+
+def is_arrays(path: str) -> bool:
+    """Return whether a file holds arrays, by its name."""
+    return Path(path).suffix.lower() in (".npy", ".npz")
+
+
+def open_arrays(paths: Sequence[str], folder: str | None = None) -> IngotSource:
+    """Open files of arrays, one after the other.
+
+    Raises:
+        FormatError: A file is damaged or compressed, or its arrays do not form rows.
+    """
+    native = NativeRows.arrays([(path, _arrays(Path(path))) for path in paths])
+    files = ArrayFiles(list(paths), folder)
+    return IngotSource.of(native, paths[0], files, allow_pickle=False)
+
+
+def _arrays(path: Path) -> list[tuple[str, int, int]]:
+    """Return the name, the offset and the size of each array in a file."""
+    if path.suffix.lower() == ".npy":
+        return [("array", 0, path.stat().st_size)]
+    try:
+        with zipfile.ZipFile(path) as archive, path.open("rb") as file:
+            found = [
+                (one.filename.removesuffix(".npy"), _start(one, file, path), one.file_size)
+                for one in archive.infolist()
+            ]
+    except (zipfile.BadZipFile, ValueError, OSError, NotImplementedError) as error:
+        if isinstance(error, FormatError | FileNotFoundError | PermissionError):
+            raise
+        message = f"{path}: this is not an .npz file: {error}"
+        raise CorruptFileError(message, str(path)) from error
+    if not found:
+        message = f"{path}: the file has no arrays"
+        raise FormatError(message, str(path))
+    return found
+
+
+def _start(member: zipfile.ZipInfo, file: Any, path: Path) -> int:
+    """Return where the bytes of a file in an archive begin."""
+    if member.compress_type != zipfile.ZIP_STORED:
+        message = (
+            f"{path}: {member.filename} is compressed, so its rows cannot be read alone; save it "
+            "with numpy.savez"
+        )
+        raise FormatError(message, str(path))
+    file.seek(member.header_offset)
+    head = file.read(_LOCAL.size)
+    if len(head) < _LOCAL.size or head[:4] != b"PK\3\4":
+        message = f"{path}: offset {member.header_offset}: {member.filename} has no head"
+        raise CorruptFileError(message, str(path))
+    _, name, extra = _LOCAL.unpack(head)
+    return int(member.header_offset + _LOCAL.size + name + extra)

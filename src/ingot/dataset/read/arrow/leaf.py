@@ -1,0 +1,112 @@
+"""The fields that the columns of a schema become."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from ingot.dataset.nested import DOT
+from ingot.dataset.read.arrow.library import pyarrow
+from ingot.dataset.read.arrow.types import MEDIA, is_binary, plain, shape_of, storage, type_of
+from ingot.dataset.spec import Spec
+from ingot.errors import FormatError
+
+BYTES, PATH = "bytes", "path"
+"""The parts of an image, a sound or a video, as Hugging Face stores them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Leaf:
+    """Values of a column, or of a part of a struct, as a field.
+
+    Attributes:
+        name: The full name of the field.
+        path: The names that lead to the values, the column first.
+        type: The type of the field, without `?`.
+        plain: What values are cast to before they are packed, of type pyarrow.DataType.
+        nullable: Whether the schema allows nulls here, or above.
+        media: The feature, if values are files: "Image", "Audio" or "Video".
+    """
+
+    name: str
+    path: tuple[str, ...]
+    type: str
+    plain: Any
+    nullable: bool
+    media: str | None = None
+
+    @property
+    def parts(self) -> list[tuple[str, ...]]:
+        """The paths of the values that are read: of a file also that of its own path."""
+        return [(*self.path, BYTES), (*self.path, PATH)] if self.media else [self.path]
+
+    @property
+    def bytes_path(self) -> tuple[str, ...]:
+        """The path of the values whose nulls are missing values."""
+        return self.parts[0]
+
+
+def leaves_of(schema: Any, features: Mapping[str, Any], where: str) -> list[Leaf]:
+    """Return the fields of a schema.
+
+    Args:
+        schema: The schema, of type pyarrow.Schema.
+        features: Its features, as Hugging Face describes them; may be empty.
+        where: The name of the file in errors.
+
+    Raises:
+        FormatError: A column has a type or a name that fields cannot have.
+    """
+    found = [
+        leaf
+        for field in schema
+        for leaf in _leaves(field, features.get(field.name), (), where, nullable=False)
+    ]
+    names = [one.name for one in found]
+    twice = (
+        {name for name in names if names.count(name) > 1} if len(set(names)) < len(names) else ()
+    )
+    if twice:
+        message = f"{where}: two columns are named {min(twice)!r}; rename one of them"
+        raise FormatError(message, where)
+    try:
+        Spec.of({one.name: one.type for one in found} or {"": ""})
+    except ValueError as error:
+        message = f"{where}: {error}; rename the column, or write the file without it"
+        raise FormatError(message, where) from error
+    return found
+
+
+def _leaves(
+    field: Any, feature: Any, above: tuple[str, ...], where: str, *, nullable: bool
+) -> Iterator[Leaf]:
+    path = (*above, field.name)
+    name = DOT.join(path)
+    nullable = nullable or field.nullable
+    kind = storage(field.type)
+    media = feature.get("_type") if isinstance(feature, dict) else None
+    if media in MEDIA and _is_file(kind):
+        yield Leaf(name, path, "bytes", pyarrow().large_binary(), nullable, media)
+        return
+    if pyarrow().types.is_struct(kind) and len(kind):
+        inner = feature if isinstance(feature, dict) and "_type" not in feature else {}
+        for one in kind:
+            yield from _leaves(one, inner.get(one.name), path, where, nullable=nullable)
+        return
+    shape = shape_of(field, feature)
+    found = type_of(field.type, shape)
+    is_text = found is not None and found.startswith("tree")
+    target = plain(field.type, text=is_text)
+    if found is None or target is None:
+        message = (
+            f"{where}: column {name!r} is {field.type}, which no field can have; cast it with "
+            "pyarrow, or write the file without it"
+        )
+        raise FormatError(message, where)
+    yield Leaf(name, path, found, target, nullable)
+
+
+def _is_file(kind: Any) -> bool:
+    """Whether values are files, with bytes and a path."""
+    if not pyarrow().types.is_struct(kind) or {one.name for one in kind} != {BYTES, PATH}:
+        return False
+    return is_binary(kind.field(BYTES).type)

@@ -1,0 +1,306 @@
+"""Rows that are in Parquet or Arrow files."""
+
+import hashlib
+import json
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
+from functools import cached_property
+from pathlib import Path as FilePath
+from typing import Any, Self, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from ingot.codecs import codec_of
+from ingot.dataset.read.arrow import location
+from ingot.dataset.read.arrow.blocks import Blocks
+from ingot.dataset.read.arrow.file import ColumnFile
+from ingot.dataset.read.arrow.ipc import ArrowFile
+from ingot.dataset.read.arrow.leaf import Leaf, leaves_of
+from ingot.dataset.read.arrow.media import AnyFile, type_of_file
+from ingot.dataset.read.arrow.metadata import features_of, metadata_of
+from ingot.dataset.read.arrow.packer import Packer
+from ingot.dataset.read.arrow.packing import valid
+from ingot.dataset.read.arrow.parquet import ParquetFile
+from ingot.dataset.read.ingot_plan import Unpacking
+from ingot.dataset.read.iteration import rows_of
+from ingot.dataset.read.plan import OwnPlan, Packed, Plan
+from ingot.dataset.read.source import Elements, Picks, Row
+from ingot.dataset.spec import Field, Spec
+from ingot.errors import ClosedError, FormatError
+from ingot.records import Damage, Verification
+from ingot.records.indices import Rows
+
+Numbers: TypeAlias = npt.NDArray[np.int64]
+
+_STEP = 1 << 14
+_TOGETHER = (16, 1024)
+
+
+class ArrowRows:
+    """Rows of Parquet or Arrow files that have the same columns, concatenated.
+
+    Args:
+        origin: What was opened: the files, or the folder that `save_to_disk` has written.
+        partial: Whether streams that have no end are read, too.
+
+    Raises:
+        FormatError: A file is damaged, or the columns differ or have no type here.
+    """
+
+    others: Sequence[str] = ()
+
+    def __init__(self, origin: str | Sequence[str], *, partial: bool = False) -> None:
+        self._origin = origin
+        self._partial = partial
+        saved = location.find(FilePath(origin)) if isinstance(origin, str) else None
+        self.paths = saved.paths if saved else list(origin)
+        self.path = saved.folder if saved else self.paths[0]
+        files = [_opened(path, partial=partial) for path in self.paths]
+        self._schema = files[0].schema
+        _check_alike(files)
+        self._features = (saved.features if saved else {}) or features_of(self._schema)
+        self._leaves = {one.name: one for one in leaves_of(self._schema, self._features, self.path)}
+        self._blocks = Blocks(files)
+        self.spec = Spec({name: self._field(leaf) for name, leaf in self._leaves.items()})
+        self._stored = self.spec
+        self._packer = Packer(self._leaves, self.spec, self.path)
+        self._is_closed = False
+
+    def _field(self, leaf: Leaf) -> Field:
+        kind = leaf.type
+        is_sequence = kind.endswith("[]")
+        codec = codec_of(kind.removesuffix("[]"))
+        if leaf.media is not None:
+            first = self._blocks.first(leaf.bytes_path)
+            name = None if first is None else type_of_file(first, leaf.media)
+            codec = codec if name is None else AnyFile(name, leaf.media)
+        is_optional = leaf.nullable and self._blocks.has_nulls(leaf.bytes_path)
+        return Field(leaf.name, codec, is_sequence, is_optional)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _reopened, (
+            self._origin,
+            self._identity,
+            self._partial,
+            self._stored is not self.spec,
+        )
+
+    @cached_property
+    def _identity(self) -> str:
+        stamps = [(one.path, *one.stamp) for one in self._blocks.files]
+        return hashlib.sha256(json.dumps(stamps).encode()).hexdigest()[:32]
+
+    @classmethod
+    def again(cls, origin: str | Sequence[str], identity: str, *, partial: bool) -> Self:
+        """Open files once more, which must be as they were.
+
+        Raises:
+            FormatError: One was changed.
+        """
+        opened = cls(origin, partial=partial)
+        if opened._identity != identity:
+            message = f"{opened.path}: the files were changed since this data set was pickled"
+            raise FormatError(message, opened.path)
+        return opened
+
+    def raw(self, names: Collection[str] | None = None) -> "ArrowRows":
+        """Return the same rows with fields that are not numbers as bytes.
+
+        Args:
+            names: The fields; None for all.
+        """
+        found: ArrowRows = object.__new__(ArrowRows)
+        found.__dict__.update(self.__dict__)
+        plain = codec_of("bytes")
+        fields = {
+            name: one
+            if one.kind == "column" or not (names is None or name in names)
+            else replace(one, codec=plain, is_sequence=one.kind == "sequence")
+            for name, one in self._stored.fields.items()
+        }
+        found.spec = Spec(fields)
+        return found
+
+    @property
+    def schema(self) -> Any:
+        """The columns, of type pyarrow.Schema."""
+        return self._schema
+
+    @cached_property
+    def _metadata(self) -> str:
+        return json.dumps(metadata_of(self._schema, self._features))
+
+    @property
+    def metadata(self) -> dict[str, Any]:
+        """What the schema tells, the names of class labels, and the schema itself."""
+        loaded: dict[str, Any] = json.loads(self._metadata)
+        return loaded
+
+    @property
+    def nbytes(self) -> int:
+        """The size of the files."""
+        return sum(one.stamp[0] for one in self._blocks.files)
+
+    def __len__(self) -> int:
+        return len(self._blocks)
+
+    def _arrays(self, names: Iterable[str], numbers: Numbers) -> dict[str, Any]:
+        """Return the values of fields in rows, cast to the plain types of their leaves."""
+        if self._is_closed:
+            message = f"{self.path}: the data set is closed"
+            raise ClosedError(message, self.path)
+        listed = list(names)
+        taken = self._blocks.take(numbers, self._packer.parts(listed))
+        return self._packer.cast(listed, iter(taken), numbers)
+
+    def _array(self, name: str, numbers: Numbers) -> Any:
+        return self._arrays([name], numbers)[name]
+
+    def read_packed(
+        self, names: Sequence[str], numbers: Numbers
+    ) -> list[tuple[Any, bytes, bytes | None]]:
+        """Return values as an Ingot file would store them; `NAME?` for what is there.
+
+        Raises:
+            FormatError: A value is not of the type of its field.
+        """
+        plain = dict.fromkeys(name.removesuffix("?") for name in names)
+        return self._packer.stored(names, self._arrays(plain, numbers), numbers)
+
+    def plan(self, numbers: Numbers, wanted: Mapping[str, Picks]) -> Plan:
+        """Plan to read the wanted fields of rows."""
+        return OwnPlan(lambda: self.read_rows(numbers, wanted))
+
+    def read_rows(self, numbers: Numbers, wanted: Mapping[str, Picks]) -> Row:
+        """Return the wanted fields of rows, stacked where possible."""
+        read: dict[str, Packed] = {}
+        for name, array in self._arrays(wanted, numbers).items():
+            read |= self._packer.pack(name, array, numbers, wanted[name])
+        fields = [self.spec.fields[name] for name in wanted]
+        return Unpacking(self.path, numbers, fields, wanted).unpack(read)
+
+    def read_row(self, number: int, wanted: Mapping[str, Elements]) -> Row:
+        """Return the wanted fields of one row."""
+        picks = {
+            name: [elements] if self.spec.fields[name].is_sequence else None
+            for name, elements in wanted.items()
+        }
+        batch = self.read_rows(np.array([number], np.int64), picks)
+        return rows_of(batch, self.spec.fields, 1, copy=False)[0]
+
+    def available(self, number: int, names: Sequence[str]) -> dict[str, bool | range]:
+        """Return which fields a row has."""
+        found: dict[str, bool | range] = {}
+        for name in names:
+            array = self._array(name, np.array([number], np.int64))
+            found[name] = bool(valid(array)[0])
+            if found[name] and self._stored.fields[name].is_sequence:
+                found[name] = range(len(array[0]))
+        return found
+
+    def column(self, name: str, numbers: Rows) -> npt.NDArray[Any]:
+        """Return the numbers of rows in a field; 0 where one is missing."""
+        field = self._stored.fields[name]
+        if field.kind != "column":
+            message = f"{self.path}: field {name!r} is {field.type}, expected one number per row"
+            raise TypeError(message)
+        found = np.empty(len(numbers), field.codec.dtype)
+        for places, some in _steps(numbers):
+            data = self._packer.pack(name, self._array(name, some), some)[name][0]
+            found[places] = np.frombuffer(data, field.codec.dtype)
+        return found
+
+    def lengths(self, name: str, numbers: Rows) -> npt.NDArray[np.int64]:
+        """Return the lengths of a sequence in rows; 0 where it is missing."""
+        found = np.empty(len(numbers), np.int64)
+        for places, some in _steps(numbers):
+            array = self._array(name, some)
+            each = array.value_lengths().fill_null(0) if len(array) else array
+            found[places] = each.to_numpy(zero_copy_only=False)
+        return found
+
+    def present(self, name: str, numbers: Rows) -> npt.NDArray[np.bool_]:
+        """Return which rows have a value for an optional field."""
+        found = np.ones(len(numbers), np.bool_)
+        if self._stored.fields[name].is_optional:
+            for places, some in _steps(numbers):
+                found[places] = valid(self._array(name, some))
+        return found
+
+    def together(self, names: Sequence[str]) -> tuple[int, int]:
+        """Return how many rows to read together."""
+        del names
+        return _TOGETHER
+
+    def verify(self, progress: Callable[[int, int], object] | None) -> Verification:
+        """Read everything; pyarrow verifies the pages of Parquet files that have checksums."""
+        damaged: list[Damage] = []
+        for places, numbers in _steps(range(len(self)), _TOGETHER[1]):
+            try:
+                self.read_packed([name for name, *_ in self._stored.stored()], numbers)
+            except FormatError:
+                damaged += [one for number in numbers for one in self._damage(int(number))]
+            if progress is not None:
+                progress(places.stop, len(self))
+        return Verification(len(self), damaged, tuple(self.spec))
+
+    def _damage(self, number: int) -> list[Damage]:
+        try:
+            self.read_packed([name for name, *_ in self._stored.stored()], np.array([number]))
+        except FormatError as error:
+            return [Damage(number, 1, getattr(error, "offset", None) or 0, str(error))]
+        return []
+
+    @property
+    def closed(self) -> bool:
+        """Whether the files are closed."""
+        return self._is_closed
+
+    def close(self) -> None:
+        """Close the files."""
+        self._is_closed = True
+        for one in self._blocks.files:
+            one.close()
+
+
+def _opened(path: str, *, partial: bool) -> ColumnFile:
+    with FilePath(path).open("rb") as file:
+        start = file.read(len(location.PARQUET))
+    is_parquet = start == location.PARQUET or path.lower().endswith(".parquet")
+    return ParquetFile(path) if is_parquet else ArrowFile(path, partial=partial)
+
+
+def _check_alike(files: Sequence[ColumnFile]) -> None:
+    """Refuse files that have other columns than the first.
+
+    Raises:
+        FormatError: They have.
+    """
+    first = files[0]
+    kinds = {one.name: one.type for one in first.schema}
+    for other in files[1:]:
+        found = {one.name: one.type for one in other.schema}
+        if found != kinds:
+            name = next(k for k in [*kinds, *found] if found.get(k) != kinds.get(k))
+            message = (
+                f"{other.path}: column {name!r} is {found.get(name, 'missing')}, but in "
+                f"{first.path} it is {kinds.get(name, 'missing')}; open them separately"
+            )
+            raise FormatError(message, other.path)
+
+
+def _steps(numbers: Rows, step: int = _STEP) -> Iterable[tuple[slice, Numbers]]:
+    for start in range(0, len(numbers), step):
+        some = np.asarray(numbers[start : start + step], np.int64)
+        yield slice(start, start + len(some)), some
+
+
+def _reopened(
+    origin: str | Sequence[str],
+    identity: str,
+    partial: bool,  # noqa: FBT001
+    is_raw: bool,  # noqa: FBT001
+) -> ArrowRows:
+    opened = ArrowRows.again(origin, identity, partial=partial)
+    return opened.raw() if is_raw else opened

@@ -1,0 +1,318 @@
+"""Rows of a directory of images."""
+
+import hashlib
+from collections.abc import Callable, Collection, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ingot.codecs import codec_of
+from ingot.codecs.codec import offsets_of
+from ingot.dataset.read.decoding import undecodable
+from ingot.dataset.read.images.listing import METADATA, images, type_of
+from ingot.dataset.read.indexed import Indexing, layout_of, open_indexed
+from ingot.dataset.read.ingot_source import IngotSource
+from ingot.dataset.read.iteration import ROWS
+from ingot.dataset.read.plan import Packed, Plan, Request, read
+from ingot.dataset.read.source import ALL, Elements, Picks, Row
+from ingot.dataset.read.stacking import stacked
+from ingot.dataset.spec import Field, Spec
+from ingot.errors import FormatError
+from ingot.records import Damage, Verification
+from ingot.records.indices import Rows
+
+IMAGE, LABEL, NAME = "image", "label", "file_name"
+_OWN = {IMAGE, LABEL}
+_THREADS = 16
+_STEP = 256
+
+
+class ImageRows:
+    """Images, and what is known of each: a class, or a row of metadata.
+
+    Args:
+        folder: The directory.
+        paths: The image of each row.
+        classes: The names of the classes, and the class of each row; None if there are none.
+        about: The metadata of each row; None if there are none.
+        again: What opens the directory again in another process.
+    """
+
+    others: Sequence[str] = ()
+
+    def __init__(
+        self,
+        folder: Path,
+        paths: list[str],
+        classes: tuple[list[str], npt.NDArray[np.int64]] | None,
+        about: IngotSource | None,
+        again: tuple[Any, ...],
+    ) -> None:
+        self.path = str(folder)
+        self._names = np.array(paths, np.dtypes.StringDType())
+        self._classes = classes
+        self._about = about
+        self._again = again
+        self._raw: frozenset[str] = frozenset()
+        self._is_closed = False
+        fields = {IMAGE: Field(IMAGE, codec_of(type_of(paths)))}
+        if classes is not None:
+            fields[LABEL] = Field(LABEL, codec_of("int"))
+        if about is not None:
+            fields |= {name: one for name, one in about.spec.fields.items() if name != NAME}
+        self.spec = Spec(fields)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _reopen, (*self._again, self.identity(), self._raw)
+
+    def raw(self, names: Collection[str] | None = None) -> "ImageRows":
+        """Return the same rows with fields that are not numbers as bytes.
+
+        Args:
+            names: The fields; None for all.
+        """
+        chosen = frozenset(self.spec if names is None else names)
+        fields, about = dict(self.spec.fields), self._about
+        if about is not None:
+            about = about.raw(chosen & set(about.spec))
+            fields |= {name: about.spec.fields[name] for name in fields if name not in _OWN}
+        if IMAGE in chosen:
+            fields[IMAGE] = replace(fields[IMAGE], codec=codec_of("bytes"))
+        found: ImageRows = object.__new__(ImageRows)
+        changed = {"_raw": chosen, "_about": about, "spec": Spec(fields)}
+        found.__dict__.update(self.__dict__ | changed)
+        return found
+
+    def identity(self) -> str:
+        """Return what tells these images from others."""
+        return hashlib.sha256("\0".join(self._names.tolist()).encode()).hexdigest()[:32]
+
+    @property
+    def paths(self) -> Sequence[str]:
+        """The images, in order."""
+        found: list[str] = self._names.tolist()
+        return found
+
+    @property
+    def metadata(self) -> dict[str, Any]:
+        """The names of the classes."""
+        return {} if self._classes is None else {"classes": list(self._classes[0])}
+
+    @property
+    def nbytes(self) -> int:
+        """The size of the images; this asks the system for each."""
+        return sum(Path(path).stat().st_size for path in self._names.tolist())
+
+    def __len__(self) -> int:
+        return len(self._names)
+
+    def read_row(self, number: int, wanted: Mapping[str, Elements]) -> Row:
+        """Read the wanted fields of one row."""
+        picks: dict[str, Picks] = {
+            name: None if one == ALL else [one] for name, one in wanted.items()
+        }
+        found = read(self.plan(np.array([number]), picks))
+        return {name: _plain(values[0]) for name, values in found.items()}
+
+    def plan(self, numbers: npt.NDArray[np.int64], wanted: Mapping[str, Picks]) -> Plan:
+        """Plan to read the wanted fields of rows."""
+        return _Plan(self, numbers, wanted)
+
+    def about_plan(
+        self, numbers: npt.NDArray[np.int64], wanted: Mapping[str, Picks]
+    ) -> Plan | None:
+        """Plan to read what the metadata have of the wanted fields."""
+        asked = {name: picks for name, picks in wanted.items() if name not in (IMAGE, LABEL)}
+        return self._about.plan(numbers, asked) if self._about is not None and asked else None
+
+    def read_images(self, numbers: npt.NDArray[np.int64]) -> Any:
+        """Read and decode images, many at a time."""
+        paths = self._names[numbers].tolist()
+        with ThreadPoolExecutor(min(_THREADS, max(1, len(paths)))) as pool:
+            cells = list(pool.map(_content, paths))
+        field = self.spec.fields[IMAGE]
+        try:
+            values = field.codec.decode_many(
+                memoryview(b"".join(cells)), offsets_of(map(len, cells))
+            )
+        except ValueError:
+            values = None
+        if values is not None:
+            return stacked(values)
+        found = []
+        for path, number, cell in zip(paths, numbers.tolist(), cells, strict=True):
+            try:
+                found.append(field.codec.decode(cell))
+            except (ValueError, OSError) as error:
+                raise undecodable(field, path, number, error) from error
+        return stacked(found)
+
+    def labels(self, numbers: Rows) -> npt.NDArray[np.int64]:
+        """Return the classes of rows."""
+        if self._classes is None:
+            message = f"{self.path}: the images have no classes"
+            raise TypeError(message)
+        found: npt.NDArray[np.int64] = self._classes[1][np.asarray(numbers, np.int64)]
+        return found
+
+    def available(self, number: int, names: Sequence[str]) -> dict[str, bool | range]:
+        """Return which fields a row has."""
+        asked = [name for name in names if name not in (IMAGE, LABEL)]
+        found = {} if self._about is None else self._about.available(number, asked)
+        return {name: found.get(name, True) for name in names}
+
+    def column(self, name: str, numbers: Rows) -> npt.NDArray[Any]:
+        """Return the numbers of rows in a field."""
+        if name == LABEL and self._classes is not None:
+            return self.labels(numbers)
+        if self._about is None or name == IMAGE:
+            kind = self.spec[name]
+            message = f"{self.path}: field {name!r} is {kind}, expected one number per row"
+            raise TypeError(message)
+        return self._about.column(name, numbers)
+
+    def present(self, name: str, numbers: Rows) -> npt.NDArray[np.bool_]:
+        """Return which rows have a value for an optional field."""
+        if self._about is None:
+            return np.ones(len(numbers), np.bool_)
+        return self._about.present(name, numbers)
+
+    def lengths(self, name: str, numbers: Rows) -> npt.NDArray[np.int64]:
+        """Return the lengths of a sequence in rows."""
+        if self._about is None:
+            message = f"{self.path}: field {name!r} is no sequence"
+            raise TypeError(message)
+        return self._about.lengths(name, numbers)
+
+    def together(self, names: Sequence[str]) -> tuple[int, int]:
+        """Return how many rows to read together."""
+        del names
+        return ROWS
+
+    def verify(self, progress: Callable[[int, int], object] | None) -> Verification:
+        """Check that every image can be read and decoded; the files have no checksums."""
+        damaged = []
+        for start in range(0, len(self), _STEP):
+            rows = range(start, min(start + _STEP, len(self)))
+            for number in rows:
+                try:
+                    self.read_images(np.array([number]))
+                except (FormatError, OSError) as error:
+                    damaged.append(Damage(number, 1, 0, str(error)))
+            if progress is not None:
+                progress(rows.stop, len(self))
+        return Verification(len(self), damaged, (IMAGE,))
+
+    @property
+    def closed(self) -> bool:
+        """Whether the rows are closed."""
+        return self._is_closed
+
+    def close(self) -> None:
+        """Close the metadata."""
+        self._is_closed = True
+        if self._about is not None:
+            self._about.close()
+
+
+class _Plan:
+    """The plan of rows of images."""
+
+    def __init__(
+        self, rows: ImageRows, numbers: npt.NDArray[np.int64], wanted: Mapping[str, Picks]
+    ) -> None:
+        self._rows = rows
+        self._numbers = numbers
+        self._wanted = wanted
+        self._about = rows.about_plan(numbers, wanted)
+        self.requests: Sequence[Request] = () if self._about is None else self._about.requests
+
+    def decode(self, packed: Sequence[Sequence[Packed]]) -> dict[str, Any]:
+        """Return the values of each field."""
+        found = {} if self._about is None else self._about.decode(packed)
+        if IMAGE in self._wanted:
+            found[IMAGE] = self._rows.read_images(self._numbers)
+        if LABEL in self._wanted and LABEL not in found:
+            found[LABEL] = self._rows.labels(self._numbers)
+        return {name: found[name] for name in self._wanted}
+
+
+def _content(path: str) -> bytes:
+    return Path(path).read_bytes()
+
+
+def _plain(value: Any) -> Any:
+    """Return a number of a batch as it is in a row."""
+    return value.item() if isinstance(value, np.int64 | np.float64 | np.bool_) else value
+
+
+def open_images(folder: Path, indexing: Indexing) -> ImageRows:
+    """Open a directory of images.
+
+    Args:
+        folder: The directory.
+        indexing: How to open the file of metadata.
+
+    Raises:
+        FormatError: The metadata name files that are not there, or there are no images.
+    """
+    again = (str(folder), indexing)
+    about = next((folder / name for name in METADATA if (folder / name).is_file()), None)
+    if about is not None:
+        source = _metadata(about, indexing)
+        paths = [str(folder / name) for name in _names(source, about)]
+        missing = next((path for path in paths if not Path(path).is_file()), None)
+        if missing is not None:
+            message = f"{about}: it names {missing}, which is not there"
+            raise FormatError(message, str(about))
+        return ImageRows(folder, paths, None, source, again)
+    paths = [path for path in images(folder) if path is not None]
+    if not paths:
+        message = f"{folder}: there are no images"
+        raise FormatError(message, str(folder))
+    parents = [Path(path).parent for path in paths]
+    if set(parents) == {folder}:
+        return ImageRows(folder, paths, None, None, again)
+    names = sorted({parent.name for parent in parents})
+    numbers = {name: k for k, name in enumerate(names)}
+    labels = np.array([numbers[parent.name] for parent in parents], np.int64)
+    return ImageRows(folder, paths, (names, labels), None, again)
+
+
+def _metadata(path: Path, indexing: Indexing) -> IngotSource:
+    layout = layout_of(str(path)) or ""
+    opened = open_indexed([str(path)], Indexing(layout, None, indexing.index_dir))
+    if opened is None or opened.spec.get(NAME) != "utf8":
+        message = f"{path}: every row needs a {NAME!r} of text"
+        raise FormatError(message, str(path))
+    if IMAGE in opened.spec:
+        message = f"{path}: {IMAGE!r} is the name of the field of images; rename it"
+        raise FormatError(message, str(path))
+    return opened
+
+
+def _names(source: IngotSource, path: Path) -> list[str]:
+    """Return the names of the images, none of which leads out of the directory."""
+    found: list[str] = read(source.plan(np.arange(len(source)), {NAME: None}))[NAME]
+    for name in found:
+        if Path(name).is_absolute() or ".." in Path(name).parts or "\0" in name:
+            message = f"{path}: {name!r} leads out of the directory"
+            raise FormatError(message, str(path))
+    return found
+
+
+def _reopen(folder: str, indexing: Indexing, identity: str, raw: Collection[str] = ()) -> ImageRows:
+    """Open the directory that was pickled.
+
+    Raises:
+        FormatError: It has other images.
+    """
+    opened = open_images(Path(folder), indexing)
+    if opened.identity() != identity:
+        message = f"{folder}: the images were replaced since the data set was pickled"
+        raise FormatError(message, folder)
+    return opened.raw(raw) if raw else opened

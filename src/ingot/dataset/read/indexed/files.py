@@ -1,0 +1,111 @@
+"""Files that an index finds the rows of."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from ingot._core import Rows as NativeRows
+from ingot.codecs import Pickle
+from ingot.dataset.read.foreign import ForeignFiles
+from ingot.dataset.read.indexed.progress import index_progress
+from ingot.dataset.read.ingot_source import IngotSource
+from ingot.dataset.spec import Spec, SpecLike
+from ingot.errors import FormatError
+
+
+@dataclass(frozen=True, slots=True)
+class Indexing:
+    """How to open files of another format.
+
+    Attributes:
+        layout: The layout of the rows, as the engine takes it: JSON.
+        spec: The fields to read and their types; None to infer them.
+        index_dir: The directory for indexes; None for the usual places.
+        allow_pickle: Whether to read fields that are stored as pickle.
+    """
+
+    layout: str
+    spec: SpecLike | None = None
+    index_dir: str | None = None
+    allow_pickle: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class IndexedFiles(ForeignFiles):
+    """Files of another format, as the origin of rows.
+
+    Attributes:
+        paths: The files.
+        indexing: How they are opened.
+        folder: The directory that is the data set, if it is one.
+    """
+
+    paths: Sequence[str]
+    indexing: Indexing
+    folder: str | None = None
+
+    def again(
+        self, native: NativeRows, *, allow_pickle: bool
+    ) -> tuple[Callable[..., IngotSource], tuple[Any, ...]]:
+        """Return what opens the same files again."""
+        indexing = replace(self.indexing, allow_pickle=allow_pickle)
+        return _reopen, (replace(self, indexing=indexing), self.identity(native))
+
+
+def _reopen(files: IndexedFiles, identity: str) -> IngotSource:
+    """Open the files that were pickled.
+
+    Raises:
+        FormatError: They were replaced.
+    """
+    opened = open_indexed(files.paths, files.indexing, files.folder)
+    if opened is None or files.identity(opened.native) != identity:
+        message = f"{files.path}: the files were replaced since the data set was pickled"
+        raise FormatError(message, files.path)
+    return opened
+
+
+def open_indexed(
+    paths: Sequence[str], indexing: Indexing, folder: str | None = None
+) -> IngotSource | None:
+    """Open files of another format; build the indexes that are missing or stale.
+
+    Args:
+        paths: The files.
+        indexing: How to open them.
+        folder: The directory that is the data set, if it is one.
+
+    Returns:
+        The rows; None if no specification is given and the records have no fields.
+
+    Raises:
+        FormatError: A file is damaged, or its rows do not fit the specification.
+    """
+    native, spec = open_native(paths, indexing, indexing.layout, folder or paths[0])
+    if native is None:
+        return None
+    files = IndexedFiles(list(paths), indexing, folder)
+    allow_pickle = indexing.allow_pickle
+    return IngotSource.of(native, paths[0], files, allow_pickle=allow_pickle, spec=spec)
+
+
+def open_native(
+    paths: Sequence[str], indexing: Indexing, layout: str, name: str
+) -> tuple[NativeRows | None, Spec | None]:
+    """Open files by their indexes, and build those that are missing or stale.
+
+    Args:
+        paths: The files.
+        indexing: How to open them.
+        layout: The layout of their rows.
+        name: What progress is reported about.
+
+    Returns:
+        The rows, None if the records have no fields; and the specification, if one is given.
+    """
+    spec = None
+    if indexing.spec is not None:
+        spec = Spec.of(indexing.spec, [Pickle(allowed=indexing.allow_pickle)])
+    fields = None if spec is None else spec.stored()
+    progress = index_progress(name)
+    return NativeRows.indexed(paths, layout, fields, indexing.index_dir, progress), spec

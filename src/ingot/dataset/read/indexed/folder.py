@@ -1,0 +1,206 @@
+"""Data sets of other libraries: a directory with an `index.json` that lists its files."""
+
+import hashlib
+import json
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from ingot._core import Rows as NativeRows
+from ingot._core import unpack
+from ingot.dataset.read.indexed.files import Indexing, open_native
+from ingot.dataset.read.ingot_source import IngotSource
+from ingot.errors import CorruptFileError, FormatError
+from ingot.records import Damage, Verification
+
+INDEX = "index.json"
+_INDEX_BYTES = 256 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Shard:
+    """A file that an `index.json` lists.
+
+    Attributes:
+        name: Its name in the directory, as it is stored.
+        rows: The number of its rows.
+        nbytes: Its size, if that is listed.
+        compression: How it is compressed as a whole; None if it is not.
+        unpacked_nbytes: Its size without compression, if that is listed.
+    """
+
+    name: str
+    rows: int
+    nbytes: int | None = None
+    compression: str | None = None
+    unpacked_nbytes: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """What an `index.json` says.
+
+    Attributes:
+        title: What a user calls such a directory, with an article.
+        layout: The layout of the rows, as the engine takes it: JSON.
+        shards: The files, in order.
+        check: Verifies what else is known of the files; returns what is damaged, by file.
+    """
+
+    title: str
+    layout: str
+    shards: Sequence[Shard]
+    check: Callable[[Path], Mapping[str, str]]
+
+
+def read_index(folder: Path) -> Any:
+    """Return the content of an `index.json`; None if there is none, or it is something else.
+
+    Raises:
+        FormatError: It is not JSON.
+    """
+    path = folder / INDEX
+    if not path.is_file():
+        return None
+    if path.stat().st_size > _INDEX_BYTES:
+        message = f"{path}: it has more than {_INDEX_BYTES} bytes"
+        raise FormatError(message, str(path))
+    try:
+        found = json.loads(path.read_bytes())
+    except (ValueError, RecursionError) as error:
+        message = f"{path}: this is not JSON: {error}"
+        raise FormatError(message, str(path)) from error
+    return found if isinstance(found, dict) else None
+
+
+def check_name(name: object, folder: Path) -> str:
+    """Return the name of a listed file.
+
+    Raises:
+        FormatError: It leads out of the directory.
+    """
+    if not isinstance(name, str) or name in ("", ".", "..") or Path(name).name != name:
+        message = f"{folder / INDEX}: {name!r} is not the name of a file in the directory"
+        raise FormatError(message, str(folder))
+    return name
+
+
+@dataclass(frozen=True, slots=True)
+class Folder:
+    """A directory with an `index.json`, as the origin of rows.
+
+    Attributes:
+        folder: The directory.
+        paths: The files that are read, some of them decompressed.
+        indexing: How they are opened.
+        identity: What tells the files from others, and from their successors.
+    """
+
+    folder: str
+    paths: Sequence[str]
+    indexing: Indexing
+    identity: str
+
+    @property
+    def path(self) -> str:
+        """The directory."""
+        return self.folder
+
+    def metadata_json(self, native: NativeRows) -> str:
+        """Return no metadata: these formats have none."""
+        return native.metadata_json()
+
+    def nbytes(self, native: NativeRows) -> int:
+        """Return the size of the files, without their indexes."""
+        return native.figures()[1]
+
+    def again(
+        self, native: NativeRows, *, allow_pickle: bool
+    ) -> tuple[Callable[..., IngotSource], tuple[Any, ...]]:
+        """Return what opens the same directory again."""
+        del native, allow_pickle
+        return _reopen, (self.folder, self.indexing, self.identity)
+
+
+def _reopen(folder: str, indexing: Indexing, identity: str) -> IngotSource:
+    """Open the directory that was pickled.
+
+    Raises:
+        FormatError: Its files were replaced.
+    """
+    from ingot.dataset.read.indexed.listed import listed_in  # noqa: PLC0415 -- it imports this module
+
+    listed = listed_in(Path(folder))
+    if listed is None or _identity(Path(folder), listed) != identity:
+        message = f"{folder}: the files were replaced since the data set was pickled"
+        raise FormatError(message, folder)
+    return open_folder(Path(folder), listed, indexing)
+
+
+def _identity(folder: Path, listed: Listed) -> str:
+    found = hashlib.sha256((folder / INDEX).read_bytes())
+    for shard in listed.shards:
+        stat = (folder / shard.name).stat()
+        found.update(f"{stat.st_size} {stat.st_mtime_ns} ".encode())
+    return found.hexdigest()[:32]
+
+
+def open_folder(folder: Path, listed: Listed, indexing: Indexing) -> IngotSource:
+    """Open the files that an `index.json` lists.
+
+    Raises:
+        FormatError: A file is missing, damaged, or has other rows than are listed.
+    """
+    if not listed.shards:
+        message = f"{folder}: {INDEX} lists no files"
+        raise FormatError(message, str(folder))
+    paths = [_plain(folder, shard, indexing.index_dir) for shard in listed.shards]
+    native, spec = open_native(paths, indexing, listed.layout, str(folder))
+    if native is None:
+        message = f"{folder}: {listed.title} always has fields"
+        raise FormatError(message, str(folder))
+    for shard, found in zip(listed.shards, native.row_counts(), strict=True):
+        if found != shard.rows:
+            path = str(folder / shard.name)
+            message = f"{path}: it has {found} rows, but {INDEX} lists {shard.rows}"
+            raise CorruptFileError(message, path)
+    origin = Folder(str(folder), paths, indexing, _identity(folder, listed))
+    allow_pickle = indexing.allow_pickle
+    source = FolderSource.of(native, paths[0], origin, allow_pickle=allow_pickle, spec=spec)
+    source.check = lambda: listed.check(folder)
+    return source
+
+
+def _plain(folder: Path, shard: Shard, index_dir: str | None) -> str:
+    """Return the path of a file without compression."""
+    path = folder / shard.name
+    try:
+        found = path.stat().st_size
+    except FileNotFoundError:
+        message = f"{path}: the file is missing, but {INDEX} lists it"
+        raise FormatError(message, str(path)) from None
+    if shard.nbytes is not None and found != shard.nbytes:
+        message = f"{path}: it has {found} bytes, but {INDEX} lists {shard.nbytes}"
+        raise CorruptFileError(message, str(path))
+    if shard.compression is None:
+        return str(path)
+    unpacked = unpack(str(path), shard.compression, shard.unpacked_nbytes, index_dir)
+    return os.fspath(unpacked)
+
+
+class FolderSource(IngotSource):
+    """Rows of a directory with an `index.json`.
+
+    Attributes:
+        check: Verifies the checksums that the `index.json` lists; returns damage by file.
+    """
+
+    check: Callable[[], Mapping[str, str]]
+
+    def verify(self, progress: Callable[[int, int], object] | None) -> Verification:
+        """Verify every value, and the checksums that the `index.json` lists."""
+        found = super().verify(progress)
+        listed = [Damage(None, 0, 0, reason) for reason in self.check().values()]
+        return replace(found, damaged=[*found.damaged, *listed])

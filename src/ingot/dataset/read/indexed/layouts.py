@@ -1,0 +1,17 @@
+"""The layouts of formats whose files say all about themselves."""
+
+import json
+from pathlib import Path
+
+from ingot.records.formats import format_of
+
+_LAYOUTS = {name: {"format": name} for name in ("tfrecord", "webdataset", "jsonlines", "csv")}
+"""The layout of the rows of a file, by the name of its format."""
+
+
+def layout_of(path: str) -> str | None:
+    """Return the layout of a file by its name; None if no index finds its rows."""
+    found = format_of(Path(path))
+    if found is None or found.name not in _LAYOUTS:
+        return None
+    return json.dumps(_LAYOUTS[found.name])

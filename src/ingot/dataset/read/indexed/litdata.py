@@ -1,0 +1,76 @@
+"""LitData: an `index.json` and chunks."""
+
+import json
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from ingot.dataset.read.indexed.folder import INDEX, Listed, Shard, check_name
+from ingot.errors import FormatError
+
+_DEPTH = 32
+_ALONE = "value"
+"""The field of items that are one value."""
+
+
+def litdata(folder: Path, index: Mapping[str, Any]) -> Listed | None:
+    """Return what an `index.json` of LitData says; None if it is of something else.
+
+    Raises:
+        FormatError: It is damaged, or its chunks are not read in place.
+    """
+    chunks, config = index.get("chunks"), index.get("config")
+    if not isinstance(chunks, list) or not isinstance(config, dict):
+        return None
+    try:
+        _check(folder, config)
+        names = list(_leaves(json.loads(config["data_spec"])[1], ()))
+        leaves = [list(one) for one in zip(names, config["data_format"], strict=True)]
+        shards = [_shard(one, folder, config) for one in chunks]
+    except (KeyError, TypeError, AttributeError, ValueError, IndexError) as error:
+        if isinstance(error, FormatError):
+            raise
+        message = (
+            f"{folder / INDEX}: this is not an index of LitData: {type(error).__name__} {error}"
+        )
+        raise FormatError(message, str(folder)) from error
+    layout = json.dumps({"format": "litdata", "leaves": leaves})
+    return Listed("a LitData data set", layout, shards, lambda _: {})
+
+
+def _check(folder: Path, config: Mapping[str, Any]) -> None:
+    """Refuse chunks whose items cannot be found.
+
+    Raises:
+        FormatError: They cannot.
+    """
+    loader = config.get("item_loader") or "PyTreeLoader"
+    if loader != "PyTreeLoader":
+        message = f"{folder}: chunks for {loader} are not read, only those for PyTreeLoader"
+        raise FormatError(message, str(folder))
+    if config.get("encryption"):
+        message = f"{folder}: the chunks are encrypted"
+        raise FormatError(message, str(folder))
+
+
+def _leaves(spec: Mapping[str, Any], above: tuple[str, ...]) -> Iterator[str]:
+    """Yield the names of the leaves of an item, in order."""
+    if len(above) > _DEPTH:
+        message = "the items are nested too deeply"
+        raise ValueError(message)
+    kind, children = spec["type"], spec["children_spec"]
+    if kind is None:
+        yield ".".join(above) or _ALONE
+        return
+    keys = json.loads(spec["context"]) if kind.endswith(("dict", "Dict")) else range(len(children))
+    for key, child in zip(keys, children, strict=True):
+        yield from _leaves(child, (*above, str(key)))
+
+
+def _shard(chunk: Mapping[str, Any], folder: Path, config: Mapping[str, Any]) -> Shard:
+    name, rows = check_name(chunk["filename"], folder), chunk["chunk_size"]
+    if not config.get("compression"):
+        return Shard(name, rows, chunk["chunk_bytes"])
+    algorithm = str(config["compression"]).partition(":")[0]
+    is_inside = config.get("compression_level") in ("batch", "sample")
+    return Shard(name, rows, None, "litdata" if is_inside else algorithm)

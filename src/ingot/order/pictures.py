@@ -1,0 +1,375 @@
+"""Pictures of one size: cropped, resized, mirrored and normalised by the engine."""
+
+import operator
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from typing import Any, Literal, SupportsIndex
+
+import numpy as np
+import numpy.typing as npt
+
+from ingot._core import Pictures as Native
+from ingot.codecs import Codec, Image
+from ingot.dataset.nested import DOT, at
+from ingot.dataset.spec import Field
+
+Size = int | tuple[int, int]
+Range = tuple[float, float]
+Numbers = float | Sequence[float]
+
+_NATIVE = {"jpg", "png"}
+_CROPS = (None, "center", "random", "resized")
+_LAYOUTS = ("hwc", "chw")
+_DTYPES = ("uint8", "float16", "float32")
+_SIDE_MAX = 65_535
+_COLOURS = (1, 3)
+_COLOURS_MAX = 4
+_SCALE: Range = (0.08, 1.0)
+_RATIO: Range = (3 / 4, 4 / 3)
+_HIGH_BYTE = 8
+
+
+class Pictures:
+    """A function for `Order.map` that makes the pictures of a field alike.
+
+    It takes a part of each picture, resizes it, mirrors it, and normalises it. If nothing but
+    such functions are mapped, a loader has the engine do all of that, from the stored file to the
+    place in the batch, on all cores and without the GIL. Otherwise, and for `order[i]`, the
+    engine does it one picture at a time. The values are the same.
+
+    **Crops.** None takes the whole picture, and changes its aspect ratio to that of `size`.
+    "center" and "random" take a part of `size` pixels, from the middle or from a random place;
+    if `resize` is given, the shorter side is resized to that many pixels first, and the longer
+    one in proportion, rounded down. A picture that is smaller than `size` is refused. "resized"
+    takes a random part of the area in a random aspect ratio, and resizes it to `size`. Sizes,
+    places and distributions are those of torchvision's `Resize`, `CenterCrop`, `RandomCrop` and
+    `RandomResizedCrop`.
+
+    **Pixels.** Interpolation is bilinear, with antialiasing where a picture shrinks, and gives the
+    bytes that Pillow gives for `crop(...).resize(..., BILINEAR)`. Colours become RGB first: gray
+    is repeated, opacity is left out, and of 16 bits the upper 8 count. With `colours=1` they
+    become gray as Pillow's mode "L" has it.
+
+    **Values.** Without `mean` and `dtype`, they are bytes. Otherwise they are computed in float32:
+    `pixel / 255`, minus `mean`, divided by `std`, as torchvision does, and then rounded to
+    `dtype`.
+
+    **Random choices** are a function of the seed of the map, the epoch and the position, as
+    `rng` is for other functions. They never change from one version of Ingot to the next.
+
+    Args:
+        field: The name of the field, of type `jpg`, `png` or `webp`, or of arrays of uint8.
+        size: Height and width of the results; an integer for both.
+        crop: None, "center", "random" or "resized".
+        resize: The length of the shorter side before a "center" or "random" crop.
+        scale: The least and the largest share of the area that a "resized" crop takes.
+        ratio: The least and the largest ratio of width to height that it takes.
+        flip: How likely left and right are exchanged.
+        mean: What is subtracted from each colour, in units of 255: a number, or one per colour.
+        std: What each colour is divided by after that.
+        dtype: "uint8", "float16" or "float32"; by default "uint8", with `mean` "float32".
+        layout: "hwc" for height, width, colours; "chw" for colours, height, width.
+        colours: 3 for RGB, 1 for gray.
+
+    Raises:
+        TypeError: An argument has the wrong type.
+        ValueError: An argument is out of range, or two do not go together.
+
+    Example:
+        >>> crops = ingot.Pictures("image", 224, crop="resized", flip=0.5)  # doctest: +SKIP
+        >>> loader = ingot.Loader(ds.shuffle(0).map(crops), batch_size=64)  # doctest: +SKIP
+    """
+
+    __module__ = "ingot"
+
+    def __init__(
+        self,
+        field: str,
+        size: Size,
+        *,
+        crop: Literal["center", "random", "resized"] | None = None,
+        resize: int | None = None,
+        scale: Range = _SCALE,
+        ratio: Range = _RATIO,
+        flip: float = 0.0,
+        mean: Numbers | None = None,
+        std: Numbers | None = None,
+        dtype: npt.DTypeLike | None = None,
+        layout: Literal["hwc", "chw"] = "hwc",
+        colours: Literal[1, 3] = 3,
+    ) -> None:
+        self.field = _name(field)
+        self.size = _size(size)
+        self.crop = _one_of("crop", crop, _CROPS)
+        self.resize = None if resize is None else _side("resize", resize)
+        self.scale = _range("scale", scale, most=1.0)
+        self.ratio = _range("ratio", ratio)
+        self.flip = _number("flip", flip)
+        self.colours: int = _one_of("colours", colours, _COLOURS)
+        self.layout = _one_of("layout", layout, _LAYOUTS)
+        self.mean = _per_colour("mean", mean, self.colours)
+        self.std = _per_colour("std", std, self.colours)
+        kind = (
+            np.dtype("uint8" if mean is None else "float32") if dtype is None else np.dtype(dtype)
+        )
+        self.dtype = np.dtype(_one_of("dtype", kind.name, _DTYPES))
+        self._check_together()
+
+    def _check_together(self) -> None:
+        if self.resize is not None and self.crop not in {"center", "random"}:
+            message = f'resize goes with crop="center" or "random", not with crop={self.crop!r}'
+            raise ValueError(message)
+        if self.resize is not None and self.resize < min(self.size):
+            message = f"resize={self.resize} leaves no part of size {self.size}"
+            raise ValueError(message)
+        if self.crop != "resized" and (self.scale, self.ratio) != (_SCALE, _RATIO):
+            message = f'scale and ratio go with crop="resized", not with crop={self.crop!r}'
+            raise ValueError(message)
+        if not 0 <= self.flip <= 1:
+            message = f"flip is a probability, from 0 to 1, got {self.flip}"
+            raise ValueError(message)
+        if (self.mean is None) != (self.std is None):
+            message = "mean and std go together: give both, or none of them"
+            raise ValueError(message)
+        if self.mean is not None and max(self.mean) > 1:
+            message = (
+                f"mean and std are those of pixel / 255, got the mean {list(self.mean)}: divide "
+                "both by 255"
+            )
+            raise ValueError(message)
+        if self.std is not None and min(self.std) <= 0:
+            message = f"std is above 0, got {list(self.std)}"
+            raise ValueError(message)
+        if self.mean is not None and self.dtype == np.uint8:
+            message = "with mean and std, values are float32 or float16, not uint8"
+            raise ValueError(message)
+
+    @property
+    def shape(self) -> tuple[int, int, int]:
+        """The shape of each result."""
+        height, width = self.size
+        is_planar = self.layout == "chw"
+        return (self.colours, height, width) if is_planar else (height, width, self.colours)
+
+    @property
+    def table(self) -> npt.NDArray[Any]:
+        """The value of each byte: one line per colour."""
+        numbers = np.tile(np.arange(256, dtype=np.uint8), (self.colours, 1))
+        if self.dtype == np.uint8:
+            return numbers
+        values = numbers.astype(np.float32) / np.float32(255)
+        if self.mean is not None and self.std is not None:
+            values -= np.array(self.mean, np.float32)[:, None]
+            values /= np.array(self.std, np.float32)[:, None]
+        return values.astype(self.dtype)
+
+    @cached_property
+    def _native(self) -> Native:
+        table = self.table
+        return Native(
+            self.size,
+            self.crop or "whole",
+            self.resize,
+            self.scale,
+            self.ratio,
+            self.flip,
+            self.colours,
+            self.layout == "chw",
+            table.tobytes(),
+            table.itemsize,
+        )
+
+    def __call__(self, sample: Mapping[str, Any], key: int = 0) -> dict[str, Any]:
+        """Return a sample with its picture changed; one without a picture as it is.
+
+        Args:
+            sample: The sample.
+            key: Decides the random choices: 64 bits.
+
+        Raises:
+            KeyError: The sample has no such field.
+            TypeError: The field is not a picture.
+            ValueError: The picture is smaller than the crop.
+        """
+        try:
+            value = at(sample, self.field)
+        except (KeyError, TypeError):
+            found = list(sample) if isinstance(sample, Mapping) else type(sample).__name__
+            message = f"no field {self.field!r} in a sample of {found}"
+            raise KeyError(message) from None
+        if value is None:
+            return dict(sample)
+        return _with(sample, self.field.split(DOT), self.of_array(value, key))
+
+    def of_array(self, value: Any, key: int) -> npt.NDArray[Any]:
+        """Return what becomes of the pixels of a picture.
+
+        Raises:
+            TypeError: They are not those of a picture.
+            ValueError: The picture is smaller than the crop.
+        """
+        pixels = _pixels(self.field, value)
+        height, width, *colours = pixels.shape
+        shape = (height, width, colours[0] if colours else 1)
+        try:
+            made = self._native.make_of_pixels(pixels.data, shape, key)
+        except ValueError as error:
+            message = f"field {self.field!r}: {error}"
+            raise ValueError(message) from None
+        return np.frombuffer(made, self.dtype).reshape(self.shape)
+
+    def reads(self, field: Field) -> bool:
+        """Return whether `of_files` takes the stored values of a field."""
+        is_one = not field.is_sequence and not field.is_optional
+        return is_one and type(field.codec) is Image and field.codec.name in _NATIVE
+
+    def of_files(
+        self, codec: Codec, files: Sequence[bytes], keys: npt.NDArray[np.uint64]
+    ) -> npt.NDArray[Any]:
+        """Return what becomes of the files of pictures, in one native call.
+
+        Files that the engine does not decode are decoded by the codec.
+        """
+        made, refused = self._native.make(codec.name, files, keys.tolist())
+        batch = np.frombuffer(made, self.dtype).reshape(len(files), *self.shape)
+        for k, _ in refused:
+            batch[k] = self.of_array(codec.decode(files[k]), int(keys[k]))
+        return batch
+
+    @property
+    def _options(self) -> dict[str, Any]:
+        """What was given, without what is as usual."""
+        usual: dict[str, Any] = {
+            "crop": None,
+            "resize": None,
+            "scale": _SCALE,
+            "ratio": _RATIO,
+            "flip": 0.0,
+        }
+        usual |= {"mean": None, "std": None, "layout": "hwc", "colours": 3}
+        given = {name: getattr(self, name) for name in usual}
+        options = {name: value for name, value in given.items() if value != usual[name]}
+        own = {} if self.dtype == ("uint8" if self.mean is None else "float32") else {"dtype": 0}
+        return {"size": self.size} | options | dict.fromkeys(own, self.dtype.name)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _again, (self.field, self._options)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Pictures) and repr(self) == repr(other)
+
+    def __hash__(self) -> int:
+        return hash(repr(self))
+
+    def __repr__(self) -> str:
+        options = ", ".join(f"{name}={value!r}" for name, value in self._options.items())
+        return f"Pictures({self.field!r}, {options})"
+
+
+def _again(field: str, options: dict[str, Any]) -> Pictures:
+    return Pictures(field, **options)
+
+
+def _pixels(field: str, value: Any) -> npt.NDArray[np.uint8]:
+    """Return pixels in one piece.
+
+    Raises:
+        TypeError: It is not a picture.
+    """
+    array = value if isinstance(value, np.ndarray) else None
+    if array is not None and array.dtype == np.uint16:
+        array = (array >> _HIGH_BYTE).astype(np.uint8)
+    dimensions = (2, 3)
+    if array is None or array.dtype != np.uint8 or array.ndim not in dimensions:
+        found = type(value).__name__
+        if isinstance(value, np.ndarray):
+            found = f"an array of {value.dtype} of shape {value.shape}"
+        message = (
+            f"field {field!r} is {found}, expected a picture: uint8 or uint16 in height and "
+            "width, or in height, width and colours"
+        )
+        raise TypeError(message)
+    if 0 in array.shape or (array.ndim > dimensions[0] and array.shape[2] > _COLOURS_MAX):
+        message = (
+            f"field {field!r} has shape {array.shape}, expected 1 to 4 colours, which are last"
+        )
+        raise TypeError(message)
+    return np.ascontiguousarray(array)
+
+
+def _with(sample: Mapping[str, Any], path: Sequence[str], value: Any) -> dict[str, Any]:
+    first, *rest = path
+    return {**sample, first: _with(sample[first], rest, value) if rest else value}
+
+
+def _name(field: Any) -> str:
+    if not isinstance(field, str):
+        message = f"field is the name of a field, not {type(field).__name__}"
+        raise TypeError(message)
+    return field
+
+
+def _one_of(name: str, found: Any, known: Sequence[Any]) -> Any:
+    if isinstance(found, bool) or found not in known:
+        texts = " or ".join(f'"{one}"' if isinstance(one, str) else str(one) for one in known)
+        message = f"{name} is {texts}, not {found!r:.80}"
+        raise ValueError(message)
+    return found
+
+
+def _side(name: str, side: SupportsIndex) -> int:
+    number = operator.index(side)
+    if not 1 <= number <= _SIDE_MAX:
+        message = f"{name} is from 1 to {_SIDE_MAX} pixels, got {number}"
+        raise ValueError(message)
+    return number
+
+
+def _size(size: Any) -> tuple[int, int]:
+    if hasattr(size, "__index__"):
+        return _side("size", size), _side("size", size)
+    match size:
+        case (height, width):
+            return _side("size", height), _side("size", width)
+    message = f"size is a number of pixels, or (height, width), not {size!r:.80}"
+    raise TypeError(message)
+
+
+def _number(name: str, value: Any) -> float:
+    if isinstance(value, bool):
+        message = f"{name} is a number, such as 0.5, not {value}"
+        raise TypeError(message)
+    try:
+        number = float(value)
+    except (TypeError, ValueError):
+        message = f"{name} is a number, not {value!r:.80}"
+        raise TypeError(message) from None
+    if not np.isfinite(number):
+        message = f"{name} is finite, got {number}"
+        raise ValueError(message)
+    return number
+
+
+def _range(name: str, bounds: Any, most: float = float("inf")) -> Range:
+    match bounds:
+        case (low, high):
+            least, largest = _number(name, low), _number(name, high)
+        case _:
+            message = f"{name} is the least and the largest value, not {bounds!r:.80}"
+            raise TypeError(message)
+    if not 0 < least <= largest <= most:
+        limit = "" if most == float("inf") else f" <= {most:g}"
+        message = f"{name} is (a, b) with 0 < a <= b{limit}, got ({least:g}, {largest:g})"
+        raise ValueError(message)
+    return least, largest
+
+
+def _per_colour(name: str, values: Any, colours: int) -> tuple[float, ...] | None:
+    if values is None:
+        return None
+    given = values if isinstance(values, Sequence | np.ndarray) else [values] * colours
+    numbers = tuple(_number(name, one) for one in given)
+    if len(numbers) != colours:
+        message = f"{name} has a number for each of {colours} colours, got {len(numbers)}"
+        raise ValueError(message)
+    return numbers

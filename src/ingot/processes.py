@@ -1,0 +1,44 @@
+"""Worker processes: they end with their parent, and what goes wrong in them reaches it."""
+
+import multiprocessing
+import os
+import pickle
+import signal
+import threading
+from multiprocessing.connection import wait
+from multiprocessing.process import BaseProcess
+
+
+def settle_in() -> None:
+    """Prepare a worker process: Ctrl-C is its parent's to handle, and it ends with its parent."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    threading.Thread(target=_die_with_parent, daemon=True).start()
+
+
+def _die_with_parent() -> None:
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        wait([parent.sentinel])
+        os._exit(1)
+
+
+def how_it_died(process: BaseProcess) -> str:
+    """Return how a process ended, such as `by SIGKILL`; wait for its end."""
+    process.join()
+    code = process.exitcode or 0
+    return f"by {signal.Signals(-code).name}" if code < 0 else f"with exit code {code}"
+
+
+def portable(error: Exception) -> Exception:
+    """Return an exception that the parent can unpickle: this one, or one with the same text."""
+    try:
+        again = pickle.loads(pickle.dumps(error))  # noqa: S301 -- it was made here
+    except Exception:  # noqa: BLE001 -- exceptions may refuse in any way
+        again = None
+    if isinstance(again, Exception) and str(again) == str(error):
+        return error
+    plain = RuntimeError(f"{type(error).__name__}: {error}")
+    for note in getattr(error, "__notes__", ()):
+        plain.add_note(note)
+    return plain

@@ -1,0 +1,28 @@
+"""Where the indexes of these tests are: beside the files, or in a cache of their own."""
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from canonical import DATA
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Return the directory that stands for the user's cache."""
+    folder = tmp_path_factory.mktemp("cache")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(folder))
+    monkeypatch.delenv("INGOT_INDEX_DIR", raising=False)
+    return folder / "ingot"
+
+
+@pytest.fixture
+def golden(tmp_path: Path) -> Callable[[str], Path]:
+    """Return a function that copies a directory of golden files, and returns the copy."""
+
+    def golden(name: str) -> Path:
+        return Path(shutil.copytree(DATA / name, tmp_path / name))
+
+    return golden

@@ -1,0 +1,209 @@
+"""Directories of MDS and LitData, read in place."""
+
+import json
+import pickle
+
+import numpy as np
+import pytest
+
+import ingot
+from canonical import manifest, record_sha256
+
+
+@pytest.mark.parametrize("name", ["mds", "mds_zstd", "litdata", "litdata_zstd"])
+def test_golden_rows_come_out_as_they_went_in(golden, name):
+    ds = ingot.open(golden(name))
+    assert len(ds) == 50
+    for row, known in zip(ds, manifest(name)["records"], strict=True):
+        assert record_sha256(row) == known["record_sha256"]
+    batch = ds[[49, 3]]
+    np.testing.assert_array_equal(batch["id"], [49, 3])
+    assert ds.verify().damaged == []
+
+
+def test_the_types_of_mds_are_those_of_its_encodings(golden):
+    assert dict(ingot.open(golden("mds")).spec) == {
+        "arr": "array",
+        "big": "array(int64)",
+        "blob": "bytes",
+        "cls": "array(uint8)",
+        "fixed": "array(float32,3,4)",
+        "id": "int",
+        "jpg": "bytes",
+        "meta": "json",
+        "score": "array(float64)",
+        "text": "utf8",
+        "tokens": "array",
+    }
+
+
+def test_a_spec_reads_bytes_as_pictures(golden):
+    ds = ingot.open(golden("mds"), spec={"jpg": "jpg", "id": "int"})
+    assert ds[[1, 2]]["jpg"].shape == (2, 24, 24, 3)
+
+
+@pytest.mark.parametrize("name", ["mds_zstd", "litdata_zstd"])
+def test_compressed_files_are_decompressed_once_into_the_cache(golden, cache, name):
+    folder = golden(name)
+    first = ingot.open(folder)
+    unpacked = sorted(cache.glob("*.unpacked"))
+    assert len(unpacked) == 4
+    before = [one.stat().st_mtime_ns for one in unpacked]
+    assert ingot.open(folder)[7].keys() == first[7].keys()
+    assert [one.stat().st_mtime_ns for one in sorted(cache.glob("*.unpacked"))] == before
+    assert not [one for one in folder.iterdir() if one.suffix == ".unpacked"]
+
+
+@pytest.mark.parametrize("name", ["mds", "mds_zstd", "litdata"])
+def test_a_pickled_data_set_is_small_and_refuses_replaced_files(golden, name):
+    folder = golden(name)
+    ds = ingot.open(folder)
+    pickled = pickle.dumps(ds)
+    assert len(pickled) < 1000
+    assert pickle.loads(pickled)[3]["id"] == 3  # noqa: S301
+    index = json.loads((folder / "index.json").read_text())
+    (folder / "index.json").write_text(json.dumps(index, indent=1))
+    with pytest.raises(ingot.FormatError, match="replaced"):
+        pickle.loads(pickled)  # noqa: S301
+
+
+def test_verify_checks_the_hashes_that_mds_lists(golden):
+    folder = golden("mds")
+    index = json.loads((folder / "index.json").read_text())
+    index["shards"][1]["raw_data"]["hashes"]["sha1"] = "0" * 40
+    (folder / "index.json").write_text(json.dumps(index))
+    (damage,) = ingot.open(folder).verify().damaged
+    assert "shard.00001.mds: sha1 is" in damage.reason
+
+
+@pytest.mark.parametrize("name", ["mds", "litdata"])
+def test_a_missing_or_shorter_file_is_refused(golden, name):
+    folder = golden(name)
+    file = sorted(one for one in folder.iterdir() if one.suffix in (".mds", ".bin"))[1]
+    whole = file.read_bytes()
+    file.write_bytes(whole[:-1])
+    with pytest.raises(ingot.CorruptFileError, match=rf"{file.name}: it has .* lists"):
+        ingot.open(folder)
+    file.unlink()
+    with pytest.raises(ingot.FormatError, match="missing"):
+        ingot.open(folder)
+
+
+@pytest.mark.parametrize("name", ["mds", "litdata"])
+def test_a_listed_name_cannot_lead_out_of_the_directory(golden, name):
+    folder = golden(name)
+    text = (folder / "index.json").read_text()
+    for bad in ("../x", "/etc/passwd", "..", ""):
+        changed = text.replace("shard.00000.mds", bad).replace("chunk-0-0.bin", bad)
+        (folder / "index.json").write_text(changed)
+        with pytest.raises(ingot.FormatError, match="not the name of a file"):
+            ingot.open(folder)
+
+
+@pytest.mark.parametrize("name", ["mds", "litdata"])
+def test_damaged_files_give_errors_or_other_values_but_never_crash(golden, name):
+    folder = golden(name)
+    file = folder / ("shard.00003.mds" if name == "mds" else "chunk-0-3.bin")
+    whole = file.read_bytes()
+    refused = 0
+    for at in range(0, len(whole), 23):
+        file.write_bytes(whole[:at] + bytes([whole[at] ^ 0x55]) + whole[at + 1 :])
+        try:
+            ingot.open(folder)[48:].read()
+        except (ingot.IngotError, ValueError):
+            refused += 1
+    assert refused
+
+
+@pytest.mark.parametrize("name", ["mds_zstd", "litdata_zstd"])
+def test_damaged_compressed_files_are_refused(golden, name):
+    folder = golden(name)
+    file = folder / ("shard.00003.mds.zstd" if "mds" in name else "chunk-0-3.bin")
+    whole = file.read_bytes()
+    refused = 0
+    for at in range(0, len(whole), 41):
+        file.write_bytes(whole[:at] + bytes([whole[at] ^ 0x55]) + whole[at + 1 :])
+        try:
+            ingot.open(folder)[48:].read()
+        except (ingot.IngotError, ValueError):
+            refused += 1
+    assert refused
+
+
+def test_an_index_of_something_else_is_not_ours(tmp_path):
+    (tmp_path / "index.json").write_text('{"other": 1}')
+    with pytest.raises(ingot.FormatError, match="no record files"):
+        ingot.open(tmp_path)
+    (tmp_path / "index.json").write_text("{")
+    with pytest.raises(ingot.FormatError, match="not JSON"):
+        ingot.open(tmp_path)
+    (tmp_path / "index.json").write_text('{"version": 2, "shards": [{"format": "mds"}]}')
+    with pytest.raises(ingot.FormatError, match="not an index of MDS"):
+        ingot.open(tmp_path)
+
+
+def test_every_encoding_of_mds_is_read(golden):
+    folder = golden("mds_encodings")
+    ds = ingot.open(folder)
+    assert dict(ds.spec) == {
+        "a": "array(uint16)",
+        "b": "array(float16)",
+        "c": "int",
+        "d": "float",
+        "e": "utf8",
+        "f": "array",
+        "g": "jpg",
+        "h": "png",
+        "i": "pickle",
+        "j": "array",
+        "k": "png[]",
+        "l": "array(float32)",
+        "m": "jpg[]",
+        "n": "array(int8)",
+    }
+    row = ds.select(*(name for name in ds.spec if name != "i"))[3]
+    assert (row["a"], row["b"], row["c"], row["n"]) == (3, np.float16(0.75), 30, -3)
+    assert (row["d"], row["e"], row["l"]) == (1.0, "0.4285714285714285714285714286", 1.5)
+    assert row["j"].tolist() == [[0, 1, 2, 3]]
+    y, x = np.mgrid[0:8, 0:6]
+    pixels = np.stack([(x * 30 + 3) % 256, (y * 20) % 256, (x + y) * 9 % 256], -1)
+    for image in (row["f"], row["h"], *row["k"]):
+        np.testing.assert_array_equal(image, pixels)
+    assert (len(row["k"]), len(row["m"]), row["g"].shape) == (3, 4, (8, 6, 3))
+    with pytest.raises(ingot.FormatError, match="allow_pickle=True"):
+        ds[0]
+    assert ingot.open(folder, allow_pickle=True)[2]["i"] == {"k": 2}
+
+
+@pytest.mark.parametrize("name", ["mds_br", "mds_gz", "mds_snappy"])
+def test_every_compression_of_mds_is_read(golden, name):
+    ds = ingot.open(golden(name))
+    assert [row["t"] for row in ds] == ["x" * k * 100 for k in range(4)]
+
+
+@pytest.mark.parametrize("name", ["litdata_formats", "litdata_sample", "litdata_chunk"])
+def test_nested_items_and_formats_of_litdata_are_read(golden, name):
+    ds = ingot.open(golden(name))
+    assert dict(ds.spec) == {
+        "k": "int",
+        "t": "array",
+        "p": "array",
+        "n.o.0": "array(int16)[]",
+        "n.o.1": "utf8",
+        "b": "bool",
+    }
+    row = ds[3]
+    assert row["t"].tolist() == [[3, 4, 5], [6, 7, 8]]
+    assert (row["k"], row["b"], row["p"].shape) == (3, False, (8, 6, 3))
+    assert row["n"]["o"]["0"].tolist() == [0, 1, 2, 3]
+    assert row["n"]["o"]["1"] == "zzz"
+
+
+def test_chunks_that_hold_arrow_are_refused(golden):
+    folder = golden("litdata")
+    chunk = folder / "chunk-0-3.bin"
+    whole = chunk.read_bytes()
+    head = 4 * (2 + 2)
+    chunk.write_bytes(whole[:head] + b"ARROW1\0\0" + whole[head + 8 :])
+    with pytest.raises(ingot.FormatError, match="Arrow"):
+        ingot.open(folder)

@@ -1,0 +1,229 @@
+"""The index of a file of another format: where it is, when it is built, what it is worth."""
+
+import multiprocessing
+import os
+import pickle
+import shutil
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import ingot
+from foreign_files import example, tfrecord, write
+
+ROWS = [example(id=[k], text=[b"x" * k]) for k in range(40)]
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> Path:
+    return write(tmp_path / "data" / "x.tfrecord", tfrecord(ROWS), parents=True)
+
+
+def indexes(folder: Path) -> list[Path]:
+    return sorted(folder.rglob("*.index"))
+
+
+def test_the_index_is_beside_the_data_and_is_an_ingot_file(data):
+    ingot.open(data)
+    (index,) = indexes(data.parent)
+    assert index.parent == data.parent / ".ingot-index"
+    with ingot.Writer(data.parent.parent / "own.ingot") as writer:
+        writer.append(b"")
+    assert index.read_bytes()[:8] == (data.parent.parent / "own.ingot").read_bytes()[:8]
+    assert {one.name for one in data.parent.iterdir()} == {".ingot-index", "x.tfrecord"}
+
+
+def test_an_index_is_built_once(data):
+    ingot.open(data)
+    (index,) = indexes(data.parent)
+    before = index.stat()
+    assert ingot.open(data)[7]["text"] == b"x" * 7
+    after = index.stat()
+    assert (after.st_ino, after.st_mtime_ns) == (before.st_ino, before.st_mtime_ns)
+
+
+def test_the_user_chooses_the_directory(data, tmp_path, monkeypatch):
+    ingot.open(data, index_dir=tmp_path / "mine")
+    assert len(indexes(tmp_path / "mine")) == 1
+    monkeypatch.setenv("INGOT_INDEX_DIR", str(tmp_path / "ours"))
+    ingot.open(data)
+    assert len(indexes(tmp_path / "ours")) == 1
+    assert not (data.parent / ".ingot-index").exists()
+
+
+def test_files_of_one_name_in_two_directories_have_two_indexes(data, tmp_path):
+    other = write(tmp_path / "other" / "x.tfrecord", tfrecord(ROWS[:3]), parents=True)
+    lengths = [len(ingot.open(one, index_dir=tmp_path / "mine")) for one in (data, other)]
+    assert lengths == [40, 3]
+    assert len(indexes(tmp_path / "mine")) == 2
+
+
+def test_where_the_data_cannot_be_written_the_index_is_in_the_cache(data, cache):
+    # A file in the place of the directory is what root cannot write into either.
+    (data.parent / ".ingot-index").write_text("in the way")
+    assert len(ingot.open(data)) == 40
+    assert len(indexes(cache)) == 1
+    assert len(ingot.open(data)) == 40
+
+
+def test_a_read_only_file_system_is_left_alone(data, cache):
+    if os.geteuid() != 0 or shutil.which("unshare") is None:
+        pytest.skip("a read-only mount needs root and unshare")
+    script = 'mount --bind "$1" "$1" && mount -o remount,ro,bind "$1" || exit 77; exec "$2" -c "$3"'
+    program = f"import ingot; assert len(ingot.open({str(data)!r})) == 40"
+    command = ["unshare", "--mount", "sh", "-c", script, "sh"]
+    outcome = subprocess.run(
+        [*command, str(data.parent), sys.executable, program],
+        check=False,
+        capture_output=True,
+        text=True,
+    )
+    if outcome.returncode == 77 or "unshare" in outcome.stderr:
+        pytest.skip("mounting is not allowed here")
+    assert outcome.returncode == 0, outcome.stderr
+    assert not (data.parent / ".ingot-index").exists()
+    assert len(indexes(cache)) == 1
+
+
+def test_without_any_directory_the_error_says_so(data, monkeypatch):
+    (data.parent / ".ingot-index").write_text("in the way")
+    monkeypatch.setenv("XDG_CACHE_HOME", "/dev/null")
+    with pytest.raises(OSError, match=r"the folder for the index of .*x\.tfrecord"):
+        ingot.open(data)
+
+
+@pytest.mark.parametrize("change", ["longer", "same size", "touched"])
+def test_an_index_of_other_bytes_is_built_anew(data, change):
+    ingot.open(data)
+    stat = data.stat()
+    if change == "longer":
+        write(data, tfrecord([*ROWS, *ROWS]))
+    elif change == "same size":
+        write(data, tfrecord(ROWS[::-1]))
+        os.utime(data, ns=(stat.st_atime_ns, stat.st_mtime_ns))
+    else:
+        os.utime(data, ns=(stat.st_atime_ns, stat.st_mtime_ns + 1))
+    found = ingot.open(data)
+    expected = {"longer": [*range(40), *range(40)], "same size": [*range(39, -1, -1)]}
+    np.testing.assert_array_equal(found.column("id"), expected.get(change, [*range(40)]))
+
+
+def test_a_damaged_index_is_built_anew(data):
+    ingot.open(data)
+    (index,) = indexes(data.parent)
+    whole = index.read_bytes()
+    for at in range(0, len(whole), 7):
+        index.write_bytes(whole[:at] + bytes([whole[at] ^ 0x10]) + whole[at + 1 :])
+        assert ingot.open(data)[39] == {"id": 39, "text": b"x" * 39}
+    for cut in range(0, len(whole), 29):
+        index.write_bytes(whole[:cut])
+        assert ingot.open(data)[39] == {"id": 39, "text": b"x" * 39}
+
+
+def test_an_index_of_another_file_is_not_used(data, tmp_path):
+    ingot.open(data)
+    other = write(tmp_path / "other" / "x.tfrecord", tfrecord(ROWS[:3]), parents=True)
+    ingot.open(other)
+    (index,), (mine,) = indexes(data.parent), indexes(other.parent)
+    shutil.copy(index, mine)
+    assert len(ingot.open(other)) == 3
+
+
+def test_threads_and_processes_that_open_at_once_all_see_the_rows(data):
+    with ThreadPoolExecutor(8) as pool:
+        assert list(pool.map(count, [data] * 8)) == [40] * 8
+    shutil.rmtree(data.parent / ".ingot-index")
+    with multiprocessing.get_context("spawn").Pool(3) as processes:
+        assert processes.map(count, [data] * 6) == [40] * 6
+    assert [one.name.endswith(".part") for one in indexes(data.parent)] == [False]
+
+
+def count(path: Path) -> int:
+    return sum(1 for row in ingot.open(path) if len(row["text"]) == row["id"])
+
+
+def test_nothing_is_left_of_a_build_that_failed(data):
+    write(data, tfrecord(ROWS * 30)[:-3])
+    with pytest.raises(ingot.CorruptFileError, match=r"x\.tfrecord: .*ends inside a record"):
+        ingot.open(data)
+    assert [one.name for one in (data.parent / ".ingot-index").iterdir()] == ["lock"]
+
+
+def test_a_byte_that_changed_under_an_index_is_found(data):
+    opened = ingot.open(data)
+    whole = bytearray(data.read_bytes())
+    at = whole.rindex(b"x" * 39) + 5
+    stat = data.stat()
+    whole[at] ^= 1
+    with data.open("r+b") as file:
+        file.write(whole)
+    os.utime(data, ns=(stat.st_atime_ns, stat.st_mtime_ns))
+    with pytest.raises(ingot.CorruptFileError, match="record 39"):
+        opened[39]
+    assert [one.record for one in opened.verify().damaged] == [39]
+    assert opened[38]["id"] == 38
+
+
+def test_a_pickled_data_set_refuses_a_replaced_file(data):
+    opened = ingot.open(data)
+    pickled = pickle.dumps(opened)
+    assert len(pickled) < 1000
+    assert pickle.loads(pickled)[3] == opened[3]  # noqa: S301
+    write(data, tfrecord(ROWS[::-1]))
+    with pytest.raises(ingot.FormatError, match="replaced"):
+        pickle.loads(pickled)  # noqa: S301
+
+
+def test_a_forked_child_reads_on(data):
+    opened = ingot.open(data)
+    opened[3]
+    with multiprocessing.get_context("fork").Pool(2) as pool:
+        assert pool.map(opened.__getitem__, range(40)) == list(opened)
+
+
+def test_files_are_one_data_set_in_batches_views_and_a_loader(tmp_path):
+    for k in range(5):
+        write(tmp_path / f"x.tfrecord-0000{k}-of-00005", tfrecord(ROWS[8 * k : 8 * k + 8]))
+    ds = ingot.open(tmp_path / "x.tfrecord-*")
+    assert len(ds) == 40
+    batch = ds[[39, 0, 17, 17]]
+    np.testing.assert_array_equal(batch["id"], [39, 0, 17, 17])
+    assert batch["text"] == [b"x" * 39, b"", b"x" * 17, b"x" * 17]
+    assert [row["id"] for row in ds.where(ds.column("id") % 10 == 3)] == [3, 13, 23, 33]
+    loader = ingot.Loader(ds.shuffle(seed=1), batch_size=8)
+    assert sorted(k for one in loader for k in one["id"].tolist()) == list(range(40))
+
+
+def test_save_copies_values_as_they_are_stored(data, tmp_path):
+    ds = ingot.open(data)
+    ds.save(tmp_path / "copy.ingot")
+    assert list(ingot.open(tmp_path / "copy.ingot")) == list(ds)
+
+
+def test_a_spec_needs_rows_with_fields(tmp_path):
+    path = write(tmp_path / "x.tfrecord", tfrecord([b"\xff\xff"]))
+    with pytest.raises(ingot.FormatError, match=r"no tf\.train\.Example"):
+        ingot.open(path, spec={"a": "int"})
+    with ingot.Writer(tmp_path / "x.ingot") as writer:
+        writer.append(b"a")
+    with pytest.raises(ValueError, match="spec="):
+        ingot.open(tmp_path / "x.ingot", spec={"a": "int"})
+
+
+def test_ingots_own_writer_leaves_the_names_of_others_alone(tmp_path):
+    for name in ("x.tfrecord", "x.tar", "x.jsonl"):
+        with pytest.raises(ingot.FormatError, match=r"name it \.ingot"):
+            ingot.Writer(tmp_path / name)
+
+
+def test_an_index_of_many_rows_has_several_pages(tmp_path):
+    rows = [example(id=[k]) for k in range(30_000)]
+    path = write(tmp_path / "x.tfrecord", tfrecord(rows))
+    ds = ingot.open(path)
+    assert ds.stats().pages > 1
+    np.testing.assert_array_equal(ds[[29_999, 0, 12_345]]["id"], [29_999, 0, 12_345])
+    np.testing.assert_array_equal(ds.column("id"), np.arange(30_000))

@@ -1,0 +1,138 @@
+"""CSV files and arrays in `.npy` and `.npz` files, read in place."""
+
+import contextlib
+import csv
+import io
+import pickle
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import ingot
+from foreign_files import write
+
+
+def test_types_of_a_csv_file_follow_its_values(tmp_path):
+    text = 'i,f,b,t,code,o\r\n1,1.5,true,x,007,\r\n-2,2,false,"a,""b""\nc",010,3\r\n'
+    ds = ingot.open(write(tmp_path / "x.csv", text.encode()))
+    types = ["int", "float", "bool", "utf8", "utf8", "int?"]
+    assert list(ds.spec.values()) == types
+    assert ds[1] == {"i": -2, "f": 2.0, "b": False, "t": 'a,"b"\nc', "code": "010", "o": 3}
+    assert ds[0]["o"] is None
+    assert ds.column("i").tolist() == [1, -2]
+
+
+def test_tabs_separate_a_tsv_file(tmp_path):
+    ds = ingot.open(write(tmp_path / "x.tsv", b"a\tb\n1\tx,y\n"))
+    assert ds[0] == {"a": 1, "b": "x,y"}
+
+
+def test_a_spec_chooses_columns_and_types(tmp_path):
+    path = write(tmp_path / "x.csv", b"a,b,c\n1,2,3\n")
+    assert ingot.open(path, spec={"c": "utf8", "a": "array(float32)"})[0] == {"c": "3", "a": 1.0}
+
+
+@pytest.mark.parametrize(
+    ("late", "why"),
+    [
+        ("x,1", "line 1002: field .a. is int, but .*x.* is no int64"),
+        (",1", "line 1002: field .a. is int, but it has no value"),
+        ("1", "line 1002, offset .*: expected 2 fields, found 1"),
+        ('"1"x,1', "line 1002, offset .*: text follows a quoted field"),
+        ('1,"open', "offset .*: a quoted field does not end"),
+    ],
+)
+def test_a_later_row_that_does_not_fit_is_named(tmp_path, late, why):
+    path = write(tmp_path / "x.csv", ("a,b\n" + "1,2\n" * 1000 + late).encode())
+    with pytest.raises(ingot.FormatError, match=rf"x\.csv: {why}"):
+        ingot.open(path)
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.lists(
+        st.tuples(st.text('ab,"\n\r \u00e9', max_size=5), st.integers(-(1 << 63), (1 << 63) - 1)),
+        min_size=1,
+        max_size=5,
+    ),
+    st.sampled_from([csv.QUOTE_MINIMAL, csv.QUOTE_ALL, csv.QUOTE_NONNUMERIC]),
+)
+def test_any_rows_come_out_as_pythons_writer_wrote_them(tmp_path_factory, rows, quoting):
+    text = io.StringIO(newline="")
+    writer = csv.writer(text, quoting=quoting)
+    writer.writerows([["t", "n"], *rows])
+    path = write(tmp_path_factory.mktemp("x") / "x.csv", text.getvalue().encode())
+    found = ingot.open(path, spec={"t": "utf8?", "n": "int"})
+    expected = [(one or None if quoting == csv.QUOTE_MINIMAL else one, k) for one, k in rows]
+    assert [(row["t"], row["n"]) for row in found] == expected
+
+
+def test_rows_of_an_array_are_along_its_first_axis(tmp_path):
+    array = np.arange(60, dtype=np.float32).reshape(5, 3, 4)
+    np.save(tmp_path / "x.npy", array)
+    ds = ingot.open(tmp_path / "x.npy")
+    assert dict(ds.spec) == {"array": "array(float32,3,4)"}
+    np.testing.assert_array_equal(ds[[4, 0]]["array"], array[[4, 0]])
+    np.testing.assert_array_equal(ds[3]["array"], array[3])
+    np.testing.assert_array_equal(ds.column("array"), array)
+    assert not (tmp_path / ".ingot-index").exists()
+
+
+@pytest.mark.parametrize("dtype", ["bool", "int8", "uint16", "int64", "float16", "float64"])
+def test_numbers_are_a_column(tmp_path, dtype):
+    array = (np.arange(1000) % 100).astype(dtype)
+    np.save(tmp_path / "x.npy", array)
+    ds = ingot.open(tmp_path / "x.npy")
+    np.testing.assert_array_equal(ds.column("array"), array)
+    np.testing.assert_array_equal(ds[[999, 5]]["array"], array[[999, 5]])
+
+
+def test_arrays_of_an_npz_file_are_columns(tmp_path):
+    x, y = np.random.default_rng(0).random((7, 2)), np.arange(7)
+    np.savez(tmp_path / "x.npz", x=x, y=y)
+    ds = ingot.open(tmp_path / "x.npz")
+    assert dict(ds.spec) == {"x": "array(float64,2)", "y": "array(int64)"}
+    batch = ds[[6, 2]]
+    np.testing.assert_array_equal(batch["x"], x[[6, 2]])
+    np.testing.assert_array_equal(batch["y"], [6, 2])
+    assert pickle.loads(pickle.dumps(ds))[1]["y"] == 1  # noqa: S301
+    np.savez(tmp_path / "x.npz", x=x + 1, y=y)
+    with pytest.raises(ingot.FormatError, match="replaced"):
+        pickle.loads(pickle.dumps(ds))  # noqa: S301
+
+
+def test_what_cannot_be_read_in_place_is_refused(tmp_path):
+    path = tmp_path / "x.npz"
+    np.savez_compressed(path, x=np.zeros(3))
+    with pytest.raises(ingot.FormatError, match="compressed"):
+        ingot.open(path)
+    np.savez(path, x=np.zeros(3), y=np.zeros(4))
+    with pytest.raises(ingot.FormatError, match="4 rows, but x has 3"):
+        ingot.open(path)
+    for array, why in (
+        (np.asfortranarray(np.zeros((2, 3))), "C order"),
+        (np.zeros(3, ">f8"), "little-endian"),
+        (np.array(["a", "b"]), "not numbers"),
+        (np.array([None]), "not numbers"),
+        (np.zeros(()), "no rows"),
+    ):
+        np.save(tmp_path / "y.npy", array)
+        with pytest.raises(ingot.FormatError, match=why):
+            ingot.open(tmp_path / "y.npy")
+
+
+def test_damaged_arrays_give_errors_but_never_crash(tmp_path):
+    stream = io.BytesIO()
+    np.savez(stream, x=np.arange(6, dtype=np.int16), y=np.zeros((6, 2)))
+    whole = stream.getvalue()
+    path = tmp_path / "x.npz"
+    for at in range(0, len(whole), 2):
+        path.write_bytes(whole[:at] + bytes([whole[at] ^ 0x13]) + whole[at + 1 :])
+        with contextlib.suppress(ingot.IngotError, ValueError):
+            ingot.open(path).read()
+    for cut in range(len(whole)):
+        path.write_bytes(whole[:cut])
+        with pytest.raises(ingot.IngotError):
+            ingot.open(path)

@@ -1,0 +1,139 @@
+"""Damaged, truncated and hostile Parquet and Arrow files: always an error of ours."""
+
+import struct
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet
+import pytest
+
+import ingot
+from arrow_tables import write
+
+KINDS = {"parquet": ".parquet", "feather": ".feather", "file": ".arrow", "stream": ".arrow"}
+FAULTS = Path(__file__).parent / "faults" / "damaged_arrow.py"
+
+
+def table_of(count=60):
+    ks = range(count)
+    return pa.table(
+        {
+            "i": list(ks),
+            "s": [f"text {k}" * (k % 5) if k % 7 else None for k in ks],
+            "l": [[float(j) for j in range(k % 4)] for k in ks],
+            "w": [["a", "bb"] * (k % 3) for k in ks],
+            "d": pa.array(["x", "y", "z"] * (count // 3)).dictionary_encode(),
+            "f": pa.array([[1, 2]] * count, pa.list_(pa.int16(), 2)),
+            "st": [{"a": k, "b": [{"q": str(k)}]} for k in ks],
+        }
+    )
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_any_damage_gives_rows_or_an_error_of_ours(kind, tmp_path):
+    path = write(table_of(), tmp_path / f"x{KINDS[kind]}", kind, rows=20)
+    command = [sys.executable, str(FAULTS), str(path), "150"]
+    found = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (found.stderr, found.returncode) == ("", 0)
+    assert int(found.stdout) > 50, "damage was hardly ever noticed"
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_file_that_is_cut_short_is_refused_at_every_length(kind, tmp_path):
+    path = write(table_of(), tmp_path / f"x{KINDS[kind]}", kind, rows=20)
+    data = path.read_bytes()
+    for length in np.linspace(0, len(data) - 1, 60).astype(int):
+        path.write_bytes(data[:length])
+        with pytest.raises(ingot.CorruptFileError, match=path.name):
+            ingot.open(path)
+
+
+def test_a_stream_without_an_end_is_read_on_request(tmp_path):
+    path = write(pa.table({"x": [1, 2, 3]}), tmp_path / "x.arrow", "stream")
+    data = path.read_bytes()
+    assert data.endswith(b"\xff\xff\xff\xff\0\0\0\0")
+    path.write_bytes(data[:-8])
+    with pytest.raises(ingot.UnfinishedFileError, match="3 rows are there") as caught:
+        ingot.open(path)
+    assert caught.value.rows == 3
+    assert ingot.open(path, partial=True).column("x").tolist() == [1, 2, 3]
+
+
+def test_a_stream_that_goes_on_behind_its_end_is_refused(tmp_path):
+    path = write(pa.table({"x": [1]}), tmp_path / "x.arrow", "stream")
+    path.write_bytes(path.read_bytes() + b"more")
+    with pytest.raises(ingot.CorruptFileError, match="goes on behind its last batch"):
+        ingot.open(path)
+
+
+def test_offsets_outside_of_a_text_are_refused(tmp_path):
+    path = write(pa.table({"s": ["abcd", "efgh"]}), tmp_path / "x.arrow", "stream")
+    data = path.read_bytes()
+    good = struct.pack("<iii", 0, 4, 8)
+    assert data.count(good) == 1
+    path.write_bytes(data.replace(good, struct.pack("<iii", 0, 1 << 30, 8)))
+    with pytest.raises(ingot.CorruptFileError, match=r"x\.arrow: pyarrow cannot read this"):
+        ingot.open(path)[0]
+
+
+def test_a_compressed_batch_that_claims_to_be_huge_is_refused(tmp_path):
+    path = write(pa.table({"s": ["a" * 1000] * 50}), tmp_path / "x.feather", "feather", rows=50)
+    data = path.read_bytes()
+    lz4 = b"\x04\x22\x4d\x18"
+    claim = struct.pack("<q", 50_000) + lz4
+    assert data.count(claim) == 1
+    path.write_bytes(data.replace(claim, struct.pack("<q", 1 << 40) + lz4))
+    with pytest.raises(ingot.FormatError, match="it decodes to at least"):
+        ingot.open(path)[0]
+
+
+def test_checksums_of_parquet_pages_are_verified(tmp_path):
+    path = tmp_path / "x.parquet"
+    table = pa.table({"x": np.arange(1000), "s": ["text"] * 1000})
+    options = {"write_page_checksum": True, "compression": "none", "use_dictionary": False}
+    pa.parquet.write_table(table, path, **options)
+    data = bytearray(path.read_bytes())
+    data[data.index(struct.pack("<q", 500))] ^= 1
+    path.write_bytes(data)
+    with pytest.raises(ingot.CorruptFileError, match=r"x\.parquet: .*[cC][rR][cC]"):
+        ingot.open(path)[7]
+    assert len(ingot.open(path).verify().damaged) == 1000
+    assert ingot.open(path)[7, ["s"]] == {"s": "text"}
+
+
+@pytest.mark.parametrize("suffix", [".parquet", ".arrow", ".feather"])
+@pytest.mark.parametrize("content", [b"", b"PAR1", b"ARROW1", b"x" * 100, b"FEA1" + bytes(100)])
+def test_what_is_no_such_file_is_refused(suffix, content, tmp_path):
+    path = tmp_path / f"x{suffix}"
+    path.write_bytes(content)
+    with pytest.raises(ingot.FormatError, match=path.name):
+        ingot.open(path)
+
+
+def test_a_footer_of_too_many_rows_is_refused(tmp_path):
+    path = tmp_path / "x.parquet"
+    pa.parquet.write_table(pa.table({"x": [1, 2, 3]}), path, store_schema=False)
+    data = path.read_bytes()
+    # A row group ends in its number of rows, as the fields 3 of a struct; 2^59 of them here.
+    place = data.rindex(b"\x16\x06", 0, len(data) - 8)
+    assert data.count(b"\x16\x06") >= 1
+    huge = b"\x16" + b"\x80" * 8 + b"\x10"
+    grown = data[:place] + huge + data[place + 2 : -8]
+    length = int.from_bytes(data[-8:-4], "little") + len(huge) - 2
+    path.write_bytes(grown + struct.pack("<I", length) + b"PAR1")
+    with pytest.raises(ingot.FormatError, match=r"x\.parquet"):
+        ingot.open(path)[0]
+
+
+def test_encrypted_files_are_named_as_such(tmp_path):
+    (tmp_path / "x.parquet").write_bytes(b"PARE" + bytes(20) + struct.pack("<I", 4) + b"PARE")
+    with pytest.raises(ingot.FormatError, match="encrypted"):
+        ingot.open(tmp_path / "x.parquet")
+
+
+def test_a_missing_file_is_a_missing_file(tmp_path):
+    with pytest.raises(FileNotFoundError):
+        ingot.open(tmp_path / "none.parquet")
