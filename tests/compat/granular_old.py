@@ -6,6 +6,8 @@ import sys
 
 import granular
 
+import granular_plans
+
 
 def signatures():
     """Return the parameters of every public class and function."""
@@ -54,6 +56,12 @@ def read_bag(path):
     """Read a bag."""
     with granular.BagReader(path) as reader:
         return [reader[index] for index in range(len(reader))], reader.size
+
+
+def load(plan, folder, start, count, options):
+    """Return batches of a loader, and its state after them."""
+    source = granular_plans.made(granular, plan, folder)
+    return granular_plans.theirs(granular, source, start, count, options)
 
 
 def main():

@@ -1,5 +1,8 @@
+import functools
+import multiprocessing
 import os
 import pickle
+import signal
 import subprocess
 import sys
 import threading
@@ -9,6 +12,8 @@ import pytest
 
 from ingot.compat import granular
 from ingot.compat.granular import sources
+from ingot.compat.granular.pieces import Pieces
+from ingot.loader.making import Unwanted
 
 EXIT = """
 import sys
@@ -81,9 +86,11 @@ def test_shards_share_each_step_and_may_be_others_later():
         loader.close()
 
 
-@pytest.mark.parametrize("error", [ValueError("bad"), SystemExit(3), KeyboardInterrupt()])
-@pytest.mark.parametrize("workers", [0, 2])
-def test_a_worker_that_dies_is_reported(error, workers):
+@pytest.mark.parametrize(
+    ("workers", "error"),
+    [(0, ValueError("bad")), (2, ValueError("bad")), (2, SystemExit(3)), (2, KeyboardInterrupt())],
+)
+def test_a_worker_that_dies_is_reported(workers, error):
     def source(step):
         if step == 5:
             raise error
@@ -98,6 +105,17 @@ def test_a_worker_that_dies_is_reported(error, workers):
         assert loader.save() == {"step": 4}
         loader.load({"step": 6})
         assert steps(loader, 2) == [6, 7, 8, 9]
+
+
+@pytest.mark.parametrize("error", [SystemExit(3), KeyboardInterrupt()])
+def test_without_workers_a_program_can_be_interrupted(error):
+    def source(step):
+        if step:
+            raise error
+        return {"step": step}
+
+    with granular.Loader(source, 2, workers=0) as loader, pytest.raises(type(error)):
+        next(loader)
 
 
 @pytest.mark.parametrize(
@@ -120,14 +138,159 @@ def test_datapoints_that_do_not_fit_the_first_are_refused(other):
         next(loader)
 
 
+def written(folder, count=8):
+    with granular.DatasetWriter(folder, {"foo": "int"}, granular.encoders) as writer:
+        for k in range(count):
+            writer.append({"foo": k})
+    return folder
+
+
+def test_the_rows_of_a_piece_are_read_together_and_shown_to_functions_one_by_one(tmp_path):
+    asked = []
+
+    class Counting(granular.DatasetReader):
+        def read(self, rows, mask):
+            asked.append(rows)
+            return super().read(rows, mask)
+
+    def step_of(datapoint, seed):
+        return {**datapoint, "step": seed[1]}
+
+    reader = Counting(written(tmp_path / "x"), granular.decoders)
+    source = sources.Transform(sources.Truncate(reader, 6), step_of)
+    mixed = sources.Interleave([source, sources.Epochs(reader, shuffle=False)])
+    with granular.Loader(sources.Transform(mixed, step_of), 8, workers=0) as loader:
+        assert loader.spec.keys() == {"foo", "step"}
+        asked.clear()
+        batch = next(loader)
+        assert asked == [[0, 1, 2, 3], [0, 1, 2, 3]]
+    assert batch["foo"].tolist() == [0, 0, 1, 1, 2, 2, 3, 3]
+    assert batch["step"].tolist() == list(range(8))
+
+
+@pytest.mark.parametrize("kind", [granular.DatasetReader, granular.ShardedDatasetReader])
+def test_a_subclass_with_rows_of_its_own_keeps_them(tmp_path, kind):
+    class Doubled(kind):
+        def __getitem__(self, index):
+            return {"foo": 2 * super().__getitem__(index)["foo"]}
+
+    (tmp_path / "x").mkdir()
+    folder = written(tmp_path / "x" / "000000")
+    reader = Doubled(
+        folder if kind is granular.DatasetReader else tmp_path / "x", granular.decoders
+    )
+    assert reader.__getitems__([3, 1]) == [{"foo": 6}, {"foo": 2}]
+    with granular.Loader(sources.Truncate(reader, 8), 4, workers=0) as loader:
+        assert next(loader)["foo"].tolist() == [0, 2, 4, 6]
+
+
+@pytest.mark.parametrize("kind", [granular.DatasetReader, granular.ShardedDatasetReader])
+def test_readers_give_many_rows_at_once(tmp_path, kind):
+    (tmp_path / "x").mkdir()
+    folder = written(tmp_path / "x" / "000000")
+    reader = kind(folder if kind is granular.DatasetReader else tmp_path / "x", granular.decoders)
+    assert reader.__getitems__([3, 1, 3]) == [reader[3], reader[1], reader[3]]
+    assert reader.__getitems__([]) == []
+
+
+def test_a_row_that_cannot_be_read_is_named_by_its_step(tmp_path):
+    reader = granular.DatasetReader(written(tmp_path / "x"), granular.decoders)
+    with granular.Loader(reader, 4, workers=2) as loader:
+        assert next(loader)["foo"].tolist() == [0, 1, 2, 3]
+        assert next(loader)["foo"].tolist() == [4, 5, 6, 7]
+        with pytest.raises(RuntimeError, match="step 8") as caught:
+            next(loader)
+        assert isinstance(caught.value.__cause__, IndexError)
+
+
+def test_several_workers_share_a_batch_when_there_are_fewer_batches():
+    together = threading.Barrier(6, timeout=60)
+
+    def source(step):
+        if step % 2 == 0 and step:
+            together.wait()
+        return {"step": step}
+
+    with granular.Loader(source, 12, prefetch=0, workers=6) as loader:
+        loader.load({"step": 1})
+        assert steps(loader, 1) == list(range(1, 13))
+
+
+def test_a_piece_that_is_not_wanted_ends_with_the_datapoint_at_hand():
+    made = []
+
+    def source(step):
+        made.append(step)
+        return {"step": step}
+
+    pieces = Pieces(source, batch=100, count=1, shard_id=0, num_shards=1)
+    pieces.spec = {"step": (np.dtype(int), ())}
+    with pytest.raises(Unwanted):
+        pieces.make(0, is_wanted=lambda: len(made) < 3)
+    assert made == [0, 1, 2]
+
+
+def fail_at_five(step):
+    if step == 5:
+        raise SystemExit(step)
+    return {"step": step, "process": os.getpid()}
+
+
+def die_once(step, marker):
+    if step == 5 and not marker.exists():
+        marker.touch()
+        os.kill(os.getpid(), signal.SIGKILL)
+    return {"step": step}
+
+
+def die(step):
+    if step >= 4:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return {"step": step}
+
+
+@pytest.mark.parametrize("method", ["fork", "spawn"])
+def test_with_a_context_workers_are_processes(method):
+    options = {"workers": 3, "mp": multiprocessing.get_context(method)}
+    with granular.Loader(fail_at_five, 2, prefetch=0, **options) as loader:
+        batches = [next(loader) for _ in range(2)]
+        assert [batch["step"].tolist() for batch in batches] == [[0, 1], [2, 3]]
+        assert os.getpid() not in {one for batch in batches for one in batch["process"].tolist()}
+        with pytest.raises(RuntimeError, match=r"step 5 could not be made: SystemExit\(5\)"):
+            next(loader)
+        loader.load({"step": 6})
+        batch = next(loader)
+        batch["step"][:] += 1
+        assert batch["step"].tolist() == [7, 8]
+    assert not multiprocessing.active_children()
+
+
+def test_a_process_that_is_killed_is_replaced(tmp_path):
+    source = functools.partial(die_once, marker=tmp_path / "died")
+    options = {"workers": 2, "mp": multiprocessing.get_context("fork")}
+    with granular.Loader(source, 2, **options) as loader:
+        assert steps(loader, 4) == list(range(8))
+
+
+def test_a_process_that_is_always_killed_is_reported():
+    options = {"workers": 2, "mp": multiprocessing.get_context("fork")}
+    with granular.Loader(die, 2, **options) as loader:
+        assert steps(loader, 2) == [0, 1, 2, 3]
+        with pytest.raises(RuntimeError, match="the batch at step 4 could not be made") as caught:
+            next(loader)
+        assert "SIGKILL" in str(caught.value.__cause__)
+
+
 def test_a_closed_loader_gives_nothing():
+    before = set(threading.enumerate())
     loader = granular.Loader(square, 2, workers=2)
     next(iter(loader))
+    assert len(set(threading.enumerate()) - before) == 2
     loader.close()
     loader.close()
     with pytest.raises(ValueError, match="closed"):
         next(loader)
-    assert not [one for one in threading.enumerate() if one.name.startswith("ingot-loader")]
+    assert set(threading.enumerate()) <= before
 
 
 def test_what_the_loader_does_not_do_is_said():
@@ -178,10 +341,7 @@ def test_epochs_are_read_on_both_sides_of_a_border():
 
 
 def test_sources_are_made_of_readers_and_of_one_another(tmp_path):
-    with granular.DatasetWriter(tmp_path / "x", {"foo": "int"}, granular.encoders) as writer:
-        for k in range(8):
-            writer.append({"foo": k})
-    reader = granular.DatasetReader(tmp_path / "x", granular.decoders)
+    reader = granular.DatasetReader(written(tmp_path / "x"), granular.decoders)
     mixed = sources.Mix([sources.Epochs(reader, seed=2), sources.Sample(reader)], [1, 2], seed=3)
     for source in (
         mixed,

@@ -317,18 +317,3 @@ def test_what_granular_left_behind_is_gone_on_with(folder):
     for module in (real, granular):
         with module.DatasetReader(folder / "x", module.decoders) as reader:
             assert reader[0:3] == {"foo": [1, 2, 3]}
-
-
-def test_sources_give_what_those_of_granular_give():
-    data = list(range(100, 137))
-    for make in (
-        lambda sources: sources.Epochs(data),
-        lambda sources: sources.Epochs(data, shuffle=False),
-        lambda sources: sources.Sample(data, seed=4),
-        lambda sources: sources.Truncate(data, 5),
-        lambda sources: sources.Interleave([data, sources.Epochs(data)]),
-        lambda sources: sources.Transform(data, lambda x, seed: (x, seed), seed=7),
-        lambda sources: sources.Mix([sources.Epochs(data), sources.Sample(data)], [1, 2], seed=3),
-    ):
-        ours, theirs = make(granular.sources), make(real.sources)
-        assert [ours(step) for step in range(37)] == [theirs(step) for step in range(37)]

@@ -2,6 +2,7 @@
 
 from ingot.loader.loader import Loader as Loader
 from ingot.loader.making import Replacement
+from ingot.loader.packs import collate_packs
 from ingot.loader.timing import LoaderStats
 
-__all__ = ["LoaderStats", "Replacement"]
+__all__ = ["LoaderStats", "Replacement", "collate_packs"]

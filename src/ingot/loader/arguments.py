@@ -2,25 +2,19 @@
 
 import os
 import sys
-from typing import Any
+from collections.abc import Callable
+from typing import Any, Literal, TypeAlias
 
+from ingot.loader.arrays import arrays
 from ingot.loader.steps import Steps
+from ingot.loader.tensors import tensors
 from ingot.order.arguments import count_of
 from ingot.order.order import Order
 
+To: TypeAlias = Literal["numpy", "torch", "jax"] | Callable[[Any], Any]
+"""What batches are made of, or the function that makes it of a batch of numpy arrays."""
+
 _WORKERS_MAX = 8
-
-
-def order_of(order: Any) -> Order:
-    """Return an order of what users pass.
-
-    Raises:
-        TypeError: It is a path, or no sequence.
-    """
-    if isinstance(order, str | os.PathLike):
-        message = f"expected a data set or an order, got a path: ingot.open({order!r}) opens it"
-        raise TypeError(message)
-    return Order.of(order)
 
 
 def one_of(name: str, found: Any, *known: str) -> str:
@@ -34,6 +28,30 @@ def one_of(name: str, found: Any, *known: str) -> str:
         message = f"{name} is {texts}, not {found!r:.80}"
         raise ValueError(message)
     return str(found)
+
+
+def converter_of(to: To, *, pin_memory: bool) -> Callable[[Any], Any] | None:
+    """Return what is applied to each batch.
+
+    Raises:
+        ValueError: It is not known, or has no memory to pin.
+        ModuleNotFoundError: The library is not installed.
+    """
+    if pin_memory and to != "torch":
+        message = 'pin_memory requires to="torch"'
+        raise ValueError(message)
+    if callable(to):
+        return to
+    given: object = to
+    if given == "tf":
+        message = 'to is "numpy" or "torch" or "jax", not "tf": ingot.tf.dataset(...) feeds tf.data'
+        raise ValueError(message)
+    match one_of("to", to, "numpy", "torch", "jax"):
+        case "torch":
+            return tensors(pin_memory=pin_memory)
+        case "jax":
+            return arrays()
+    return None
 
 
 def steps_of(order: Order, batch_size: int, world: int, *, drop_last: bool) -> Steps:
@@ -68,9 +86,22 @@ def steps_of(order: Order, batch_size: int, world: int, *, drop_last: bool) -> S
     return steps
 
 
-def threads_of(workers: int | None, prefetch: int | None) -> tuple[int, int]:
-    """Return the number of threads, and of batches to read ahead."""
-    count = min(_num_cores(), _WORKERS_MAX) if workers is None else count_of(workers, "workers")
+def threads_of(workers: int | None, processes: int, prefetch: int | None) -> tuple[int, int]:
+    """Return the number of threads, and of batches to read ahead.
+
+    Raises:
+        ValueError: Both threads and processes are asked for.
+    """
+    if processes:
+        if workers is not None:
+            message = (
+                f"workers={workers} asks for threads and processes={processes} for processes: "
+                "pass one of them"
+            )
+            raise ValueError(message)
+        count = processes
+    else:
+        count = min(_num_cores(), _WORKERS_MAX) if workers is None else count_of(workers, "workers")
     ahead = max(2 * count, 2) if prefetch is None else count_of(prefetch, "prefetch", 1)
     return count, ahead
 

@@ -9,19 +9,18 @@ from dataclasses import replace
 from typing import Any, Literal, NoReturn, Self, SupportsIndex
 
 from ingot.errors import ClosedError
-from ingot.loader.arguments import one_of, order_of, steps_of, threads_of
-from ingot.loader.making import Made, Maker, Replacement
-from ingot.loader.pipeline import Pipeline
+from ingot.loader.arguments import To, converter_of, one_of, steps_of, threads_of
+from ingot.loader.foreign import refuses_foreign
+from ingot.loader.making import Conversion, Made, Maker, Replacement, Threads
+from ingot.loader.meter import Meter
+from ingot.loader.pipeline import Pipeline, Work
 from ingot.loader.resume import verify_resume
 from ingot.loader.state import Skipped, place_in, state_of
-from ingot.loader.tensors import tensors
 from ingot.loader.timing import LoaderStats
 from ingot.loader.topology import Shard, refuse_shards, topology_of
 from ingot.order.arguments import count_of
 from ingot.order.order import Order
 from ingot.order.rows import Rows
-
-_POSITIONS = (1 << 63) - 1
 
 
 class Loader:
@@ -46,16 +45,26 @@ class Loader:
             multiple of the number of ranks, their parts differ by one sample.
         workers: The number of threads; by default the number of cores that this process may use,
             but at most 8. With 0, the calling thread does the work.
+        processes: The number of processes that make batches, in place of threads, for functions
+            that hold the GIL. They are started as `multiprocessing` starts processes; if these
+            are not forked, the order and the functions must be picklable. Batches come back
+            through anonymous shared memory. If a process dies, another one makes the same batch.
         prefetch: The number of batches that are read ahead; by default two for each worker.
-        to: "numpy" for arrays, "torch" for tensors.
-        shard: Rank and number of ranks. "auto" asks `torch.distributed`, then the environment
-            variables RANK and WORLD_SIZE; without these there is one rank, as with None.
+        to: "numpy" for arrays, "torch" for tensors, "jax" for arrays of JAX; or a function that
+            is called with each batch of numpy arrays, in a thread of this process, and returns
+            the batch.
+        shard: Rank and number of ranks, or a PyTorch device mesh of one dimension, such as
+            `mesh["data"]`. "auto" asks `torch.distributed`, then `jax.distributed`, then the
+            environment variables RANK and WORLD_SIZE; without these there is one rank, as with
+            None.
         drop_last: Whether to leave out samples after the last whole batch of an epoch.
         on_error: "raise", or "substitute" to replace a sample that is damaged, or for which a
             function of `map` fails, by another one of the order. Which one depends on the
             position alone, and every rank keeps its number of steps.
         collate: Called with the list of samples of a batch, in a worker; returns the batch.
         pin_memory: Whether tensors are in pinned memory, if there is a GPU.
+        progress: Whether loops show a line on standard error: step, samples per second, and the
+            share of the time in which the loop waited for data.
 
     Raises:
         TypeError: The order is not made of samples.
@@ -66,6 +75,7 @@ class Loader:
         batch_size: As given.
         rank: The rank of this process.
         world: The number of ranks.
+        collate: As given.
         errors: The samples that were replaced in batches that were handed out.
 
     Example:
@@ -76,26 +86,30 @@ class Loader:
 
     __module__ = "ingot"
 
+    @refuses_foreign
     def __init__(
         self,
         order: Sequence[Any] | Order,
         batch_size: int,
         *,
         workers: int | None = None,
+        processes: int = 0,
         prefetch: int | None = None,
-        to: Literal["numpy", "torch"] = "numpy",
+        to: To = "numpy",
         shard: Shard = "auto",
         drop_last: bool = True,
         on_error: Literal["raise", "substitute"] = "raise",
         collate: Callable[[list[Any]], Any] | None = None,
         pin_memory: bool = False,
+        progress: bool = False,
     ) -> None:
-        self.order = order_of(order)
+        self.order = Order.of(order)
         self.batch_size = count_of(batch_size, "batch_size", 1)
         self.rank, self.world = topology_of(shard)
+        self.collate = collate
         self.errors: list[Replacement] = []
         self._options: dict[str, Any] = {
-            "to": one_of("to", to, "numpy", "torch"),
+            "to": to,
             "shard": (self.rank, self.world),
             "drop_last": bool(drop_last),
             "on_error": one_of("on_error", on_error, "raise", "substitute"),
@@ -104,26 +118,31 @@ class Loader:
         }
         self._steps = steps_of(self.order, self.batch_size, self.world, drop_last=bool(drop_last))
         refuse_shards(self.order.describe(), self.world)
-        if pin_memory and to != "torch":
-            message = 'pin_memory requires to="torch"'
-            raise ValueError(message)
-        convert = tensors(pin_memory=pin_memory) if to == "torch" else None
-        epochs = self.order if self.order.is_infinite else self.order.repeat()
+        self._conversion = Conversion(converter_of(to, pin_memory=pin_memory))
+        self._epochs = self.order if self.order.is_infinite else self.order.repeat()
         topology = self.rank, self.world
         replaces = on_error == "substitute"
-        self._maker = Maker(epochs, self._steps, topology, collate, convert, replaces=replaces)
-        self._epochs = epochs
+        self._maker = Maker(self._epochs, self._steps, topology, collate, replaces=replaces)
         self._skipped = Skipped()
         self._step = 0
         self._stats = LoaderStats()
+        self._meter = Meter(self._steps) if progress else None
         self._began: float | None = None
         self._is_closed = False
         self._loop: _Batches | None = None
         self._taking = threading.Lock()
-        num_workers, ahead = threads_of(workers, prefetch)
-        make, after = self._maker.make, self._skipped.after
-        self._pipeline: Pipeline[Made] = Pipeline(make, after, num_workers, ahead)
+        num_processes = count_of(processes, "processes")
+        num_workers, ahead = threads_of(workers, num_processes, prefetch)
+        work = self._work(num_processes)
+        self._pipeline: Pipeline[Made] = Pipeline(work, self._skipped.after, num_workers, ahead)
         weakref.finalize(self, self._pipeline.stop).atexit = False
+
+    def _work(self, num_processes: int) -> Work[Made]:
+        if not num_processes:
+            return Threads(self._maker, self._conversion)
+        from ingot.loader.processes import Processes  # noqa: PLC0415 -- few need multiprocessing
+
+        return Processes(self._maker, self._conversion, num_processes)
 
     @property
     def step(self) -> int:
@@ -137,11 +156,7 @@ class Loader:
 
     def __len__(self) -> int:
         """Return the number of steps of an epoch, with those that `skip` leaves out."""
-        count = self._steps.per_epoch
-        if count is None:
-            message = "an infinite order has no number of steps; take(n) makes it finite"
-            raise TypeError(message)
-        return count
+        return self._steps.num_per_epoch()
 
     def __bool__(self) -> bool:
         return True
@@ -178,6 +193,8 @@ class Loader:
     def _next(self, stop: int | None) -> Any:
         step = self.step
         if stop is not None and step >= stop:
+            if self._meter is not None:
+                self._meter.finish(stop - 1, self._stats)
             raise StopIteration
         start = time.perf_counter()
         self._began = start if self._began is None else self._began
@@ -185,6 +202,8 @@ class Loader:
         self._step = step + 1
         self.errors += made.replaced
         self._count(made, start)
+        if self._meter is not None:
+            self._meter.update(step, self._stats)
         return made.batch
 
     def _count(self, made: Made, start: float) -> None:
@@ -198,6 +217,11 @@ class Loader:
             wait_s=old.wait_s + now - start,
             **{name: getattr(old, name) + more for name, more in made.seconds.items()},
         )
+
+    def start(self) -> None:
+        """Begin to read ahead, before the first batch is asked for."""
+        self._check_open()
+        self._pipeline.start(self.step, self._steps.end_of_epoch(self.step))
 
     def seek(self, step: SupportsIndex) -> None:
         """Go to a step, which is handed out next.
@@ -222,8 +246,9 @@ class Loader:
     def indices(self, step: SupportsIndex) -> Rows:
         """Return which rows make a step, on all ranks together, without reading them.
 
-        `Rows.source` has numbers into `loader.order.sources`. Substitutes for samples that fail
-        are not among them: `errors` lists these.
+        `Rows.source` has numbers into `loader.order.sources`, and `Rows.row` counts in these;
+        `loader.order.origins(rows)` tells where they are stored. Substitutes for samples that
+        fail are not among them: `errors` lists these.
         """
         return self._epochs.rows(*self._steps.span(self._checked(step)))
 
@@ -234,7 +259,8 @@ class Loader:
             WorkerError: A sample could not be read, transformed or collated.
         """
         self._check_open()
-        return self._maker.make(self._checked(step)).batch
+        number = self._checked(step)
+        return self._conversion.apply(number, self._maker.make(number)).batch
 
     def state_dict(self) -> dict[str, Any]:
         """Return where the loader is: a small dict that can be stored as JSON.
@@ -310,15 +336,11 @@ class Loader:
 
     def _check_open(self) -> None:
         if self._is_closed:
-            message = "the loader is closed"
+            message = "the loader is closed; another one goes on here by load_state_dict"
             raise ClosedError(message)
 
     def _checked(self, step: SupportsIndex) -> int:
-        number = operator.index(step)
-        if number < 0 or self._steps.span(number)[1] > _POSITIONS:
-            message = f"a step is at least 0 and its positions are below 2^63, got step {number}"
-            raise ValueError(message)
-        return number
+        return self._steps.checked(step)
 
 
 class _Batches(Iterator[Any]):

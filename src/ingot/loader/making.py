@@ -3,23 +3,23 @@
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
 from ingot.errors import FormatError, StorageError, WorkerError
 from ingot.loader.collate import collate as collate_alike
 from ingot.loader.steps import Steps
+from ingot.order.columns import Columns
 from ingot.order.order import Order, node_of
-from ingot.order.reading import columns_of, has_columns, items_of, transformed
+from ingot.order.origin import text_of
+from ingot.order.reading import Content, items_of, read, transformed
 from ingot.order.rows import Rows
 
 _ATTEMPTS = 16
 _NEAR = 1 << 16
 _MASK = (1 << 64) - 1
 _LAST = (1 << 63) - 1
-_SHOWN = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +29,8 @@ class Replacement:
     Attributes:
         step: The step.
         position: The position of the sample; positions count on from epoch to epoch.
-        rows: Which rows of which file it is made of, in words.
+        rows: Which rows it is made of and where they are stored, in words; numbers are those of
+            `verify` and of errors.
         substitute: The position of the sample that took its place.
         reason: What was raised.
     """
@@ -54,9 +55,34 @@ class Made:
 
 
 @dataclass(frozen=True, slots=True)
+class Fetched:
+    """What was read for a step, and how long it took."""
+
+    rows: Rows
+    content: Content
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
 class _Failure:
     error: Exception
     is_of_sample: bool
+
+
+class Unwanted(BaseException):
+    """Nobody wants the batch any more. It is no failure of a sample."""
+
+
+class Makes(Protocol):
+    """What makes the batch of any step, on any thread or in any process."""
+
+    def fetch(self, steps: Sequence[int]) -> Sequence[Any]:
+        """Read what several steps need, together; None for a step if it cannot be read."""
+
+    def make(
+        self, step: int, fetched: Any = None, is_wanted: Callable[[], bool] | None = None
+    ) -> Made:
+        """Make the batch of a step."""
 
 
 class Maker:
@@ -67,7 +93,6 @@ class Maker:
         steps: Which positions make which step.
         topology: Rank and number of ranks.
         collate: Makes a batch of samples; None stacks what is alike.
-        convert: Is applied to each batch.
         replaces: Whether to replace samples that fail.
     """
 
@@ -77,7 +102,6 @@ class Maker:
         steps: Steps,
         topology: tuple[int, int],
         collate: Callable[[list[Any]], Any] | None,
-        convert: Callable[[Any], Any] | None,
         *,
         replaces: bool,
     ) -> None:
@@ -85,44 +109,80 @@ class Maker:
         self._node = node_of(order)
         self._steps = steps
         self._topology = topology
-        self._has_columns = collate is None and has_columns(self._node)
+        self._columns = Columns.of(self._node) if collate is None else None
         self._collate = collate or collate_alike
-        self._convert = convert
         self._replaces = replaces
 
-    def make(self, step: int) -> Made:
+    def fetch(self, steps: Sequence[int]) -> Sequence[Fetched | None]:
+        """Read what several steps need, together; nothing if a part of it cannot be read."""
+        start = time.perf_counter()
+        try:
+            rows = [self._rows(step) for step in steps]
+            found = self._contents(rows)
+        except Exception:  # noqa: BLE001 -- the step that it belongs to raises it again
+            return [None] * len(steps)
+        seconds = (time.perf_counter() - start) / len(steps)
+        return [Fetched(*pair, seconds) for pair in zip(rows, found, strict=True)]
+
+    def _contents(self, batches: Sequence[Rows]) -> list[Content]:
+        if self._columns is not None:
+            return self._columns.fetch(batches)
+        return read(self._node, batches)
+
+    def _rows(self, step: int) -> Rows:
+        return self._order.rows(*self._steps.share(step, *self._topology))
+
+    def make(
+        self,
+        step: int,
+        fetched: Fetched | None = None,
+        is_wanted: Callable[[], bool] | None = None,
+    ) -> Made:
         """Make the batch of a step.
+
+        Args:
+            step: The step.
+            fetched: What `fetch` has read for it, if anything.
+            is_wanted: Is asked between samples that functions of `map` transform; if it is
+                false, the rest is not done.
 
         Raises:
             WorkerError: A sample could not be read, transformed or collated.
+            Unwanted: The batch was not wanted any more.
         """
         start, stop = self._steps.share(step, *self._topology)
         made = Made(stop - start)
+        check = _nothing if is_wanted is None else _checking(is_wanted)
         try:
-            self._fill(made, self._order.rows(start, stop))
+            self._fill(made, fetched or self._read(self._rows(step)), check)
         except Exception as error:  # noqa: BLE001 -- whatever users' functions raise
             positions = self._mended(made, step, range(start, stop), error)
             try:
-                self._fill(made, self._order.rows_at(positions))
+                self._fill(made, self._read(self._order.rows_at(positions)), check)
             except Exception as again:
                 raise _worker_error(step, again) from again
         return made
 
-    def _fill(self, made: Made, rows: Rows) -> None:
+    def _read(self, rows: Rows) -> Fetched:
+        start = time.perf_counter()
+        (content,) = self._contents([rows])
+        return Fetched(rows, content, time.perf_counter() - start)
+
+    def _fill(self, made: Made, fetched: Fetched, check: Callable[[], object]) -> None:
         times = [time.perf_counter()]
-        if self._has_columns:
-            batch = columns_of(self._node, rows)
+        if self._columns is not None:
+            made.batch = self._columns.decode(fetched.rows, fetched.content)
             times += [time.perf_counter()] * 2
         else:
-            items = items_of(self._node, rows)
+            items = items_of(self._node, fetched.content)
             times.append(time.perf_counter())
-            samples = transformed(self._node, items, rows)
+            samples = transformed(self._node, items, fetched.rows, check)
             times.append(time.perf_counter())
-            batch = self._collate(samples)
-        made.batch = batch if self._convert is None else self._convert(batch)
+            made.batch = self._collate(samples)
         times.append(time.perf_counter())
         seconds = np.diff(times).tolist()
         made.seconds = dict(zip(("read_s", "transform_s", "collate_s"), seconds, strict=True))
+        made.seconds["read_s"] += fetched.seconds
 
     def _mended(self, made: Made, step: int, positions: range, error: Exception) -> list[int]:
         """Return the positions to read for a step whose samples cannot be read together.
@@ -155,7 +215,8 @@ class Maker:
         """Return why the sample at a position fails, if it does."""
         rows = self._order.rows(position, position + 1)
         try:
-            items = items_of(self._node, rows)
+            (content,) = read(self._node, [rows])
+            items = items_of(self._node, content)
         except Exception as error:  # noqa: BLE001 -- sources are of any kind
             return _Failure(error, isinstance(error, FormatError | StorageError))
         try:
@@ -182,12 +243,71 @@ class Maker:
 
     def _place(self, position: int) -> str:
         rows = self._order.rows(position, position + 1)
-        source = self._order.sources[rows.source[0]] if len(rows) else None
-        path = getattr(source, "path", None)
-        name = Path(path).name if isinstance(path, str) else type(source).__name__
-        shown = ", ".join(map(str, rows.row[:_SHOWN].tolist()))
-        more = ", ..." if len(rows) > _SHOWN else ""
-        return f"{'row' if len(rows) == 1 else 'rows'} {shown}{more} of {name}"
+        if not len(rows):
+            return "no rows"
+        text = text_of(self._order.origins(rows))
+        source = self._order.sources[rows.source[0]]
+        return text if " of " in text else f"{text} of {type(source).__name__}"
+
+
+class Conversion:
+    """The last thing that is done to a batch, in the process of the loader.
+
+    Args:
+        convert: Is applied to the batch; None for nothing.
+    """
+
+    def __init__(self, convert: Callable[[Any], Any] | None) -> None:
+        self._convert = convert
+
+    def apply(self, step: int, made: Made) -> Made:
+        """Convert the batch of a step.
+
+        Raises:
+            WorkerError: It cannot be converted.
+        """
+        if self._convert is not None:
+            start = time.perf_counter()
+            try:
+                made.batch = self._convert(made.batch)
+            except Exception as error:
+                raise _worker_error(step, error) from error
+            made.seconds["collate_s"] += time.perf_counter() - start
+        return made
+
+
+class Threads:
+    """Makes batches on the threads of a pipeline."""
+
+    def __init__(self, maker: Makes, conversion: Conversion) -> None:
+        self._maker = maker
+        self._conversion = conversion
+
+    def start(self) -> None:
+        """Do nothing: threads need no preparation."""
+
+    def fetch(self, steps: Sequence[int]) -> Sequence[Fetched | None]:
+        """Read what several steps need, in one native call."""
+        return self._maker.fetch(steps)
+
+    def make(self, step: int, fetched: Fetched | None, is_wanted: Callable[[], bool]) -> Made:
+        """Make the batch of a step, as a maker does."""
+        return self._conversion.apply(step, self._maker.make(step, fetched, is_wanted))
+
+    def stop(self) -> None:
+        """Do nothing: the pipeline tells that a batch is not wanted."""
+
+
+def _checking(is_wanted: Callable[[], bool]) -> Callable[[], object]:
+    def check() -> None:
+        if not is_wanted():
+            raise Unwanted
+
+    return check
+
+
+def _nothing() -> None:
+    pass
 
 
 def _worker_error(step: int, error: Exception, place: str = "") -> WorkerError:

@@ -4,7 +4,7 @@ import json
 import random
 from typing import TYPE_CHECKING
 
-from ingot.loader.collate import differing
+from ingot.loader.difference import differing
 
 if TYPE_CHECKING:
     from ingot.loader.loader import Loader

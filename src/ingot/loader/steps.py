@@ -1,6 +1,10 @@
 """Which positions of an order make which step."""
 
+import operator
 from dataclasses import dataclass
+from typing import SupportsIndex
+
+_POSITIONS = (1 << 63) - 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +28,17 @@ class Steps:
             return None
         return (self.length + (0 if self.drop_last else self.batch_size - 1)) // self.batch_size
 
+    def num_per_epoch(self) -> int:
+        """Return the number of steps of an epoch.
+
+        Raises:
+            TypeError: There are no epochs.
+        """
+        if self.per_epoch is None:
+            message = "an infinite order has no number of steps; take(n) makes it finite"
+            raise TypeError(message)
+        return self.per_epoch
+
     @property
     def last_size(self) -> int:
         """The number of samples of the last step of an epoch."""
@@ -46,6 +61,18 @@ class Steps:
         epoch, place = divmod(step, self.per_epoch)
         start = epoch * self.length + place * self.batch_size
         return start, min(start + self.batch_size, (epoch + 1) * self.length)
+
+    def checked(self, step: SupportsIndex) -> int:
+        """Return a step as an integer.
+
+        Raises:
+            ValueError: There is no such step.
+        """
+        number = operator.index(step)
+        if number < 0 or self.span(number)[1] > _POSITIONS:
+            message = f"a step is at least 0 and its positions are below 2^63, got step {number}"
+            raise ValueError(message)
+        return number
 
     def share(self, step: int, rank: int, world: int) -> tuple[int, int]:
         """Return the positions of one rank: the shares of all ranks, in order, make the step."""

@@ -1,25 +1,47 @@
-"""Which part of each batch is this process's own."""
+"""Which part of each batch is this process's own.
+
+Those who know are asked in this order, and the first who knows decides: `torch.distributed`, if it
+is initialized; `jax.distributed`, if it is initialized; the environment variables RANK and
+WORLD_SIZE. Nobody is imported for it, and no backend of JAX starts.
+"""
 
 import operator
 import os
 import sys
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, Protocol, TypeAlias, runtime_checkable
 
 from ingot.order.description import Description, steps_of, text_of
 
-Shard: TypeAlias = Literal["auto"] | tuple[int, int] | None
+
+@runtime_checkable
+class Mesh(Protocol):
+    """A `torch.distributed.device_mesh.DeviceMesh`, for those without PyTorch."""
+
+    @property
+    def ndim(self) -> int:
+        """The number of dimensions."""
+
+    def size(self) -> int:
+        """Return the number of ranks."""
+
+    def get_local_rank(self) -> int:
+        """Return the rank of this process in a mesh of one dimension."""
+
+
+Shard: TypeAlias = Literal["auto"] | tuple[int, int] | Mesh | None
 
 
 def topology_of(shard: Shard | Any) -> tuple[int, int]:
     """Return rank and number of ranks.
 
     Args:
-        shard: These two; None for a single rank; "auto" asks `torch.distributed`, then the
-            environment variables RANK and WORLD_SIZE.
+        shard: These two; a device mesh of one dimension; None for a single rank; "auto" asks
+            `torch.distributed`, then `jax.distributed`, then the environment variables RANK and
+            WORLD_SIZE.
 
     Raises:
         TypeError: It is something else.
-        ValueError: The rank is not one of the ranks.
+        ValueError: The rank is not one of the ranks, or the mesh has several dimensions.
     """
     match shard:
         case None:
@@ -28,16 +50,42 @@ def topology_of(shard: Shard | Any) -> tuple[int, int]:
             return _found()
         case (rank, world):
             return _checked(operator.index(rank), operator.index(world))
-    message = f'shard is "auto", (rank, world) or None, not {shard!r:.80}'
+        case Mesh(ndim=1):
+            return shard.get_local_rank(), shard.size()
+        case Mesh():
+            message = (
+                f"the device mesh has {shard.ndim} dimensions: pass the one that splits the data, "
+                'such as mesh["data"], or ingot.torch.shard_of(mesh, ...) for several'
+            )
+            raise ValueError(message)
+    message = f'shard is "auto", (rank, world), a device mesh or None, not {shard!r:.80}'
     raise TypeError(message)
 
 
 def _found() -> tuple[int, int]:
+    return _of_torch() or _of_jax() or _of_environment()
+
+
+def _of_torch() -> tuple[int, int] | None:
     torch: Any = sys.modules.get("torch")
-    if torch is not None and torch.distributed.is_available():
-        distributed = torch.distributed
-        if distributed.is_initialized():
-            return distributed.get_rank(), distributed.get_world_size()
+    if torch is None or not torch.distributed.is_available():
+        return None
+    distributed = torch.distributed
+    if not distributed.is_initialized():
+        return None
+    return distributed.get_rank(), distributed.get_world_size()
+
+
+def _of_jax() -> tuple[int, int] | None:
+    jax: Any = sys.modules.get("jax")
+    if jax is None or not jax.distributed.is_initialized():
+        return None
+    # `jax.process_index()` would start a backend, which waits for all other processes.
+    state = sys.modules["jax._src.distributed"].global_state
+    return state.process_id, state.num_processes
+
+
+def _of_environment() -> tuple[int, int]:
     given = {name: os.environ.get(name) for name in ("RANK", "WORLD_SIZE")}
     if not any(given.values()):
         return 0, 1

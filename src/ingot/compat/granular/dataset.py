@@ -11,7 +11,7 @@ from typing import Any, Self, SupportsIndex
 from ingot.codecs.granular import Decoder, Encoder
 from ingot.compat.granular.bag import BagReader, BagWriter
 from ingot.compat.granular.files import open_folder, read_spec
-from ingot.compat.granular.indices import rows_of
+from ingot.compat.granular.indices import rows_at, rows_of
 from ingot.compat.granular.kinds import GivenCodec, Layout, function_of, layout_of
 from ingot.compat.granular.paths import AnyPath, PathLike, local
 from ingot.compat.granular.rows import PairedRows, ReferencedRows
@@ -241,6 +241,10 @@ class DatasetReader(Closing):
         self._check_open()
         which, mask = index if isinstance(index, tuple) else (index, None)
         return self.read(rows_of(which, len(self)), mask)
+
+    def __getitems__(self, indices: Sequence[SupportsIndex]) -> list[Row]:
+        """Return rows, in one native read per key."""
+        return rows_at(self, DatasetReader, indices)
 
     def read(self, rows: int | Sequence[int], mask: Mask | None) -> Row:
         """Read some keys of existing rows; all keys if there is no mask."""

@@ -1,7 +1,7 @@
 """Indices of rows, as users pass them."""
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, SupportsIndex
 
 import numpy as np
 
@@ -25,3 +25,15 @@ def rows_of(index: Any, length: int) -> int | Sequence[int]:
     if isinstance(index, list | tuple) or (isinstance(index, np.ndarray) and index.ndim):
         return [place_of(one, length) for one in index]
     return place_of(index, length)
+
+
+def rows_at(reader: Any, kind: Any, indices: Sequence[SupportsIndex]) -> list[dict[str, Any]]:
+    """Return rows of a reader as dicts, in one read.
+
+    The rows of a subclass of `kind` that has its own `__getitem__` are its own, one by one.
+    """
+    if type(reader).__getitem__ is not kind.__getitem__:
+        return [reader[index] for index in indices]
+    columns = reader[list(indices)]
+    values = zip(*columns.values(), strict=True)
+    return [dict(zip(columns, row, strict=True)) for row in values]

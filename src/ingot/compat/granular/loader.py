@@ -1,62 +1,45 @@
 """`granular.Loader`: batches of a source, read ahead."""
 
-import os
-import threading
-from collections import deque
+import weakref
 from collections.abc import Callable, Iterable, Mapping
-from concurrent.futures import Future, ThreadPoolExecutor
 from functools import cached_property
-from typing import Any, Self, TypeAlias
+from multiprocessing.context import BaseContext
+from typing import Any, Self
 
 import numpy as np
-import numpy.typing as npt
 
+from ingot.compat.granular.pieces import Arrays, Pieces, Spec, spec_of
 from ingot.compat.granular.sources import convert
 from ingot.compat.granular.utils import Closing
-
-Arrays: TypeAlias = dict[str, npt.NDArray[Any]]
-
-_PLAIN = (bool, int, float, complex)
-
-
-class Batch:
-    """Arrays that are being filled, and the jobs that fill them."""
-
-    def __init__(self, arrays: Arrays, jobs: list["Future[None]"]) -> None:
-        self._arrays = arrays
-        self._jobs = jobs
-
-    def result(self) -> Arrays:
-        """Wait until the arrays are full, and return them."""
-        for job in self._jobs:
-            job.result()
-        return self._arrays
-
-    def cancel(self) -> None:
-        """Stop filling."""
-        for job in self._jobs:
-            job.cancel()
+from ingot.errors import WorkerError
+from ingot.loader.making import Conversion, Made, Threads
+from ingot.loader.pipeline import Pipeline
+from ingot.loader.processes import Processes
 
 
 class Loader(Closing):
     """An infinite stream of batches of a source, in the order of steps.
 
-    Threads make the datapoints. The state is only the step: you may load it with another number
-    of workers, shards or datapoints per batch. When the program ends, workers finish what they
-    have started, unless the loader is closed.
+    Threads make the datapoints, or processes if you pass `mp`. The state is only the step: you
+    may load it with another number of workers, shards or datapoints per batch. When the program
+    ends, workers finish the datapoints that they have started.
 
     Args:
         source: A function that takes the step and returns a dict of arrays or numbers, which
-            always have the same shapes.
+            always have the same shapes. Several threads call it.
         batch: The number of datapoints in a batch.
         prefetch: The number of batches to make ahead.
-        workers: The number of threads; with 0 each batch is made when it is requested.
+        workers: The number of threads or processes; with 0 each batch is made when it is requested.
         recycle_after: Accepted and ignored: each batch has its own arrays.
         shard_id: The part of each step that this loader makes.
         num_shards: The number of parts.
-        mp: Accepted and ignored: there are no processes.
+        mp: A context of `multiprocessing` starts workers that are processes, for functions that
+            hold the GIL; None starts threads.
         fns: Refused: see `sources.Transform`.
         shuffle: Refused: see `sources.Epochs`.
+
+    Attributes:
+        consumed: The step at which the next batch begins, on all shards together.
     """
 
     def __init__(
@@ -68,13 +51,13 @@ class Loader(Closing):
         recycle_after: int | bool = False,
         shard_id: int = 0,
         num_shards: int = 1,
-        mp: object = None,
+        mp: BaseContext | None = None,
         *,
         fns: Iterable[Callable[..., Any]] = (),
         shuffle: object = None,
     ) -> None:
         super().__init__()
-        del recycle_after, mp
+        del recycle_after
         if tuple(fns) or shuffle is not None:
             message = (
                 "the loader neither transforms nor shuffles: pass "
@@ -92,18 +75,21 @@ class Loader(Closing):
         self.workers = workers
         self.shard_id = shard_id
         self.num_shards = num_shards
-        self.step = 0
         self.consumed = 0
-        self._batches: deque[Batch] = deque()
-        self._pool: ThreadPoolExecutor | None = None
-        self._process = os.getpid()
-        self._stop = threading.Event()
+        # With fewer batches than workers, several workers share a batch.
+        count = min(-(-max(workers, 1) // (prefetch + 1)), batch)
+        self._pieces = Pieces(self.source, batch, count, shard_id, num_shards)
+        parts = self._pieces, Conversion(None)
+        work = Processes(*parts, workers, mp) if mp and workers else Threads(*parts)
+        self._pipeline: Pipeline[Made] = Pipeline(
+            work, self._pieces.after, workers, count * (prefetch + 1)
+        )
+        weakref.finalize(self, self._pipeline.stop).atexit = False
 
     @cached_property
-    def spec(self) -> dict[str, tuple[np.dtype[Any], tuple[int, ...]]]:
+    def spec(self) -> Spec:
         """The dtype and the shape of each value, from the first datapoint."""
-        values = {key: np.asarray(value) for key, value in _dict(self.source(0), 0).items()}
-        return {key: (value.dtype, value.shape) for key, value in values.items()}
+        return spec_of(self.source(0))
 
     def __iter__(self) -> Self:
         self._check_open()
@@ -116,19 +102,21 @@ class Loader(Closing):
             RuntimeError: A datapoint could not be made.
         """
         self._check_open()
-        if self.workers == 0:
-            self.step = self.consumed
-            batch = self._request()
-        else:
-            if os.getpid() != self._process:
-                self._start_over(self.consumed)
-            while len(self._batches) <= self.prefetch:
-                self._batches.append(self._request())
-            batch = self._batches[0]
-        arrays = batch.result()
-        if self._batches:
-            self._batches.popleft()
-        self.consumed += self.batch * self.num_shards
+        self._pieces.spec = self.spec
+        end = self.consumed + (self.prefetch + 1) * self._pieces.stride
+        stop = self._pieces.of(end).start
+        made = [self._take(number, stop) for number in self._pieces.of(self.consumed)]
+        self.consumed += self._pieces.stride
+        if len(made) == 1:
+            return made[0]
+        return {key: np.concatenate([one[key] for one in made]) for key in made[0]}
+
+    def _take(self, number: int, stop: int) -> Arrays:
+        try:
+            arrays: Arrays = self._pipeline.take(number, stop).batch
+        except WorkerError as error:
+            message = f"the batch at step {self.consumed} could not be made: a worker process died"
+            raise RuntimeError(message) from error
         return arrays
 
     def save(self) -> dict[str, int]:
@@ -137,80 +125,9 @@ class Loader(Closing):
 
     def load(self, d: Mapping[str, int]) -> None:
         """Resume from a state."""
-        self._start_over(int(d["step"]))
-
-    def _start_over(self, step: int) -> None:
-        self._end()
-        self._process = os.getpid()
-        self._stop = threading.Event()
-        self.consumed = self.step = step
-
-    def _end(self) -> None:
-        self._stop.set()
-        # In the child of a fork, the threads of the parent do not exist, so do not wait for them.
-        if self._pool is not None and os.getpid() == self._process:
-            for batch in self._batches:
-                batch.cancel()
-            self._pool.shutdown(wait=True)
-        self._pool = None
-        self._batches.clear()
+        self.consumed = int(d["step"])
+        self._pipeline.restart()
 
     def _close(self) -> None:
-        self._end()
-
-    def _request(self) -> Batch:
-        arrays = {
-            key: np.empty((self.batch, *shape), dtype) for key, (dtype, shape) in self.spec.items()
-        }
-        first = self.step + self.shard_id * self.batch
-        self.step += self.batch * self.num_shards
-        if self.workers == 0:
-            self._fill(arrays, first, range(self.batch))
-            return Batch(arrays, [])
-        if self._pool is None:
-            self._pool = ThreadPoolExecutor(self.workers, "ingot-loader")
-        share = -(-self.batch // self.workers)
-        parts = [range(k, min(k + share, self.batch)) for k in range(0, self.batch, share)]
-        jobs = [self._pool.submit(self._fill, arrays, first, part) for part in parts]
-        return Batch(arrays, jobs)
-
-    def _fill(self, arrays: Arrays, first: int, places: range) -> None:
-        stop = self._stop
-        for place in places:
-            if stop.is_set():
-                return
-            step = first + place
-            try:
-                _put(arrays, place, _dict(self.source(step), step))
-            except BaseException as error:
-                message = f"the datapoint of step {step} could not be made: {error!r}"
-                raise RuntimeError(message) from error
-
-
-def _dict(datapoint: Any, step: int) -> Mapping[str, Any]:
-    if not isinstance(datapoint, Mapping):
-        message = f"step {step}: a datapoint must be a dict, got {type(datapoint).__name__}"
-        raise TypeError(message)
-    return datapoint
-
-
-def _put(arrays: Arrays, place: int, datapoint: Mapping[str, Any]) -> None:
-    if datapoint.keys() != arrays.keys():
-        message = f"it has the keys {sorted(datapoint)}, but the first has {sorted(arrays)}"
-        raise ValueError(message)
-    for key, value in datapoint.items():
-        array, target = np.asarray(value), arrays[key]
-        if array.shape != target.shape[1:] or not _fits(value, array.dtype, target.dtype):
-            message = (
-                f"{key!r} has shape {array.shape} in {array.dtype}, "
-                f"but the first has {target.shape[1:]} in {target.dtype}"
-            )
-            raise ValueError(message)
-        target[place] = value if type(value) in _PLAIN else array
-
-
-def _fits(value: Any, dtype: np.dtype[Any], target: np.dtype[Any]) -> bool:
-    """Return whether a value can be cast; Python numbers have any precision."""
-    if type(value) in _PLAIN:
-        return bool(np.result_type(target, value) == target)
-    return np.can_cast(dtype, target)
+        self._pipeline.stop()
+        self._pipeline.join()

@@ -9,7 +9,7 @@ from typing import Any, Self, SupportsIndex
 
 from ingot.codecs.granular import Decoder, Encoder
 from ingot.compat.granular.dataset import DatasetReader, DatasetWriter, Row
-from ingot.compat.granular.indices import rows_of
+from ingot.compat.granular.indices import rows_at, rows_of
 from ingot.compat.granular.kinds import Layout, layout_of
 from ingot.compat.granular.paths import AnyPath, local
 from ingot.compat.granular.utils import Closing
@@ -258,6 +258,10 @@ class ShardedDatasetReader(Closing):
         keys = next(iter(found.values())) if found else self.readers[0].read([], mask)
         values = {key: {shard: iter(one[key]) for shard, one in found.items()} for key in keys}
         return {key: [next(values[key][shard]) for shard, _ in places] for key in keys}
+
+    def __getitems__(self, indices: Sequence[SupportsIndex]) -> list[Row]:
+        """Return rows, in one native read per key and shard."""
+        return rows_at(self, ShardedDatasetReader, indices)
 
     def copy(self) -> Self:
         """Return another reader of the same shards."""

@@ -1,11 +1,13 @@
 """`granular.sources`: functions of a step to a datapoint, which can be composed.
 
 A source is anything that can be called with a step, or indexed. All sources here are
-infinite, stateless, and can be pickled if their inputs can.
+infinite, stateless, and can be pickled if their inputs can. Each of them also has `each`: the
+datapoints of many steps, for which what reads the data is asked once.
 """
 
 import threading
-from collections.abc import Callable, Iterable, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -33,15 +35,50 @@ def convert(source: Any) -> Source:
     raise TypeError(message)
 
 
+def each(source: Source, steps: Sequence[int]) -> Iterator[Any]:
+    """Yield the datapoints of steps.
+
+    What has `__getitems__`, such as a reader, reads all of them at once.
+    """
+    if isinstance(source, _Composed):
+        return source.each(steps)
+    is_indexed = getattr(source, "__name__", None) == "__getitem__"
+    many = getattr(getattr(source, "__self__", None), "__getitems__", None) if is_indexed else None
+    return map(source, steps) if many is None else iter(many(list(steps)))
+
+
+def _merged(
+    sources: Sequence[Source], numbers: Sequence[int], steps: Sequence[int]
+) -> Iterator[Any]:
+    """Yield the datapoint of each step from the source with its number."""
+    own: dict[int, list[int]] = {}
+    for number, step in zip(numbers, steps, strict=True):
+        own.setdefault(number, []).append(step)
+    found = {number: each(sources[number], its) for number, its in own.items()}
+    return (next(found[number]) for number in numbers)
+
+
+class _Composed(ABC):
+    """A source that is made of others."""
+
+    @abstractmethod
+    def each(self, steps: Sequence[int]) -> Iterator[Any]:
+        """Yield the datapoints of steps."""
+
+    def __call__(self, step: int) -> Any:
+        """Return the datapoint of a step."""
+        return next(self.each([step]))
+
+
 def _length(source: Any, length: int | None) -> int:
-    found = len(source) if length is None else length
+    found = length or len(source)
     if found < 1:
         message = f"a source must have at least one datapoint, got {found}"
         raise ValueError(message)
     return found
 
 
-class Transform:
+class Transform(_Composed):
     """Applies a function to each datapoint.
 
     Args:
@@ -55,12 +92,13 @@ class Transform:
         self.fn = fn
         self.seed = seed
 
-    def __call__(self, step: int) -> Any:
-        """Return the datapoint of a step."""
-        return self.fn(self.source(step), seed=[self.seed, step])
+    def each(self, steps: Sequence[int]) -> Iterator[Any]:
+        """Yield the datapoints of steps; the function is called as they are taken."""
+        points = zip(each(self.source, steps), steps, strict=True)
+        return (self.fn(point, seed=[self.seed, step]) for point, step in points)
 
 
-class Sample:
+class Sample(_Composed):
     """Random datapoints, drawn independently.
 
     Args:
@@ -74,13 +112,13 @@ class Sample:
         self.source = convert(source)
         self.seed = seed
 
-    def __call__(self, step: int) -> Any:
-        """Return the datapoint of a step."""
-        rng = np.random.default_rng([self.seed, step])
-        return self.source(int(rng.choice(self.length)))
+    def each(self, steps: Sequence[int]) -> Iterator[Any]:
+        """Yield the datapoints of steps."""
+        drawn = (np.random.default_rng([self.seed, step]).choice(self.length) for step in steps)
+        return each(self.source, [int(index) for index in drawn])
 
 
-class Epochs:
+class Epochs(_Composed):
     """All datapoints, repeatedly, each epoch in another order.
 
     The order is numpy's permutation for the seed and the epoch; seed 0 matches Granular.
@@ -105,10 +143,12 @@ class Epochs:
         self._orders: dict[int, npt.NDArray[np.int64]] = {}
         self._lock = threading.Lock()
 
-    def __call__(self, step: int) -> Any:
-        """Return the datapoint of a step."""
-        epoch, index = divmod(step, self.length)
-        return self.source(int(self._order(epoch)[index]) if self.shuffle else index)
+    def each(self, steps: Sequence[int]) -> Iterator[Any]:
+        """Yield the datapoints of steps."""
+        return each(self.source, [self._index(*divmod(step, self.length)) for step in steps])
+
+    def _index(self, epoch: int, place: int) -> int:
+        return int(self._order(epoch)[place]) if self.shuffle else place
 
     def _order(self, epoch: int) -> npt.NDArray[np.int64]:
         with self._lock:
@@ -126,7 +166,7 @@ class Epochs:
         self._start()
 
 
-class Truncate:
+class Truncate(_Composed):
     """The first datapoints, repeatedly.
 
     Args:
@@ -139,24 +179,24 @@ class Truncate:
         self.limit = min(_length(source, length), limit)
         self.source = convert(source)
 
-    def __call__(self, step: int) -> Any:
-        """Return the datapoint of a step."""
-        return self.source(step % self.limit)
+    def each(self, steps: Sequence[int]) -> Iterator[Any]:
+        """Yield the datapoints of steps."""
+        return each(self.source, [step % self.limit for step in steps])
 
 
-class Interleave:
+class Interleave(_Composed):
     """One datapoint of each source in turn."""
 
     def __init__(self, sources: Iterable[Any]) -> None:
         self.sources = [convert(source) for source in sources]
 
-    def __call__(self, step: int) -> Any:
-        """Return the datapoint of a step."""
-        inner, outer = divmod(step, len(self.sources))
-        return self.sources[outer](inner)
+    def each(self, steps: Sequence[int]) -> Iterator[Any]:
+        """Yield the datapoints of steps."""
+        turns, numbers = zip(*(divmod(step, len(self.sources)) for step in steps), strict=True)
+        return _merged(self.sources, numbers, turns)
 
 
-class Mix:
+class Mix(_Composed):
     """Draws a source by weight for each datapoint; every source gets the same step.
 
     Args:
@@ -176,7 +216,10 @@ class Mix:
             message = f"expected {len(self.sources)} weights, one per source, got {weights}"
             raise ValueError(message)
 
-    def __call__(self, step: int) -> Any:
-        """Return the datapoint of a step."""
+    def each(self, steps: Sequence[int]) -> Iterator[Any]:
+        """Yield the datapoints of steps."""
+        return _merged(self.sources, [self._drawn(step) for step in steps], steps)
+
+    def _drawn(self, step: int) -> int:
         rng = np.random.default_rng([self.seed, step])
-        return self.sources[int(rng.choice(len(self.sources), p=self.weights))](step)
+        return int(rng.choice(len(self.sources), p=self.weights))

@@ -1,0 +1,57 @@
+"""Arguments of other loaders, and what to write instead."""
+
+from collections.abc import Callable
+from functools import wraps
+from typing import ParamSpec, TypeVar
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+_THREADS = "leave it out: workers are threads"
+_ORDER = "an order says which samples come when: Loader(ds.take(indices), batch_size)"
+_SHARD = "shard=(rank, world)"
+
+_INSTEAD = {
+    "dataset": "order=, or the first argument",
+    "source": "order=, or the first argument",
+    "shuffle": "Loader(ds.shuffle(seed=0), batch_size): a shuffle is a part of the order",
+    "seed": "Loader(ds.shuffle(seed=0), batch_size): a shuffle is a part of the order",
+    "generator": "ds.shuffle(seed=...); functions of map take `rng`",
+    "sampler": _ORDER,
+    "batch_sampler": _ORDER,
+    "batch": "batch_size=, the number of samples on all ranks together",
+    "num_workers": "workers= for threads, or processes= for processes",
+    "worker_count": "workers=",
+    "prefetch_factor": "prefetch=, the number of batches ahead of all workers together",
+    "collate_fn": "collate=",
+    "transform": "Loader(ds.map(function), batch_size)",
+    "fns": "Loader(ds.map(function), batch_size)",
+    "worker_init_fn": _THREADS,
+    "multiprocessing_context": "processes=n, started as multiprocessing.set_start_method says",
+    "persistent_workers": "leave it out: workers stay from epoch to epoch",
+    "timeout": "leave it out: a worker that fails raises its error at its step",
+    "in_order": "leave it out: batches always come in order",
+    "pin_memory_device": 'to="torch", pin_memory=True',
+    "rank": _SHARD,
+    "world_size": _SHARD,
+    "shard_id": _SHARD,
+    "num_shards": _SHARD,
+}
+
+
+def refuses_foreign(function: Callable[P, T]) -> Callable[P, T]:
+    """Return the function; arguments that only other loaders have raise a helpful error.
+
+    Raises:
+        TypeError: There is such an argument; the message says what to write instead.
+    """
+
+    @wraps(function)
+    def checked(*args: P.args, **kwargs: P.kwargs) -> T:
+        for name in kwargs:
+            if name in _INSTEAD:
+                message = f"ingot.Loader has no argument {name!r}; instead: {_INSTEAD[name]}"
+                raise TypeError(message)
+        return function(*args, **kwargs)
+
+    return checked

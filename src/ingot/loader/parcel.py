@@ -1,0 +1,284 @@
+"""Sending batches to another process: what is large goes through anonymous shared memory.
+
+A parcel is a pickle and the buffers of its arrays. A large one is written to a memory file
+without a name, whose descriptor goes through the pipe once. The receiver maps the file: the
+arrays are that memory. When the last of them is gone, the sender writes another parcel to the
+file, since fresh memory costs several times as much as memory that is there. The system frees
+the memory with the last process.
+"""
+
+import errno
+import io
+import mmap
+import os
+import pickle
+import socket
+import sys
+import weakref
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import accumulate
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from ingot.loader.pipes import Pipe
+from ingot.loader.tensors import bytes_of, is_plain_tensor, tensor_of
+
+Returned: TypeAlias = Sequence[tuple[int, bool]]
+"""Numbers of files that the receiver does not need any more, and whether to use them again."""
+
+_IN_BAND = 1 << 12
+_THROUGH_PIPE = 1 << 16
+_ALIGNMENT = 64
+_MAPPED_MAX = 256
+"""Before Python 3.13 a mapping holds a descriptor; with more of these open, or half of those that
+the process may have, parcels are copied."""
+
+_HAS_FILES = hasattr(os, "memfd_create") and hasattr(socket, "send_fds")
+
+_forks = [0]
+
+
+def _count_fork() -> None:
+    _forks[0] += 1
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_parent=_count_fork)
+
+
+@dataclass(frozen=True, slots=True)
+class _Label:
+    """What is told of a parcel: its parts, and the file that they are in, if there is one."""
+
+    sizes: Sequence[int]
+    file: int | None = None
+    is_new: bool = False
+    file_bytes: int = 0
+
+
+def pickled(value: Any) -> list[memoryview]:
+    """Take a value apart: its pickle, and the memory of its large arrays as it is.
+
+    Raises:
+        Exception: It cannot be pickled.
+    """
+    stream = io.BytesIO()
+    buffers: list[memoryview] = []
+
+    def keep(buffer: pickle.PickleBuffer) -> bool:
+        view = buffer.raw()
+        if view.nbytes >= _IN_BAND:
+            buffers.append(view)
+            return False
+        return True
+
+    _Pickler(stream, keep).dump(value)
+    return [stream.getbuffer(), *buffers]
+
+
+def unpickled(parts: Sequence[memoryview]) -> Any:
+    """Put a value together that `pickled` has taken apart.
+
+    Raises:
+        Exception: It cannot be unpickled.
+    """
+    return pickle.loads(parts[0], buffers=parts[1:])  # noqa: S301 -- from a process of this one
+
+
+class Sender:
+    """The end of a pipe that sends values; used by one thread."""
+
+    def __init__(self, pipe: Pipe) -> None:
+        self._pipe = pipe
+        self._files: dict[int, tuple[int, int]] = {}  # Descriptor and size.
+        self._free: list[int] = []
+        self._next = 0
+
+    def take_back(self, returned: Returned) -> None:
+        """Write to these files again, or forget them."""
+        for number, is_usable in returned:
+            if is_usable:
+                self._free.append(number)
+            else:
+                self._forget(number)
+
+    def send(self, parts: Sequence[memoryview]) -> None:
+        """Send a value, which `pickled` has taken apart.
+
+        Raises:
+            OSError: There is nobody to send it to.
+        """
+        sizes = [part.nbytes for part in parts]
+        if _HAS_FILES and sum(sizes) > _THROUGH_PIPE and self._send_file(parts, sizes):
+            return
+        self._pipe.send(_Label(sizes))
+        for part in parts:
+            self._pipe.send_bytes(part)
+
+    def _send_file(self, parts: Sequence[memoryview], sizes: Sequence[int]) -> bool:
+        """Send a value as a file; return False if the system has no memory or file to spare."""
+        *starts, end = _starts(sizes)
+        try:
+            number, is_new = self._file_of(end)
+        except OSError:
+            return False
+        file, file_bytes = self._files[number]
+        try:
+            for part, start in zip(parts, starts, strict=True):
+                _write(file, part, start)
+        except OSError:
+            if is_new:
+                self._forget(number)
+            else:
+                self._free.append(number)
+            return False
+        self._pipe.send(_Label(sizes, number, is_new, file_bytes))
+        if is_new:
+            with _socket_of(self._pipe) as channel:
+                socket.send_fds(channel, [b"\0"], [file])
+        return True
+
+    def _file_of(self, length: int) -> tuple[int, bool]:
+        """Return a file for a parcel of some length, and whether the receiver does not know it."""
+        for place, number in enumerate(self._free):
+            if length <= self._files[number][1] <= 4 * length:
+                del self._free[place]
+                return number, False
+        for number in self._free:
+            self._forget(number)
+        self._free.clear()
+        file = os.memfd_create("ingot-batch", os.MFD_CLOEXEC)
+        try:
+            os.ftruncate(file, length)
+        except OSError:
+            os.close(file)
+            raise
+        self._next += 1
+        self._files[self._next] = file, length
+        return self._next, True
+
+    def _forget(self, number: int) -> None:
+        os.close(self._files.pop(number)[0])
+
+
+class Receiver:
+    """The end of a pipe that receives values; used by one thread at a time.
+
+    What it has received may be dropped on any thread.
+    """
+
+    def __init__(self, pipe: Pipe) -> None:
+        self._pipe = pipe
+        self._mapped: dict[int, mmap.mmap] = {}
+        self._returned: deque[tuple[int, bool]] = deque()
+
+    def give_back(self) -> Returned:
+        """Return the files that nobody needs any more, which the sender is to take back."""
+        given = [self._returned.popleft() for _ in range(len(self._returned))]
+        for number, is_usable in given:
+            if not is_usable:
+                self._mapped.pop(number, None)
+        return given
+
+    def receive(self) -> list[memoryview]:
+        """Return the parts of what was sent.
+
+        Raises:
+            EOFError: The other process has ended.
+            OSError: It has ended meanwhile, or this process has too many open files.
+        """
+        label: _Label = self._pipe.recv()
+        if label.file is None:
+            return [memoryview(bytearray(self._pipe.recv_bytes())) for _ in label.sizes]
+        content = self._content(label, label.file)
+        starts = zip(_starts(label.sizes), label.sizes, strict=False)
+        return [content[start : start + size] for start, size in starts]
+
+    def _content(self, label: _Label, number: int) -> memoryview:
+        if label.is_new:
+            with _socket_of(self._pipe) as channel:
+                sent, files, _, _ = socket.recv_fds(channel, 1, 1)
+            if not sent:
+                raise EOFError
+            if not files:
+                raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
+            try:
+                found = _map(files[0], label.file_bytes)
+            finally:
+                os.close(files[0])
+            if isinstance(found, bytearray):
+                self._returned.append((number, False))
+                return memoryview(found)
+            self._mapped[number] = found
+        lent = np.frombuffer(self._mapped[number], np.uint8)
+        weakref.finalize(lent, _give_back, self._returned, number, _forks[0]).atexit = False
+        return lent.data
+
+
+def _give_back(returned: deque[tuple[int, bool]], number: int, forks: int) -> None:
+    """Let a file be used again, unless the child of a fork may still look at it."""
+    returned.append((number, forks == _forks[0]))
+
+
+def _map(file: int, length: int) -> mmap.mmap | bytearray:
+    if sys.version_info >= (3, 13):
+        return mmap.mmap(file, length, trackfd=False)
+    if _next_descriptor(file) < min(_MAPPED_MAX, _descriptors_max() // 2):
+        return mmap.mmap(file, length)
+    copied = bytearray(length)
+    done = 0
+    while done < length:
+        done += os.preadv(file, [memoryview(copied)[done:]], done)
+    return copied
+
+
+def _next_descriptor(file: int) -> int:
+    """Return the descriptor that a mapping of a file would hold."""
+    try:
+        found = os.dup(file)
+    except OSError:  # There is none.
+        return _MAPPED_MAX
+    os.close(found)
+    return found
+
+
+def _descriptors_max() -> int:
+    import resource  # noqa: PLC0415 -- Windows has no such module, and no memory files
+
+    most: int = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+    return sys.maxsize if most == resource.RLIM_INFINITY else most
+
+
+class _Pickler(pickle.Pickler):
+    def __init__(self, stream: io.BytesIO, keep: Callable[[pickle.PickleBuffer], bool]) -> None:
+        super().__init__(stream, protocol=5, buffer_callback=keep)
+
+    def reducer_override(self, one: Any) -> Any:
+        """Pickle tensors as arrays, whose memory need not go through the stream."""
+        if not is_plain_tensor(one):
+            return NotImplemented
+        return tensor_of, (bytes_of(one), one.dtype, tuple(one.shape))
+
+
+def _starts(sizes: Sequence[int]) -> list[int]:
+    """Return where each part begins, and where the last one ends with what fills it up."""
+    return list(accumulate((-(-size // _ALIGNMENT) * _ALIGNMENT for size in sizes), initial=0))
+
+
+def _write(file: int, part: memoryview, start: int) -> None:
+    done = 0
+    while done < part.nbytes:
+        done += os.pwrite(file, part[done:], start + done)
+
+
+@contextmanager
+def _socket_of(pipe: Pipe) -> Iterator[socket.socket]:
+    channel = socket.socket(fileno=pipe.fileno())
+    try:
+        yield channel
+    finally:
+        channel.detach()

@@ -1,0 +1,264 @@
+"""Making batches in other processes, for functions that hold the GIL."""
+
+import multiprocessing
+import os
+import pickle
+import queue
+import sys
+import threading
+import traceback
+import weakref
+from collections.abc import Callable, Sequence
+from multiprocessing.context import BaseContext
+from multiprocessing.process import BaseProcess
+from multiprocessing.util import Finalize
+from typing import Any
+
+from ingot.errors import ClosedError, WorkerError
+from ingot.loader.making import Conversion, Made, Makes
+from ingot.loader.parcel import Receiver, Sender, pickled, unpickled
+from ingot.loader.pipes import Pipe, connected
+from ingot.processes import how_it_died, portable, settle_in
+from ingot.threads import set_threads
+
+_PAUSE_S = 0.2
+_PATIENCE_S = 5.0
+_ATTEMPTS = 3
+_BEFORE_PROCESSES_END = 10
+
+
+class Processes:
+    """Makes the batches of steps in processes of its own, one step at a time in each.
+
+    The processes are started as `multiprocessing` starts them. They end with this process, and a
+    process that dies is replaced by one that makes the same batch.
+
+    Args:
+        maker: Makes the batch of a step.
+        conversion: Is applied to each batch in this process.
+        count: The number of processes.
+        context: How they are started; None for the default of `multiprocessing`.
+    """
+
+    def __init__(
+        self,
+        maker: Makes,
+        conversion: Conversion,
+        count: int,
+        context: BaseContext | None = None,
+    ) -> None:
+        self._maker = maker
+        self._context = context or multiprocessing.get_context()
+        self._conversion = conversion
+        self._count = count
+        self._begin()
+
+    def _begin(self) -> None:
+        self._process = os.getpid()
+        self._changing = threading.Lock()
+        self._is_started = self._is_stopped = False
+        self._workers = [_Worker(self._maker, self._context) for _ in range(self._count)]
+        self._idle: queue.SimpleQueue[_Worker] = queue.SimpleQueue()
+        for worker in self._workers:
+            self._idle.put(worker)
+        # `multiprocessing` ends all processes when this one exits, and waits for them: none may
+        # be replaced after that.
+        Finalize(self, _stop, (weakref.ref(self),), exitpriority=_BEFORE_PROCESSES_END)
+
+    def start(self) -> None:
+        """Start the processes, the first time. One that dies is replaced by who asked it.
+
+        Raises:
+            TypeError: The processes are not forked, and a function cannot be sent to them.
+        """
+        if os.getpid() != self._process:
+            self._begin()
+        if not self._is_started:
+            for worker in self._workers:
+                if worker.process is None:
+                    self._start(worker)
+            self._is_started = True
+
+    def _start(self, worker: "_Worker") -> None:
+        with self._changing:
+            if self._is_stopped:
+                message = "the loader is closed"
+                raise ClosedError(message)
+            worker.start()
+
+    def fetch(self, steps: Sequence[int]) -> Sequence[None]:
+        """Get nothing: each process reads what it needs."""
+        return [None] * len(steps)
+
+    def make(self, step: int, fetched: None, is_wanted: Callable[[], bool]) -> Made:
+        """Make the batch of a step.
+
+        Raises:
+            WorkerError: The step fails, or a process died each time that it was tried.
+        """
+        del fetched
+        worker = self._idle.get()
+        try:
+            made, error = self._ask(worker, step)
+        finally:
+            self._idle.put(worker)
+        if error is not None:
+            raise error
+        return self._conversion.apply(step, made) if is_wanted() else made
+
+    def _ask(self, worker: "_Worker", step: int) -> tuple[Made, Exception | None]:
+        how = ""
+        for _ in range(_ATTEMPTS):
+            if worker.process is None:
+                self._start(worker)
+            try:
+                return worker.ask(step)
+            except (EOFError, OSError):
+                how = worker.end()
+        raise WorkerError(_death(step, how), None, step)
+
+    def stop(self) -> None:
+        """End the processes."""
+        if os.getpid() != self._process:
+            return
+        with self._changing:
+            self._is_stopped = True
+            running = [one.process for one in self._workers if one.process is not None]
+            for process in running:
+                process.terminate()
+            for process in running:
+                process.join(_PATIENCE_S)
+                process.kill()
+                process.join()
+
+
+def _stop(processes: "weakref.ref[Processes]") -> None:
+    found = processes()
+    if found is not None:
+        found.stop()
+
+
+class _Worker:
+    """A process that makes batches, or the place of one.
+
+    Attributes:
+        process: The process; None before it is started and after it has died.
+    """
+
+    def __init__(self, maker: Makes, context: BaseContext) -> None:
+        self._maker = maker
+        self._context: Any = context
+        self.process: BaseProcess | None = None
+
+    def start(self) -> None:
+        """Start the process."""
+        context = self._context
+        if context.get_start_method() != "fork":
+            _check_pickles(self._maker)
+        self._pipe, self.process = connected(context, self._started)
+        self._receiver = Receiver(self._pipe)
+
+    def _started(self, pipe: Pipe) -> BaseProcess:
+        process: BaseProcess = self._context.Process(
+            target=_work, args=(pipe, self._maker), daemon=True
+        )
+        process.start()
+        return process
+
+    def ask(self, step: int) -> tuple[Made, Exception | None]:
+        """Return the batch of a step, or why there is none.
+
+        Raises:
+            EOFError: The process died.
+            OSError: It died while it was asked.
+        """
+        self._pipe.send((step, self._receiver.give_back()))
+        while not self._pipe.poll(_PAUSE_S):
+            if self.process is None or not (self.process.is_alive() or self._pipe.poll()):
+                raise EOFError
+        parts = self._receiver.receive()
+        try:
+            made, error, cause = unpickled(parts)
+        except Exception as raised:  # noqa: BLE001 -- batches are of any type
+            made, error, cause = Made(0), _unsent(step, raised), raised
+        if error is not None:
+            error.__cause__ = cause
+        return made, error
+
+    def end(self) -> str:
+        """Forget the process, which ends now if it has not, and return how it died."""
+        process, self.process = self.process, None
+        self._pipe.close()
+        if process is None:
+            return ""
+        process.join(_PATIENCE_S)
+        process.kill()
+        return how_it_died(process)
+
+
+def _check_pickles(maker: Makes) -> None:
+    try:
+        pickle.dumps(maker)
+    except (pickle.PicklingError, AttributeError, TypeError) as error:
+        message = (
+            f"a function or a source cannot be sent to a process that is not forked: {error}; "
+            "define functions at the top level of a module, or pass workers= for threads"
+        )
+        raise TypeError(message) from error
+
+
+def _death(step: int, how: str) -> str:
+    hint = "; the system kills processes when memory runs out" if how == "by SIGKILL" else ""
+    return (
+        f"step {step}: the worker process died {how}, {_ATTEMPTS} times in a row{hint}; "
+        f"loader.batch({step}) makes the batch in this process"
+    )
+
+
+def _work(pipe: Pipe, maker: Makes) -> None:
+    """Make batches until the pipe is closed."""
+    settle_in()
+    if "INGOT_THREADS" not in os.environ:
+        set_threads(1)
+    torch: Any = sys.modules.get("torch")
+    if torch is not None:
+        torch.set_num_threads(1)
+    with pipe:  # It is closed even if a thread of a user keeps this process alive.
+        _serve(pipe, maker)
+
+
+def _serve(pipe: Pipe, maker: Makes) -> None:
+    sender = Sender(pipe)
+    while True:
+        try:
+            step, returned = pipe.recv()
+        except (EOFError, ConnectionResetError):
+            return
+        sender.take_back(returned)
+        made, error, cause = Made(0), None, None
+        try:
+            made = maker.make(step)
+        except Exception as raised:  # noqa: BLE001 -- whatever it is, the parent raises it
+            error, cause = _told(raised)
+        try:
+            parts = pickled((made, error, cause))
+        except Exception as raised:  # noqa: BLE001 -- batches are of any type
+            parts = pickled((Made(0), _unsent(step, raised), portable(raised)))
+        try:
+            sender.send(parts)
+        except OSError:
+            return
+        del made, parts
+
+
+def _unsent(step: int, error: Exception) -> WorkerError:
+    reason = f"step {step}: the batch cannot be sent to the process of the loader: {error}"
+    return WorkerError(reason, None, step)
+
+
+def _told(error: Exception) -> tuple[Exception, Exception | None]:
+    """Return an exception and its cause, as they can be sent."""
+    found = portable(error)
+    found.add_note(f"in worker process {os.getpid()}:\n{traceback.format_exc()}")
+    cause = error.__cause__
+    return found, portable(cause) if isinstance(cause, Exception) else None

@@ -1,0 +1,213 @@
+"""Batches of a loader: columns, collated samples, tensors, epochs."""
+
+import pickle
+import re
+from collections import namedtuple
+
+import numpy as np
+import pytest
+import torch
+
+import ingot
+from batches import ROWS, label_of, plain, run
+from ingot.loader import LoaderStats
+
+Pair = namedtuple("Pair", "a b")  # noqa: PYI024 -- as old code has them
+
+
+def test_a_batch_of_a_data_set_has_its_columns(cats):
+    loader = ingot.Loader(cats.shuffle(1), 8)
+    for step, batch in enumerate(loader):
+        rows = loader.indices(step).row
+        expected = cats[rows]
+        assert batch.keys() == expected.keys()
+        assert batch["label"].tolist() == rows.tolist()
+        assert (batch["image"] == expected["image"]).all()
+        assert batch["image"].shape == (8, 2, 3)
+        assert batch["words"] == expected["words"]
+        assert batch["deep"]["x"].tolist() == (rows / 2).tolist()
+    assert step == len(loader) - 1 == 6
+
+
+def test_columns_are_those_that_rows_would_be_collated_to(cats, dogs):
+    orders = [
+        cats.shuffle(0),
+        ingot.mix({"c": cats.repeat(), "d": dogs.shuffle(1).repeat()}, {"c": 1, "d": 2}),
+        cats.window("words", length=2).shuffle(2),
+        ingot.concat(cats.select("label", "words"), dogs.select("words", "label")),
+        ingot.interleave(cats, dogs, cats.skip(3)),
+        ingot.interleave(cats, cats.window("words", length=2)),
+    ]
+    for order in orders:
+        columns, rows = ingot.Loader(order, 7), ingot.Loader(order.map(dict), 7)
+        for step in range(4):
+            assert plain(columns.batch(step)) == plain(rows.batch(step))
+            assert plain(columns.batch(step)) == plain(ingot.Loader(order, 7).batch(step))
+
+
+def test_records_and_other_sequences_come_as_lists_or_arrays(logs):
+    assert next(iter(ingot.Loader(logs, 3))) == [b"0", b"1", b"2"]
+    assert next(iter(ingot.Loader(logs[5:9], 3))) == [b"5", b"6", b"7"]
+    assert next(iter(ingot.Loader(range(9), 3))).tolist() == [0, 1, 2]
+
+
+@pytest.mark.parametrize(
+    ("samples", "expected"),
+    [
+        ([1, 2], np.array([1, 2])),
+        ([1, 2.5], np.array([1, 2.5])),
+        ([True, False], np.array([True, False])),
+        ([1, None], [1, None]),
+        ([2**70, 1], [2**70, 1]),
+        ([2**63, -1], [2**63, -1]),
+        (["a", "b"], ["a", "b"]),
+        ([b"a", 1], [b"a", 1]),
+        ([np.float32(1), np.float32(2)], np.array([1, 2], np.float32)),
+        ([np.zeros(2), np.ones(2)], np.array([[0, 0], [1, 1.0]])),
+        ([np.zeros(2), np.ones(3)], [np.zeros(2), np.ones(3)]),
+        ([{"a": 1}, {"a": 2}], {"a": np.array([1, 2])}),
+        ([(1, "x"), (2, "y")], (np.array([1, 2]), ["x", "y"])),
+        ([Pair(1, "x"), Pair(2, "y")], Pair(np.array([1, 2]), ["x", "y"])),
+        ([(1,), (2, 3)], [(1,), (2, 3)]),
+        ([[1], [2]], [[1], [2]]),
+        ([torch.ones(2), torch.zeros(2)], torch.tensor([[1.0, 1], [0, 0]])),
+        ([torch.ones(2), torch.zeros(3)], [torch.ones(2), torch.zeros(3)]),
+    ],
+)
+def test_samples_are_collated_by_their_type(samples, expected):
+    found = ingot.Loader(samples, 2).batch(0)
+    assert type(found) is type(expected)
+    assert str(found) == str(expected)
+    if isinstance(expected, np.ndarray):
+        assert found.dtype == expected.dtype
+
+
+def test_a_collate_function_gets_the_samples(cats):
+    loader = ingot.Loader(cats.map(label_of), 4, collate=sum)
+    assert [loader.batch(0), loader.batch(1)] == [6, 22]
+
+
+def test_tensors_share_their_memory_with_arrays(cats):
+    batch = ingot.Loader(cats, 4, to="torch").batch(1)
+    assert batch["image"].dtype == torch.uint8
+    assert batch["label"].tolist() == [4, 5, 6, 7]
+    assert batch["deep"]["x"].dtype == torch.float64
+    assert batch["words"][1] == ["5/0", "5/1", "5/2", "5/3", "5/4"][:0]
+    batch["image"][0] = 0  # PyTorch writes where it wants
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU to pin memory for")
+def test_without_a_gpu_no_memory_is_pinned(cats):
+    batch = ingot.Loader(cats, 4, to="torch", pin_memory=True).batch(0)
+    assert not batch["image"].is_pinned()
+
+
+def test_memory_that_must_not_change_is_copied_for_tensors():
+    fixed = np.arange(3)
+    fixed.flags.writeable = False
+    loader = ingot.Loader([0, 1], 2, collate=lambda _: [fixed, np.array(["a"])], to="torch")
+    numbers, texts = loader.batch(0)
+    numbers[0] = 9
+    assert fixed.tolist() == [0, 1, 2]
+    assert isinstance(texts, np.ndarray)
+
+
+def test_tensors_without_pytorch_say_how_to_get_it():
+    code = """
+import sys
+sys.modules["torch"] = None
+import ingot
+try:
+    ingot.Loader(range(9), 3, to="torch")
+except ModuleNotFoundError as error:
+    print(error)
+"""
+    assert run(code).stdout == 'to="torch" requires PyTorch: pip install torch\n'
+
+
+def test_a_loop_is_an_epoch_and_the_next_one_is_shuffled_anew(cats):
+    loader = ingot.Loader(cats.shuffle(1).map(label_of), 20)
+    first, second = (np.concatenate(list(loader)).tolist() for _ in range(2))
+    assert sorted(first) == sorted(second) == list(range(ROWS))
+    assert first != second
+    assert first == [row["label"] for row in cats.shuffle(1)]
+    assert (loader.step, loader.epoch) == (6, 2)
+
+
+def test_a_loop_that_was_left_goes_on_where_it_was(logs):
+    loader = ingot.Loader(logs, 20)
+    for batch in loader:
+        assert batch[0] == b"0"
+        break
+    assert [batch[0] for batch in loader] == [b"20", b"40"]
+    assert [batch[0] for batch in loader] == [b"0", b"20", b"40"]
+
+
+def test_the_last_batch_is_left_out_or_shorter():
+    assert [len(one) for one in ingot.Loader(range(10), 4)] == [4, 4]
+    loader = ingot.Loader(range(10), 4, drop_last=False)
+    assert [len(one) for one in loader] == [4, 4, 2]
+    assert len(loader) == 3
+    assert next(iter(loader)).tolist() == [0, 1, 2, 3]
+    assert "2 samples of an epoch left out" in repr(ingot.Loader(range(10), 4))
+
+
+def test_stats_say_who_is_the_bottleneck(cats):
+    loader = ingot.Loader(cats.map(dict), 10)
+    assert str(loader.stats()).startswith("no batch was handed out yet")
+    list(loader)
+    stats = loader.stats()
+    assert (stats.batches, stats.samples) == (6, 60)
+    assert min(stats.read_s, stats.transform_s, stats.collate_s, stats.wait_s) > 0
+    assert stats.elapsed_s >= stats.wait_s
+    slow = LoaderStats(1, 1, elapsed_s=10, wait_s=5, read_s=1, transform_s=8, collate_s=1)
+    assert slow.bottleneck == (
+        "the loader is the bottleneck: the training loop waited for data 50% of the time, "
+        "and workers spent 80% of theirs in the functions of map"
+    )
+    fast = LoaderStats(1, 1, elapsed_s=10, wait_s=0.1)
+    assert fast.bottleneck == (
+        "the training loop is the bottleneck: it waited for data 1% of the time"
+    )
+
+
+def test_a_loader_is_true_and_not_pickled():
+    loader = ingot.Loader(ingot.Order.of(range(9)).repeat(), 4)
+    assert loader
+    with pytest.raises(TypeError, match="pickle its order and its state_dict"):
+        pickle.dumps(loader)
+
+
+def test_a_loader_describes_itself(logs):
+    text = repr(ingot.Loader(logs.shuffle(0).repeat(), 16, shard=(1, 4)))
+    assert text == (
+        "<ingot.Loader at step 0, steps without end of 16 samples, rank 1 of 4, of "
+        "Reader('logs.ingot', 60 rows) -> shuffle(seed=0) -> repeat()>"
+    )
+
+
+def test_messages_have_no_addresses(cats):
+    texts = [repr(ingot.Loader(cats.map(label_of), 4)), str(LoaderStats())]
+    assert not any(re.search("0x[0-9a-f]{6}", text) for text in texts)
+
+
+def test_arrays_of_subclasses_are_stacked_and_masks_are_kept():
+    masked = [np.ma.masked_array([k, 1], [True, False]) for k in range(4)]
+    matrices = [np.array([[k, 1]]).view(np.matrix) for k in range(4)]
+    samples = [
+        {"masked": one, "matrix": other} for one, other in zip(masked, matrices, strict=True)
+    ]
+    for to in ("numpy", "torch"):
+        batch = next(iter(ingot.Loader(samples, 4, to=to)))
+        assert [one.mask.tolist() for one in batch["masked"]] == [[True, False]] * 4
+        assert batch["matrix"].tolist() == [[[k, 1]] for k in range(4)]
+    assert type(next(iter(ingot.Loader(samples, 4)))["matrix"]) is np.ndarray
+
+
+def test_tensors_are_made_of_arrays_that_pytorch_cannot_use_as_they_are():
+    batch = {"turned": np.arange(6.0)[::-1], "foreign": np.arange(3, dtype=">i4")}
+    loader = ingot.Loader([0, 1], 2, to="torch", collate=lambda _: batch)
+    found = next(iter(loader))
+    assert found["turned"].tolist() == [5, 4, 3, 2, 1, 0]
+    assert found["foreign"].dtype == torch.int32
+    assert found["foreign"].tolist() == [0, 1, 2]
