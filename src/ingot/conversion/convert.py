@@ -1,0 +1,189 @@
+"""Converting between formats."""
+
+import os
+from collections.abc import Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+
+from ingot.conversion.content import (
+    RECORD,
+    Content,
+    Records,
+    RecordsAsRows,
+    RowsAsRecords,
+    content_of,
+)
+from ingot.conversion.sinks.table import Format, format_for
+from ingot.conversion.transfer import Job, transfer
+from ingot.dataset import Dataset
+from ingot.dataset.write.shards import Compression, limits
+from ingot.opening import open as open_any
+from ingot.records import Reader, View
+from ingot.records.expand import StrPath, absolute
+from ingot.records.progress import Progress
+
+
+@dataclass(frozen=True, slots=True)
+class Conversion:
+    """What `ingot.convert` has written.
+
+    Attributes:
+        path: The absolute path of the target.
+        format: The name of its format.
+        rows: The number of records or rows.
+        nbytes: The size of the target.
+        checked: Whether the target was compared with the source.
+        left_out: Data sets of an HDF5 file that do not belong to its rows, and so were not
+            converted.
+    """
+
+    __module__ = "ingot"
+
+    path: str
+    format: str
+    rows: int
+    nbytes: int
+    checked: bool
+    left_out: tuple[str, ...] = ()
+
+
+def convert(
+    src: StrPath | Sequence[StrPath],
+    dst: StrPath,
+    *,
+    format: str | None = None,  # noqa: A002 -- the word that users know
+    names: Sequence[str] | None = None,
+    shard_bytes: int | str = "1GB",
+    compression: Compression = "auto",
+    check: bool = True,
+    workers: int | None = None,
+    overwrite: bool = False,
+    resume: bool = True,
+    progress: Progress = None,
+    sync: bool = True,
+) -> Conversion:
+    """Copy records or rows from any format that `ingot.open` reads to any that Ingot writes.
+
+    Values go along as they are stored where both formats store them alike: an image is never
+    encoded again, and between Ingot files nothing is decoded at all. A record or a value that
+    the target cannot hold is an error that names it, and nothing is written.
+
+    The target appears under its name when it is finished, and, unless `check` is False, after
+    all of it was read again and compared with the source. Until then it is in the folder
+    `.NAME.converting` beside it. If a conversion to a data set directory is interrupted, the
+    same call continues from the parts that are finished; any other one starts over.
+
+    Args:
+        src: What to convert, as for `ingot.open`.
+        dst: The target. Its suffix tells the format: `.ingot`, `.ffr`, `.array_record`, `.bag`,
+            `.bagz`, `.h5`, `.parquet`, `.tfrecord` or `.tar`; a path without a suffix is a data
+            set directory.
+        format: The name of the format. "granular" makes a path without a suffix a folder of
+            Granular.
+        names: The fields to convert, in this order; None for all. If records are converted to
+            rows, the name of the field of bytes that they become, "record" by default.
+        shard_bytes: The maximum size of the files in a data set directory.
+        compression: How Ingot files are compressed, as for `Writer`.
+        check: Whether to compare the target with the source.
+        workers: For a data set directory, the number of processes; with 0 this process does the
+            work. None means 0 up to 64 MB, else one per core, as for `ingot.build`. For a file,
+            the number of threads that read ahead.
+        overwrite: Replace an existing target when the new one is finished.
+        resume: Whether to continue an interrupted conversion to a data set directory; False
+            starts over.
+        progress: Called with the number of records done and their total, first for writing,
+            then for the check; True prints a line to standard error.
+        sync: Whether to wait until the target is on the storage device.
+
+    Raises:
+        TypeError: The source is not a path.
+        FileExistsError: The target exists, and `overwrite` is not given.
+        ValueError: The target cannot hold what the source has, lies inside the source or
+            contains it, or has the suffix of no format.
+        BlockingIOError: Another process is converting to this target.
+        CorruptFileError: The source is damaged, or the check failed. No target is left.
+        StorageError: The system refuses. No target is left.
+
+    Example:
+        >>> ingot.convert("train.array_record", "train.ingot")  # doctest: +SKIP
+    """
+    given: object = src
+    if isinstance(given, Dataset | Reader | View):
+        message = f"expected the path of what to convert, got {type(given).__name__}"
+        if isinstance(given, Dataset):
+            message += ": save(path) writes the rows of an open data set"
+        raise TypeError(message)
+    target = absolute(dst)
+    chosen = format_for(target, format)
+    shard, _ = limits(shard_bytes, None)
+    job = Job(compression, sync, shard or 0, check, workers, resume, progress)
+    with closing(open_any(src)) as opened:
+        sources = paths_of(src, opened)
+        check_apart(sources, target)
+        content = fitting(opened, chosen, names)
+        left_out = opened.others if isinstance(opened, Dataset) else ()
+        transfer(content, chosen, target, job, sources, overwrite=overwrite)
+        return Conversion(
+            str(target), chosen.name, len(content), _size(target), check, tuple(left_out)
+        )
+
+
+def paths_of(src: StrPath | Sequence[StrPath], opened: Reader | Dataset) -> list[str]:
+    """Return the files and folders that are read."""
+    given = [src] if isinstance(src, str | os.PathLike) else list(src)
+    folders = [str(one) for one in map(absolute, given) if one.is_dir()]
+    return [*folders, *opened.paths]
+
+
+def check_apart(sources: Sequence[str], target: Path) -> None:
+    """Refuse a target that is, contains or lies in a source.
+
+    Raises:
+        ValueError: It does.
+    """
+    whole = target.resolve()
+    for path in sources:
+        source = Path(path).resolve()
+        if whole == source:
+            message = f"{target}: the target is the source"
+        elif source.is_relative_to(whole):
+            message = f"{target}: the target contains the source {path}"
+        elif Path(path).is_dir() and whole.is_relative_to(source):
+            message = f"{target}: the target is inside the source {path}"
+        else:
+            continue
+        raise ValueError(f"{message}; choose another path")
+
+
+def fitting(
+    opened: Reader | View | Dataset, chosen: Format, names: Sequence[str] | None
+) -> Content:
+    """Return what is converted in the form that the target holds.
+
+    Raises:
+        ValueError: The target cannot hold it.
+        KeyError: There is no such field.
+    """
+    if isinstance(names, str):
+        message = f"names must be a list of fields, got the text {names!r}"
+        raise TypeError(message)
+    content = content_of(opened, names)
+    if isinstance(content, Records):
+        if chosen.records is not None:
+            if names is not None:
+                message = f"{content.path}: records have no fields for names= to choose from"
+                raise ValueError(message)
+            return content
+        if names is not None and len(names) != 1:
+            message = f"{content.path}: records become one field, got the names {list(names)}"
+            raise ValueError(message)
+        return RecordsAsRows(content, RECORD if names is None else names[0])
+    if chosen.rows is None:
+        return RowsAsRecords(content, chosen.title)
+    return content
+
+
+def _size(path: Path) -> int:
+    files = [path] if path.is_file() else [one for one in path.rglob("*") if one.is_file()]
+    return sum(file.stat().st_size for file in files)

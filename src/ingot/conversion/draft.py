@@ -1,0 +1,157 @@
+"""The place of a target that is not finished: a hidden folder beside it, locked by one process."""
+
+import errno
+import os
+import shutil
+import sys
+from contextlib import suppress
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from ingot.dataset.atomic import close_own, make, own, publish, sync_folder, try_lock, writing
+
+_LOCK = "lock"
+_OLD = "old"
+
+
+class Draft:
+    """A target on its way: it gets its name when it is finished and checked.
+
+    Args:
+        target: Where it will be.
+
+    Attributes:
+        path: Where it is until then. The name is the same, so that its suffix tells its format.
+
+    Raises:
+        BlockingIOError: Another process is converting to this target.
+    """
+
+    def __init__(self, target: Path) -> None:
+        self._target = target
+        self._folder = target.with_name(f".{target.name}.converting")
+        self.path = self._folder / target.name
+        self._is_published = False
+        make(target.parent, sync=False)
+        self._handle = self._locked()
+        self._restore()
+
+    def _locked(self) -> int:
+        while True:
+            with writing(self._target):
+                self._folder.mkdir(exist_ok=True)
+            with suppress(FileNotFoundError):
+                handle = own(os.open(self._folder / _LOCK, os.O_RDWR | os.O_CREAT, 0o666))
+                if not try_lock(handle):
+                    close_own(handle)
+                    message = f"{self._target}: another process is converting to this target"
+                    raise BlockingIOError(errno.EAGAIN, message)
+                # Whoever had the lock may have removed its file meanwhile.
+                with suppress(FileNotFoundError):
+                    if os.path.samestat(os.fstat(handle), (self._folder / _LOCK).stat()):
+                        return handle
+                close_own(handle)
+
+    def _restore(self) -> None:
+        """Put back what was moved away, if nothing has taken its place."""
+        old = self._folder / _OLD
+        if os.path.lexists(old) and not os.path.lexists(self._target):
+            old.rename(self._target)
+
+    @property
+    def is_begun(self) -> bool:
+        """Whether an earlier conversion has left something here."""
+        return os.path.lexists(self.path)
+
+    def clear(self) -> None:
+        """Remove what an earlier conversion has left."""
+        for entry in self._folder.iterdir():
+            if entry.name != _LOCK:
+                _remove(entry)
+
+    def publish(self, *, overwrite: bool, sync: bool) -> None:
+        """Give the target its name.
+
+        Raises:
+            FileExistsError: Somebody else has taken the name meanwhile.
+        """
+        with writing(self._target):
+            if sync:
+                _sync(self.path)
+            has_folder = self._target.is_dir() or self.path.is_dir()
+            if overwrite and has_folder and os.path.lexists(self._target):
+                # One process at a time is here, and `_restore` undoes the first of the two.
+                self._target.rename(self._folder / _OLD)
+            self._rename(overwrite=overwrite)
+            self._is_published = True
+            if sync:
+                sync_folder(self._target.parent)
+
+    def _rename(self, *, overwrite: bool) -> None:
+        if self.path.is_dir():
+            self._rename_folder()
+        elif overwrite:
+            self.path.replace(self._target)
+        else:
+            self._link()
+
+    def _rename_folder(self) -> None:
+        try:
+            self.path.rename(self._target)
+        except OSError as error:
+            if error.errno in {errno.ENOTEMPTY, errno.EEXIST, errno.ENOTDIR}:
+                raise taken(self._target) from None
+            raise
+
+    def _link(self) -> None:
+        """Rename a file without replacing another one."""
+        try:
+            publish(self.path, self._target)
+        except FileExistsError:
+            raise taken(self._target) from None
+
+    def remove(self) -> None:
+        """Remove the folder and all in it, except what was moved away and not replaced."""
+        self._restore()
+        if self._is_published or not os.path.lexists(self._folder / _OLD):
+            shutil.rmtree(self._folder, ignore_errors=True)
+        else:
+            _remove(self.path)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        close_own(self._handle)
+
+
+def taken(target: Path) -> FileExistsError:
+    """Return the error for a target that exists."""
+    note = "exists; pass overwrite=True to replace it once the new one is finished"
+    return FileExistsError(errno.EEXIST, note, str(target))
+
+
+def _remove(path: Path) -> None:
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path)
+    else:
+        path.unlink()
+
+
+def _sync(path: Path) -> None:
+    """Wait until the device has a file, or all files of a folder."""
+    files = [path] if path.is_file() else [one for one in path.rglob("*") if one.is_file()]
+    for file in files:
+        handle = os.open(file, os.O_RDONLY if sys.platform != "win32" else os.O_RDWR)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)
+    if path.is_dir():
+        sync_folder(path)

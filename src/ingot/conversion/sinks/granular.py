@@ -1,0 +1,85 @@
+"""Rows to a folder of Granular."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeAlias
+
+from ingot.codecs.array import FixedArray
+from ingot.codecs.granular import ENCODERS
+from ingot.conversion.content import MEDIA, Content, Piece
+from ingot.conversion.sinks.sink import Fields, Options, refuse
+from ingot.dataset.spec import Field
+
+_TITLE = "a Granular data set"
+_SAME = frozenset({"array", "bytes", "int", "jpg", "mp4", "msgpack", "png", "tree", "utf8"})
+_TYPES = {
+    "bool": "array",
+    "flac": "bytes",
+    "float": "array",
+    "json": "msgpack",
+    "wav": "bytes",
+    "webp": "bytes",
+}
+_Encoder: TypeAlias = Callable[[Any], bytes]
+
+
+class GranularSink:
+    """Rows on their way to a folder."""
+
+    def __init__(self, path: Path, content: Content, options: Options) -> None:
+        # The package of Granular's API is loaded by those who write to it alone.
+        from ingot.compat.granular import DatasetWriter  # noqa: PLC0415
+
+        del options
+        fields = content.fields or {}
+        self._encoders = {name: _encoder(one) for name, one in fields.items()}
+        self._sequences = {name for name, one in fields.items() if one.is_sequence}
+        self._writer = DatasetWriter(path, types_of(fields), None)
+
+    def read(self, content: Content, rows: range) -> Piece:
+        """Read rows."""
+        return content.read(rows)
+
+    def add(self, rows: range, piece: Piece) -> None:
+        """Append rows."""
+        columns = [self._encoded(name, values) for name, values in piece.items()]
+        del rows
+        for values in zip(*columns, strict=True):
+            self._writer.append(dict(zip(piece, values, strict=True)), flush=False)
+
+    def _encoded(self, name: str, values: Any) -> list[Any]:
+        encode = self._encoders[name]
+        if name in self._sequences:
+            return [[encode(one) for one in each] for each in values]
+        return [encode(one) for one in values]
+
+    def finish(self) -> None:
+        """Finish the folder."""
+        self._writer.close()
+
+    def abandon(self) -> None:
+        """Let go of the files; the folder is not finished, and nobody opens it."""
+        self._writer.close()
+
+
+def types_of(fields: Fields) -> dict[str, str]:
+    """Return Granular's types for fields.
+
+    Raises:
+        ValueError: It has none for one of them.
+    """
+    return {name: _type(one) + "[]" * one.is_sequence for name, one in fields.items()}
+
+
+def _type(field: Field) -> str:
+    if field.is_optional:
+        refuse(field, _TITLE, "has no missing values")
+    name = "array" if isinstance(field.codec, FixedArray) else field.codec.name
+    found = name if name in _SAME else _TYPES.get(name)
+    if found is None:
+        refuse(field, _TITLE, "has no such type")
+    return found
+
+
+def _encoder(field: Field) -> _Encoder:
+    return bytes if field.codec.name in MEDIA else ENCODERS[_type(field)]

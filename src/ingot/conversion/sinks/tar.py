@@ -1,0 +1,107 @@
+"""Rows to a tar of files in the layout of WebDataset: a key for each row, an ending per field."""
+
+import io
+import json
+import tarfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from ingot.conversion.content import MEDIA, Content, Piece
+from ingot.conversion.sinks.sink import Options, Stream, refuse
+from ingot.dataset.spec import Field
+
+_TITLE = "a tar of files"
+_BLOCK = tarfile.BLOCKSIZE
+_DIGITS = 6
+_File: TypeAlias = Callable[[Any], bytes]
+
+
+class TarSink(Stream):
+    """Rows on their way to a tar.
+
+    The files of row 7 are `000007.NAME.ENDING`, or `000007.ENDING` if the field is called like
+    its ending. A missing value has no file.
+    """
+
+    def __init__(self, path: Path, content: Content, options: Options) -> None:
+        del options
+        fields = (content.fields or {}).values()
+        self._files = {one.name: _file_of(one) for one in fields}
+        self._digits = max(_DIGITS, len(str(max(0, len(content) - 1))))
+        self._length = 0
+        super().__init__(path)
+
+    def encode(self, rows: range, piece: Piece) -> bytes:
+        """Return the files of rows, each behind its header."""
+        out = bytearray()
+        for place, row in enumerate(rows):
+            key = f"{row:0{self._digits}}"
+            for name, values in piece.items():
+                ending, encode = self._files[name]
+                if values[place] is not None:
+                    _put(out, f"{key}.{ending}", encode(values[place]))
+        if rows.start == 0:
+            self._length = 0
+        self._length += len(out)
+        return bytes(out)
+
+    def end(self) -> bytes:
+        """Return the two empty blocks that end a tar, and what fills its last record."""
+        end = 2 * _BLOCK
+        return bytes(end + -(self._length + end) % tarfile.RECORDSIZE)
+
+
+def _put(out: bytearray, name: str, data: bytes) -> None:
+    entry = tarfile.TarInfo(name)
+    entry.size = len(data)
+    out += entry.tobuf(tarfile.PAX_FORMAT)
+    out += data
+    out += bytes(-len(data) % _BLOCK)
+
+
+def _file_of(field: Field) -> tuple[str, _File]:
+    """Return the ending of the files of a field, and what makes a file of a value.
+
+    Raises:
+        ValueError: There is no such kind of file.
+    """
+    if field.is_sequence and not field.is_number:
+        refuse(field, _TITLE, "has sequences of numbers only")
+    if "/" in field.name:
+        refuse(field, _TITLE, "takes a slash for a folder")
+    found = _kind(field)
+    if found is None:
+        refuse(field, _TITLE, "has no such kind of file")
+    ending, encode = found
+    return (ending if field.name == ending else f"{field.name}.{ending}"), encode
+
+
+def _kind(field: Field) -> tuple[str, _File] | None:
+    codec = field.codec
+    if codec.name in MEDIA:
+        return codec.name, bytes
+    if codec.dtype is not None and (field.is_sequence or codec.shape):
+        return "npy", _npy
+    if codec.dtype is not None:
+        return ("cls" if codec.dtype.kind in "iu" else "json"), _number
+    kinds: dict[str, tuple[str, _File]] = {
+        "array": ("npy", _npy),
+        "bytes": ("bin", bytes),
+        "json": ("json", codec.encode),
+        "msgpack": ("mp", codec.encode),
+        "utf8": ("txt", str.encode),
+    }
+    return kinds.get(codec.name)
+
+
+def _npy(value: Any) -> bytes:
+    stream = io.BytesIO()
+    np.save(stream, np.asarray(value), allow_pickle=False)
+    return stream.getvalue()
+
+
+def _number(value: Any) -> bytes:
+    return json.dumps(np.asarray(value).item()).encode()

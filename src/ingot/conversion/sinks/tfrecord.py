@@ -1,0 +1,128 @@
+"""Records, or rows as `tf.train.Example`, to a TFRecord file."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ingot._core import encode_examples, frame_records
+from ingot.codecs.codec import offsets_of
+from ingot.conversion.content import MEDIA, Content, Piece, block_of
+from ingot.conversion.sinks.sink import Options, Stream, refuse
+from ingot.dataset.spec import Field
+from ingot.records import Batch
+
+_TITLE = "a TFRecord file"
+_BYTES = frozenset({"bytes", "json", "msgpack", "utf8", *MEDIA})
+
+
+class FramedRecords(Stream):
+    """Records on their way to a file, each in its frame."""
+
+    def __init__(self, path: Path, content: Content, options: Options) -> None:
+        del content, options
+        super().__init__(path)
+
+    def read(self, content: Content, rows: range) -> Batch:
+        """Read records into one block."""
+        return block_of(content, rows)
+
+    def encode(self, rows: range, piece: Piece) -> bytes:
+        """Return records in frames."""
+        del rows
+        return frame_records(piece.data, piece.offsets.tobytes())
+
+
+class Examples(Stream):
+    """Rows on their way to a file, each as a message in its frame."""
+
+    def __init__(self, path: Path, content: Content, options: Options) -> None:
+        del options
+        self._path_of_source = content.path
+        self._fields = content.fields or {}
+        self._kinds = {name: _kind(one) for name, one in self._fields.items()}
+        super().__init__(path)
+
+    def encode(self, rows: range, piece: Piece) -> bytes:
+        """Return rows as messages in frames."""
+        features = [self._feature(rows, self._fields[name], piece[name]) for name in self._fields]
+        return encode_examples(features, len(rows))
+
+    def _feature(
+        self, rows: range, field: Field, values: Sequence[Any] | npt.NDArray[Any]
+    ) -> tuple[str, str, bytes, bytes, bytes, bytes]:
+        """Return the values of a field as one buffer."""
+        kind = self._kinds[field.name]
+        present = np.array([one is not None for one in values], np.uint8)
+        marks = b"" if present.all() else present.tobytes()
+        if kind == "bytes":
+            each = [_listed(field, one) for one in values]
+            cells = [_cell(field, one) for some in each for one in some]
+            firsts = offsets_of(map(len, each))
+            return field.name, kind, b"".join(cells), offsets_of(map(len, cells)), firsts, marks
+        item, numbers = (4, np.float32) if kind == "float" else (8, np.int64)
+        arrays = [_numbers(one) for one in values]
+        flat = np.concatenate(arrays) if arrays else np.empty(0, numbers)
+        data = self._exact(rows, field, flat, arrays, np.dtype(numbers))
+        offsets = (np.arange(len(flat) + 1, dtype=np.int64) * item).tobytes()
+        return field.name, kind, data, offsets, offsets_of(map(len, arrays)), marks
+
+    def _exact(
+        self,
+        rows: range,
+        field: Field,
+        flat: npt.NDArray[Any],
+        arrays: list[npt.NDArray[Any]],
+        dtype: np.dtype[Any],
+    ) -> bytes:
+        """Return numbers as the format stores them.
+
+        Raises:
+            ValueError: One of them is too large.
+        """
+        with np.errstate(over="ignore"):
+            stored = flat.astype(dtype)
+        wrong = np.isinf(stored) & ~np.isinf(flat) if dtype.kind == "f" else stored != flat
+        if wrong.any():
+            place = int(np.argmax(wrong))
+            row = rows[
+                int(np.searchsorted(np.cumsum([len(one) for one in arrays]), place, "right"))
+            ]
+            message = (
+                f"{self._path_of_source}: row {row}: field {field.name!r}: {flat[place]} does not "
+                f"fit into {dtype}, which {_TITLE} holds"
+            )
+            raise ValueError(message)
+        return stored.tobytes()
+
+
+def _kind(field: Field) -> str:
+    """Return which list a feature has.
+
+    Raises:
+        ValueError: There is none for the type.
+    """
+    codec = field.codec
+    if codec.dtype is not None and codec.dtype.kind in "biu":
+        return "int"
+    if codec.dtype is not None and codec.dtype.kind == "f":
+        return "float"
+    if codec.name not in _BYTES:
+        refuse(field, _TITLE, "has lists of bytes, int64 and float32 only")
+    return "bytes"
+
+
+def _listed(field: Field, value: Any) -> list[Any]:
+    if value is None:
+        return []
+    return list(value) if field.is_sequence else [value]
+
+
+def _cell(field: Field, value: Any) -> bytes:
+    return value if isinstance(value, bytes) else field.codec.encode(value)
+
+
+def _numbers(value: Any) -> npt.NDArray[Any]:
+    return np.empty(0, np.int8) if value is None else np.asarray(value).reshape(-1)

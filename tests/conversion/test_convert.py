@@ -1,0 +1,300 @@
+import io
+import json
+import os
+import tarfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+import webdataset
+from apache_beam.io.tfrecordio import _TFRecordUtil
+from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
+
+import containers
+import ingot
+from containers import RECORD_FILES, RECORDS
+
+ROWS = containers.rows()
+
+
+@pytest.fixture
+def data(tmp_path) -> Path:
+    folder = tmp_path / "data"
+    folder.mkdir()
+    containers.make(folder)
+    return folder
+
+
+def examples():
+    """Return the class of `tf.train.Example`, made of its published fields."""
+    file = descriptor_pb2.FileDescriptorProto(name="example.proto", package="tf", syntax="proto3")
+    for name, kind in (("BytesList", 12), ("FloatList", 2), ("Int64List", 3)):
+        message = file.message_type.add(name=name)
+        message.field.add(name="value", number=1, label=3, type=kind)
+    feature = file.message_type.add(name="Feature")
+    feature.oneof_decl.add(name="kind")
+    for number, kind in enumerate(("BytesList", "FloatList", "Int64List"), 1):
+        feature.field.add(
+            name=kind.lower(),
+            number=number,
+            label=1,
+            type=11,
+            type_name=f".tf.{kind}",
+            oneof_index=0,
+        )
+    features = file.message_type.add(name="Features")
+    entry = features.nested_type.add(name="FeatureEntry")
+    entry.options.map_entry = True
+    entry.field.add(name="key", number=1, label=1, type=9)
+    entry.field.add(name="value", number=2, label=1, type=11, type_name=".tf.Feature")
+    features.field.add(
+        name="feature", number=1, label=3, type=11, type_name=".tf.Features.FeatureEntry"
+    )
+    example = file.message_type.add(name="Example")
+    example.field.add(name="features", number=1, label=1, type=11, type_name=".tf.Features")
+    pool = descriptor_pool.DescriptorPool()
+    pool.Add(file)
+    return message_factory.GetMessageClass(pool.FindMessageTypeByName("tf.Example"))
+
+
+def framed(path):
+    """Return the records of a TFRecord file, as Beam reads them, which checks the checksums."""
+    with path.open("rb") as file:
+        found = []
+        while (record := _TFRecordUtil.read_record(file)) is not None:
+            found.append(record)
+        return found
+
+
+def test_records_are_framed_as_tfrecord_readers_expect(data, tmp_path):
+    ingot.convert(data / "records.bag", tmp_path / "x.tfrecord")
+    assert framed(tmp_path / "x.tfrecord") == RECORDS
+
+
+def test_rows_become_examples_that_protocol_buffers_parse(tmp_path):
+    spec = {
+        "image": "jpg",
+        "label": "int",
+        "flag": "bool",
+        "caption": "utf8?",
+        "meta": "json",
+        "box": "array(float32,2)",
+        "tags": "utf8[]",
+        "ids": "int[]",
+        "score": "float?",
+    }
+    stored = containers.jpeg(5)
+    row = {"image": stored, "label": -7, "flag": True, "caption": None, "meta": {"a": [1]}}
+    row |= {"box": np.array([0.5, 2], np.float32), "tags": ["x", "", "y"], "ids": [2**40, -1]}
+    with ingot.DatasetWriter(tmp_path / "x.ingot", spec) as writer:
+        writer.append({**row, "score": 0.25})
+        writer.append({**row, "caption": "\u00e9", "tags": [], "ids": []})
+    ingot.convert(tmp_path / "x.ingot", tmp_path / "x.tfrecord")
+    first, second = (examples().FromString(one) for one in framed(tmp_path / "x.tfrecord"))
+    feature = first.features.feature
+    assert "caption" not in feature
+    assert feature["image"].byteslist.value == [stored]
+    assert feature["label"].int64list.value == [-7]
+    assert feature["flag"].int64list.value == [1]
+    assert json.loads(feature["meta"].byteslist.value[0]) == {"a": [1]}
+    assert feature["box"].floatlist.value == [0.5, 2.0]
+    assert feature["tags"].byteslist.value == [b"x", b"", b"y"]
+    assert feature["ids"].int64list.value == [2**40, -1]
+    assert feature["score"].floatlist.value == [0.25]
+    feature = second.features.feature
+    assert "score" not in feature
+    assert feature["caption"].byteslist.value == ["\u00e9".encode()]
+    assert feature["ids"].WhichOneof("kind") == "int64list"
+    assert feature["ids"].int64list.value == []
+
+
+# WebDataset leaves the files that it has read to the garbage collector.
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+def test_rows_become_a_tar_that_webdataset_reads(data, tmp_path):
+    ingot.convert(data / "rows", tmp_path / "x.tar")
+    url = f"file:{tmp_path / 'x.tar'}"
+    found = list(webdataset.WebDataset(url, shardshuffle=False).decode())
+    assert [one["__key__"] for one in found] == [f"{k:06}" for k in range(len(ROWS))]
+    for row, one in zip(ROWS, found, strict=True):
+        assert one["label.cls"] == row["label"]
+        assert one["caption.txt"] == row["caption"]
+        assert np.array_equal(one["box.npy"], row["box"])
+    with tarfile.open(tmp_path / "x.tar") as tar:
+        content = tar.extractfile("000007.image.jpg").read()
+    assert content == ROWS[7]["image"]
+
+
+def test_a_missing_value_has_no_file_in_a_tar(tmp_path):
+    with ingot.DatasetWriter(
+        tmp_path / "x.ingot", {"jpg": "jpg", "json": "json", "t": "utf8?"}
+    ) as w:
+        w.append({"jpg": containers.jpeg(1), "json": {"a": None}, "t": None})
+    ingot.convert(tmp_path / "x.ingot", tmp_path / "x.tar")
+    with tarfile.open(tmp_path / "x.tar") as tar:
+        assert tar.getnames() == ["000000.jpg", "000000.json"]
+
+
+@pytest.mark.parametrize("name", RECORD_FILES)
+def test_a_record_becomes_a_row_of_one_field_and_back(data, tmp_path, name):
+    ingot.convert(data / name, tmp_path / "rows")
+    assert dict(ingot.open(tmp_path / "rows").spec) == {"record": "bytes"}
+    ingot.convert(data / name, tmp_path / "x.h5", names=["text"])
+    assert list(ingot.open(tmp_path / "x.h5").spec) == ["text"]
+    for source in ("rows", "x.h5"):
+        target = tmp_path / f"{source}.bag"
+        ingot.convert(tmp_path / source, target)
+        assert list(ingot.open(target)) == RECORDS
+
+
+def test_one_field_of_rows_becomes_records_as_stored(data, tmp_path):
+    ingot.convert(data / "rows", tmp_path / "x.ffr", names=["image"])
+    assert list(ingot.open(tmp_path / "x.ffr")) == [row["image"] for row in ROWS]
+
+
+@pytest.mark.parametrize("target", ["rows2", "x.ingot", "g", "x.tfrecord"])
+@pytest.mark.parametrize("source", ["rows", "rows_granular"])
+def test_images_are_never_encoded_again(data, tmp_path, source, target):
+    form = "granular" if target == "g" else None
+    ingot.convert(data / source, tmp_path / target, format=form, names=["image", "label"])
+    content = b"".join(
+        file.read_bytes()
+        for file in [tmp_path / target, *(tmp_path / target).glob("*")]
+        if file.is_file()
+    )
+    if target in {"rows2", "x.ingot"}:
+        with ingot.open(tmp_path / target) as opened:
+            assert [row["image"] for row in opened.stored()] == [row["image"] for row in ROWS]
+    else:
+        assert all(row["image"] in content for row in ROWS)
+
+
+def test_metadata_go_along_to_ingot_files(data, tmp_path):
+    ingot.convert(data / "records.ingot", tmp_path / "x.ingot")
+    ingot.convert(data / "records.ingot", tmp_path / "x")
+    assert ingot.open(tmp_path / "x.ingot").metadata == {"origin": "test"}
+    assert ingot.open(tmp_path / "x").metadata == {"origin": "test"}
+
+
+@pytest.mark.parametrize(
+    ("source", "target", "options", "message"),
+    [
+        ("rows", "x.bag", {}, "name the one field whose values are to be the records with names="),
+        ("rows", "x.bag", {"names": ["label"]}, "field 'label' is int, expected bytes, utf8"),
+        ("records.bag", "x.ingot", {"names": ["a"]}, "records have no fields for names="),
+        ("records.bag", "x", {"names": ["a", "b"]}, "records become one field"),
+        ("rows", "x.zip", {}, "no format has the suffix .zip"),
+        ("rows", "x.bag", {"format": "ingot"}, "the name of an Ingot file ends in .ingot"),
+        ("rows", "x.ingot", {"format": "granular"}, "a Granular data set ends in no suffix"),
+        ("rows", "x", {"format": "excel"}, "unknown format 'excel'"),
+        ("rows", "../data/rows/x.ingot", {}, "the target is inside the source"),
+        ("rows", "../data", {}, "the target contains the source"),
+        ("rows.ingot", "../data/rows.ingot", {"overwrite": True}, "the target is the source"),
+    ],
+)
+def test_what_cannot_be_converted_is_refused_before_anything_is_written(  # noqa: PLR0917
+    data, tmp_path, source, target, options, message
+):
+    out = tmp_path / "out"
+    out.mkdir()
+    with pytest.raises(ValueError, match=message):
+        ingot.convert(data / source, os.path.normpath(out / target), **options)
+    assert list(out.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("kind", "value", "target", "message"),
+    [
+        ("utf8?", None, "g", "Granular data set has no missing values"),
+        ("tree", {"a": 1}, "x.h5", "HDF5 file has no such type"),
+        ("tree", {"a": 1}, "x.parquet", "Parquet file would have it back as something else"),
+        ("tree", {"a": 1}, "x.tar", "has no such kind of file"),
+        ("array", np.ones(2), "x.tfrecord", "has lists of bytes, int64 and float32 only"),
+        ("jpg[]", [], "x.h5", "has sequences of numbers only"),
+        ("utf8", "a\0b", "x.h5", "row 0: field 'v': an HDF5 file cannot store text"),
+        ("float", 1e300, "x.tfrecord", "row 0: field 'v': 1e\\+300 does not fit into float32"),
+    ],
+)
+def test_what_a_format_cannot_hold_is_refused_by_its_field(tmp_path, kind, value, target, message):
+    with ingot.DatasetWriter(tmp_path / "in.ingot", {"v": kind}) as writer:
+        writer.append({"v": value})
+    form = "granular" if target == "g" else None
+    with pytest.raises(ValueError, match=message):
+        ingot.convert(tmp_path / "in.ingot", tmp_path / target, format=form)
+    assert [one.name for one in tmp_path.iterdir()] == ["in.ingot"]
+
+
+@pytest.mark.parametrize("target", ["x.ingot", "x.bag", "x"])
+def test_an_existing_target_is_replaced_only_if_told(data, tmp_path, target):
+    ingot.convert(data / "records.bag", tmp_path / target)
+    with ingot.Writer(tmp_path / "other.ingot") as writer:
+        writer.append(b"other")
+    with pytest.raises(FileExistsError, match="overwrite=True"):
+        ingot.convert(tmp_path / "other.ingot", tmp_path / target)
+    assert len(ingot.open(tmp_path / target)) == len(RECORDS)
+    ingot.convert(tmp_path / "other.ingot", tmp_path / target, overwrite=True)
+    (found,) = ingot.open(tmp_path / target)
+    assert found in (b"other", {"record": b"other"})
+    assert sorted(one.name for one in tmp_path.iterdir()) == sorted(["data", "other.ingot", target])
+
+
+def test_an_open_data_set_or_reader_is_refused_with_a_word_on_what_to_do(data, tmp_path):
+    with pytest.raises(TypeError, match=r"got Dataset: save\(path\) writes the rows"):
+        ingot.convert(ingot.open(data / "rows"), tmp_path / "x.ingot")
+    with pytest.raises(TypeError, match="expected the path of what to convert, got View"):
+        ingot.convert(ingot.open(data / "records.bag")[:2], tmp_path / "x.ingot")
+
+
+def test_zero_records_are_records(tmp_path):
+    ingot.Writer(tmp_path / "x.ingot").close()
+    for target in (
+        "a.ffr",
+        "a.array_record",
+        "a.bag",
+        "a.bagz",
+        "a",
+        "a.h5",
+        "a.tfrecord",
+        "a.tar",
+    ):
+        assert ingot.convert(tmp_path / "x.ingot", tmp_path / target).rows == 0
+    assert len(ingot.open(tmp_path / "a")) == 0
+    with tarfile.open(tmp_path / "a.tar") as tar:
+        assert tar.getnames() == []
+
+
+@pytest.mark.parametrize("target", ["x.bag", "x", "x.tar"])
+def test_progress_counts_writing_and_the_check(data, tmp_path, target):
+    seen = []
+    ingot.convert(data / "records.ingot", tmp_path / target, progress=lambda *one: seen.append(one))
+    assert seen.count((len(RECORDS), len(RECORDS))) == 2
+    assert {total for _, total in seen} == {len(RECORDS)}
+
+
+def test_what_belongs_to_no_row_of_an_hdf5_file_is_told(tmp_path):
+    import h5py  # noqa: PLC0415
+
+    with h5py.File(tmp_path / "x.h5", "w") as file:
+        file["a"], file["b"] = np.arange(3), np.arange(3.0)
+        file["classes"] = np.arange(7)
+    done = ingot.convert(tmp_path / "x.h5", tmp_path / "y.ingot")
+    assert done.left_out == ("classes",)
+    assert ingot.open(tmp_path / "y.ingot").column("b").tolist() == [0.0, 1.0, 2.0]
+
+
+def test_a_large_conversion_to_a_directory_uses_processes(tmp_path):
+    rows = [{"text": f"row {k}", "a": np.full(3, k)} for k in range(500)]
+    with ingot.DatasetWriter(tmp_path / "x.ingot", {"text": "utf8", "a": "array"}) as writer:
+        writer.extend(rows)
+    ingot.convert(tmp_path / "x.ingot", tmp_path / "g", format="granular")
+    ingot.convert(tmp_path / "g", tmp_path / "y", workers=2, shard_bytes=5000)
+    with ingot.open(tmp_path / "y") as found:
+        assert len(found.paths) > 2
+        assert [row["text"] for row in found] == [row["text"] for row in rows]
+        assert [row["a"].tolist() for row in found] == [row["a"].tolist() for row in rows]
+
+
+def test_the_stored_values_of_granular_are_bytes(data):
+    found = ingot.open(data / "rows_granular").stored()[3]
+    assert found["image"] == ROWS[3]["image"]
+    assert found["label"] == ROWS[3]["label"]
+    assert io.BytesIO(found["caption"]).read().decode() == ROWS[3]["caption"]
