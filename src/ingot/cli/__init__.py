@@ -1,0 +1,1 @@
+"""The command line: a module per command, each thin over the API."""

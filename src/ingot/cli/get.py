@@ -1,0 +1,110 @@
+"""`ingot get`: one row, or one of its values as a file."""
+
+from collections.abc import Mapping
+from typing import Annotated, Any
+
+import typer
+
+from ingot.cli import opened
+from ingot.cli.files import write_file
+from ingot.cli.options import AsJson, Fields, Full, Overwrite, Partial, Source, write_json
+from ingot.cli.values import write_rows
+from ingot.conversion.content import bytes_of
+from ingot.dataset import Dataset
+from ingot.dataset.nested import at
+from ingot.dataset.spec import Spec
+from ingot.records import Reader
+
+Output = Annotated[
+    str | None,
+    typer.Option(
+        "--output", "-o", metavar="FILE", help="Write the stored bytes; - is standard output."
+    ),
+]
+Element = Annotated[int | None, typer.Option(help="The element of a sequence to write with -o.")]
+
+
+def get(
+    path: Source,
+    row: Annotated[int, typer.Argument(help="The number of the row; -1 is the last.")],
+    field: Fields = None,
+    output: Output = None,
+    element: Element = None,
+    overwrite: Overwrite = False,
+    full: Full = False,
+    partial: Partial = False,
+    as_json: AsJson = False,
+) -> None:
+    """Print one row, or write a stored value to a file.
+
+    ingot get cats 7 --field image -o cat.jpg
+    """
+    with opened.opened(path, partial=partial) as found:
+        number = _number(path, row, len(found))
+        if output is not None:
+            data = stored_bytes(found, number, field or [], element)
+            write_file(output, data, overwrite=overwrite)
+            if as_json and output != "-":
+                write_json({"path": output, "row": number, "bytes": len(data)})
+            return
+    with opened.content(path, field, partial=partial) as content:
+        write_rows(content, range(number, number + 1), full=full, as_json=as_json)
+
+
+def _number(path: str, row: int, count: int) -> int:
+    if not -count <= row < count:
+        message = f"{path}: there is no row {row}: the rows are 0 to {count - 1}"
+        raise IndexError(message if count else f"{path}: there is no row {row}: there are none")
+    return row % count
+
+
+def stored_bytes(
+    found: Reader | Dataset, number: int, names: list[str], element: int | None
+) -> bytes:
+    """Return a value as it is stored.
+
+    Raises:
+        ValueError: It is not stored as bytes, or it is not said which value to take.
+    """
+    if isinstance(found, Reader):
+        if names:
+            message = f"{found.path}: these are records, which have no fields; leave out --field"
+            raise ValueError(message)
+        return found[number]
+    name = _field(found.spec, names)
+    try:
+        rows = found.select(name).stored()
+    except TypeError:
+        rows = found.select(name)  # Its format has no stored form, but values.
+    value: Any = at(rows[number], name)
+    if value is None:
+        message = f"{found.path}: row {number}: field {name!r} is missing in this row"
+        raise ValueError(message)
+    if isinstance(value, list):
+        value = _element(found.path, number, name, value, element)
+    if isinstance(value, str | bytes) or getattr(value, "dtype", None) == "uint8":
+        return bytes_of(value)
+    message = f"{found.path}: field {name!r} is {found.spec[name]}, which has no bytes to write"
+    raise ValueError(f"{message}; without -o, its value is printed")
+
+
+def _field(spec: Spec | Mapping[str, str], names: list[str]) -> str:
+    if len(names) == 1:
+        return names[0]
+    if not names and len(spec) == 1:
+        return next(iter(spec))
+    message = f"-o writes one value: name one of the fields {list(spec)} with --field"
+    raise ValueError(message)
+
+
+def _element(path: str, number: int, name: str, values: list[Any], element: int | None) -> Any:
+    if element is None:
+        message = (
+            f"{path}: row {number}: field {name!r} is a sequence of {len(values)}: name one of "
+            "them with --element"
+        )
+        raise ValueError(message)
+    if not -len(values) <= element < len(values):
+        message = f"{path}: row {number}: field {name!r} has {len(values)} elements, not {element}"
+        raise IndexError(message)
+    return values[element]

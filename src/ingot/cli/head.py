@@ -1,0 +1,26 @@
+"""`ingot head`: the first rows."""
+
+from typing import Annotated
+
+import typer
+
+from ingot.cli import opened
+from ingot.cli.options import AsJson, Fields, Full, Partial, Source
+from ingot.cli.values import write_rows
+
+
+def head(
+    path: Source,
+    count: Annotated[int, typer.Option("--count", "-n", min=0, help="How many rows.")] = 5,
+    field: Fields = None,
+    full: Full = False,
+    partial: Partial = False,
+    as_json: AsJson = False,
+) -> None:
+    """Print the first rows, one JSON value per line.
+
+    Images, arrays and long texts are summarized; --full prints them. With --json a line is
+    {"row": 0, "value": ...}.
+    """
+    with opened.content(path, field, partial=partial) as content:
+        write_rows(content, range(min(count, len(content))), full=full, as_json=as_json)

@@ -1,0 +1,39 @@
+"""`ingot index`: the indexes of files of other formats."""
+
+from typing import Annotated
+
+import typer
+
+from ingot.cli.options import AsJson, Source, write_json
+from ingot.cli.text import line
+from ingot.dataset.read.indexed import layout_of
+from ingot.opening import open as open_any
+
+
+def index(
+    path: Source,
+    directory: Annotated[
+        str | None,
+        typer.Option("--dir", help="The directory for the indexes; else beside the data."),
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Build the indexes of files of other formats, unless they are there and up to date.
+
+    Opening the files does that too; so this is for doing it once, before many processes open them.
+    """
+    opened = open_any(path, index_dir=directory)
+    with opened:
+        rows = len(opened)
+        num_indexes = sum(layout_of(one) is not None for one in opened.paths)
+    if as_json:
+        write_json({"path": opened.path, "rows": rows, "indexes": num_indexes})
+    else:
+        line(f"{path}: {rows:,} rows, {_state(num_indexes)}")
+
+
+def _state(num_indexes: int) -> str:
+    if not num_indexes:
+        return "this format needs no index"
+    many = f"{num_indexes:,} indexes are" if num_indexes > 1 else "the index is"
+    return f"{many} up to date"

@@ -1,0 +1,52 @@
+"""`ingot merge`: several sources as one, or the small files of a data set as larger ones."""
+
+from typing import Annotated
+
+import typer
+
+from ingot.cli.convert import Check, Compress, ShardBytes, tell_conversion
+from ingot.cli.options import AsJson, Overwrite, Quiet, progress, write_json
+from ingot.cli.text import line
+from ingot.conversion import convert
+from ingot.dataset.write.compaction import compact
+
+
+def merge(
+    paths: Annotated[
+        list[str], typer.Argument(metavar="PATH...", help="The sources, then the target.")
+    ],
+    shard_bytes: ShardBytes = "1GB",
+    compression: Compress = "auto",
+    check: Check = True,
+    overwrite: Overwrite = False,
+    quiet: Quiet = False,
+    as_json: AsJson = False,
+) -> None:
+    """Write several sources as one target.
+
+    The sources have one format and the same fields. With one PATH, a data set directory, merge
+    its small files in place.
+    """
+    chosen = None if compression == "none" else compression
+    if len(paths) == 1:
+        files = compact(
+            paths[0],
+            shard_bytes=shard_bytes,
+            compression=chosen,
+            progress=progress(quiet=quiet),
+        )
+        if as_json:
+            write_json({"path": paths[0], "files": files})
+        elif not quiet:
+            line(f"{paths[0]}: {files:,} file{'s' * (files != 1)}")
+        return
+    done = convert(
+        paths[:-1],
+        paths[-1],
+        shard_bytes=shard_bytes,
+        compression=chosen,
+        check=check,
+        overwrite=overwrite,
+        progress=progress(quiet=quiet),
+    )
+    tell_conversion(done, as_json=as_json, quiet=quiet)

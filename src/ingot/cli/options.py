@@ -1,0 +1,44 @@
+"""Arguments and options that commands share."""
+
+import json
+import sys
+from pathlib import Path
+from typing import Annotated, Any, TypeAlias
+
+import typer
+
+Source: TypeAlias = Annotated[
+    str, typer.Argument(metavar="PATH", help="A file, a directory, or a pattern in quotes.")
+]
+AsJson: TypeAlias = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+Full: TypeAlias = Annotated[
+    bool, typer.Option("--full", help="Print arrays, bytes and long texts completely.")
+]
+Fields: TypeAlias = Annotated[
+    list[str] | None, typer.Option("--field", "-f", help="A field to use; may be repeated.")
+]
+Partial: TypeAlias = Annotated[
+    bool, typer.Option("--partial", help="Read the committed part of an unfinished file.")
+]
+Overwrite: TypeAlias = Annotated[
+    bool, typer.Option("--overwrite", help="Replace an existing target once it is finished.")
+]
+Quiet: TypeAlias = Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress.")]
+
+
+def write_json(content: Any) -> None:
+    """Print an object on one line; ASCII alone, so a terminal gets no control characters."""
+    sys.stdout.write(json.dumps(content, allow_nan=False) + "\n")
+
+
+def progress(*, quiet: bool) -> bool:
+    """Whether to show progress: on a terminal, unless it is not wanted."""
+    return not quiet and sys.stderr.isatty()
+
+
+def shown(path: str | Path) -> str:
+    """Return a path as the user may have typed it: relative, if it is below this folder."""
+    whole = Path(path)
+    here = Path.cwd()
+    is_below = whole.is_relative_to(here) and whole != here
+    return str(whole.relative_to(here)) if is_below else str(path)

@@ -1,0 +1,62 @@
+"""`ingot verify`: every checksum of a file or a data set."""
+
+import sys
+from dataclasses import asdict
+
+import typer
+
+from ingot.cli import opened
+from ingot.cli.failures import DAMAGED
+from ingot.cli.options import AsJson, Partial, Quiet, Source, progress, write_json
+from ingot.cli.text import line, safe
+
+_LISTED = 100
+
+
+def verify(
+    path: Source,
+    partial: Partial = False,
+    quiet: Quiet = False,
+    as_json: AsJson = False,
+) -> None:
+    """Read everything and verify every checksum.
+
+    The exit code is 1 if something is damaged. The damaged records are listed on standard output.
+    """
+    with opened.opened(path, partial=partial) as found:
+        result = found.verify(progress(quiet=quiet))
+        where = found.path
+    if as_json:
+        damaged = [asdict(one) for one in result.damaged]
+        unchecked = list(result.unchecked)
+        write_json(
+            {
+                "path": where,
+                "ok": result.ok,
+                "rows": result.rows,
+                "damaged": damaged,
+                "unchecked": unchecked,
+            }
+        )
+    else:
+        for one in result.damaged[:_LISTED]:
+            sys.stdout.write(f"{_place(one.record, one.records)}: {safe(one.reason)}\n")
+        if len(result.damaged) > _LISTED:
+            sys.stdout.write(f"and {len(result.damaged) - _LISTED:,} more; --json lists all\n")
+        if not quiet:
+            _summary(path, result.rows, len(result.damaged), result.unchecked)
+    if not result.ok:
+        raise typer.Exit(DAMAGED)
+
+
+def _place(record: int | None, count: int) -> str:
+    if record is None:
+        return "no record"
+    return f"record {record}" if count == 1 else f"records {record} to {record + count - 1}"
+
+
+def _summary(path: str, rows: int, damaged: int, unchecked: tuple[str, ...]) -> None:
+    state = f"damaged in {damaged:,} places" if damaged else "whole"
+    line(f"{path}: {rows:,} rows, {state}", "red" if damaged else "green")
+    if unchecked:
+        line(f"without checksums, so only read: {', '.join(unchecked)}")

@@ -1,0 +1,144 @@
+import json
+import os
+
+import pytest
+
+import ingot
+from containers import ALL
+from ingot.cli.measuring import Measurement, advice_for
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_verify_finds_every_container_whole(data, ingot_cli, name):
+    ran = ingot_cli("verify", name, "--json", cwd=data)
+    assert (ran.code, ran.err) == (0, "")
+    found = json.loads(ran.out)
+    assert set(found) == {"path", "ok", "rows", "damaged", "unchecked"}
+    assert found["ok"]
+    assert found["rows"] >= 3
+    assert found["damaged"] == []
+
+
+def test_verify_lists_damaged_records_and_ends_with_1(ingot_cli, tmp_path):
+    path = tmp_path / "x.ingot"
+    with ingot.Writer(path, compression=None) as writer:
+        writer.extend([b"%d." % k * 50 for k in range(100)])
+    content = bytearray(path.read_bytes())
+    for number in (17, 60):
+        content[content.index(b"%d." % number * 50) + 3] ^= 1
+    path.write_bytes(content)
+    ran = ingot_cli("verify", "x.ingot", cwd=tmp_path)
+    assert ran.code == 1
+    assert [line.partition(":")[0] for line in ran.out.splitlines()] == [
+        "record 17",
+        "record 60",
+        "x.ingot",
+    ]
+    found = json.loads(ingot_cli("verify", "x.ingot", "--json", cwd=tmp_path).out)
+    assert not found["ok"]
+    assert [one["record"] for one in found["damaged"]] == [17, 60]
+    assert set(found["damaged"][0]) == {"record", "records", "offset", "reason"}
+    ran = ingot_cli("convert", "x.ingot", "y.bag", cwd=tmp_path)
+    assert ran.code == 1
+    assert "record 17" in ran.err
+    assert os.listdir(tmp_path) == ["x.ingot"]  # noqa: PTH208
+
+
+@pytest.mark.parametrize("name", ["rows", "records.bag", "rows.h5"])
+def test_bench_measures_and_advises(data, ingot_cli, name):
+    ran = ingot_cli(
+        *("bench", name, "--seconds", 0.01, "--batch", 1, "--batch", 8),
+        *("--workers", 0, "--workers", 1, "--json"),
+        cwd=data,
+    )
+    assert (ran.code, ran.err) == (0, "")
+    found = json.loads(ran.out)
+    assert set(found) == {"path", "rows", "bytes", "measurements", "advice"}
+    seen = {
+        (one["what"], one["batch"], one["workers"], one["cold"]) for one in found["measurements"]
+    }
+    warm = {("in order", None, None, False), ("at random", 1, None, False)}
+    warm |= {("at random", 8, None, False), ("loader", 8, 0, False), ("loader", 8, 1, False)}
+    cold = {("at random", 1, None, True), ("at random", 8, None, True)}
+    assert seen == warm | cold
+    assert all(one["rows_per_s"] > 0 for one in found["measurements"])
+    assert len(found["advice"]) >= 3
+
+
+def test_doctor_tells_what_is_set(ingot_cli, tmp_path):
+    ran = ingot_cli("doctor", tmp_path, "--json", INGOT_IO="pread", INGOT_DELAY_MS="0")
+    assert (ran.code, ran.err) == (0, "")
+    found = json.loads(ran.out)
+    assert set(found) == {
+        *("ingot", "system", "reading", "limits", "memory", "disk"),
+        *("packages", "environment", "advice"),
+    }
+    assert found["environment"] == {"INGOT_DELAY_MS": "0", "INGOT_IO": "pread"}
+    assert found["ingot"]["version"] == ingot.__version__
+    assert found["packages"]["typer"]
+    assert "unset INGOT_IO, so that Ingot chooses how to read" in found["advice"]
+    plain = ingot_cli("doctor", tmp_path)
+    assert plain.code == 0
+    assert "io_uring" in plain.out
+    lines = [line for line in plain.out.splitlines() if line.startswith("packages ")]
+    assert [line.split(maxsplit=2) for line in lines] == [
+        ["packages", name, version or "not installed"]
+        for name, version in found["packages"].items()
+    ]
+    assert ingot_cli("doctor", tmp_path / "nowhere").code == 2
+
+
+@pytest.mark.parametrize(
+    ("warm", "cold", "advice"),
+    [
+        (300.0, 100.0, "data in memory is read 3.0 times as fast as cold data"),
+        (80.0, 100.0, "cold data is read about as fast as data in memory"),
+        (105.0, 100.0, "cold data is read about as fast as data in memory"),
+    ],
+)
+def test_bench_compares_memory_with_the_device_where_they_differ(warm, cold, advice):
+    done = [
+        Measurement("at random", 64, None, cold=False, rows_per_s=warm, bytes_per_s=warm),
+        Measurement("at random", 64, None, cold=True, rows_per_s=cold, bytes_per_s=cold),
+    ]
+    (found,) = advice_for(done, nbytes=1)
+    assert found.startswith(advice)
+
+
+def test_version_names_the_formats(ingot_cli):
+    found = json.loads(ingot_cli("version", "--json").out)
+    assert found["ingot"] == ingot.__version__
+    assert {"ingot", "ffrecord", "arrayrecord", "bag", "hdf5"} <= set(found["reads"])
+    assert ingot_cli("version").out.startswith(f"ingot {ingot.__version__}, Python 3.")
+
+
+def test_the_committed_part_of_an_unfinished_file_can_be_read(ingot_cli, tmp_path):
+    path = tmp_path / "x.ingot"
+    with ingot.Writer(path, compression=None) as writer:
+        writer.append(b"one")
+        writer.flush()
+        size = path.stat().st_size
+        writer.append(b"two")
+    path.write_bytes(path.read_bytes()[: size + 2])
+    refused = ingot_cli("head", "x.ingot", cwd=tmp_path)
+    assert refused.code == 1
+    assert "not finished" in refused.err
+    ran = ingot_cli("head", "x.ingot", "--partial", cwd=tmp_path)
+    assert (ran.code, json.loads(ran.out)) == (0, {"bytes": 3, "text": "one"})
+
+
+def test_index_is_built_once_and_told(ingot_cli, tmp_path):
+    (tmp_path / "x.jsonl").write_text('{"a": 1}\n{"a": 2}\n', encoding="utf-8")
+    ran = ingot_cli("index", "x.jsonl", "--dir", "kept", cwd=tmp_path)
+    assert (ran.code, ran.out, ran.err) == (0, "x.jsonl: 2 rows, the index is up to date\n", "")
+    (found,) = (tmp_path / "kept").glob("*.index")
+    stamp = found.stat().st_mtime_ns
+    ran = ingot_cli("index", "x.jsonl", "--dir", "kept", "--json", cwd=tmp_path)
+    assert json.loads(ran.out) == {"path": str(tmp_path / "x.jsonl"), "rows": 2, "indexes": 1}
+    assert found.stat().st_mtime_ns == stamp
+
+
+def test_index_says_when_none_is_needed(data, ingot_cli):
+    ran = ingot_cli("index", "rows.ingot", cwd=data)
+    assert ran.code == 0
+    assert ran.out.endswith("this format needs no index\n")

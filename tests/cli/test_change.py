@@ -1,0 +1,121 @@
+import json
+
+import pytest
+
+import containers
+import ingot
+from containers import PACK, RECORD_FILES, RECORDS, ROW_CONTAINERS
+
+
+@pytest.mark.parametrize("name", [*RECORD_FILES, *ROW_CONTAINERS])
+def test_convert_copies_every_container(data, ingot_cli, tmp_path, name):
+    target = tmp_path / "out.ingot"
+    ran = ingot_cli("convert", name, target, "--json", cwd=data)
+    assert (ran.code, ran.err) == (0, "")
+    with ingot.open(target) as opened:
+        assert json.loads(ran.out) == {
+            "path": str(target),
+            "format": "ingot",
+            "rows": len(opened),
+            "nbytes": target.stat().st_size,
+            "checked": True,
+            "left_out": [],
+        }
+        assert len(opened) == (len(RECORDS) if name in RECORD_FILES else containers.NUM_ROWS)
+    assert list(tmp_path.iterdir()) == [target]
+
+
+def test_convert_takes_fields_and_a_format(data, ingot_cli, tmp_path):
+    target = tmp_path / "folder"
+    ran = ingot_cli(
+        "convert", "rows", target, "--format", "granular", "-f", "label", "-f", "caption", cwd=data
+    )
+    assert ran.code == 0, ran.err
+    assert dict(ingot.open(target).spec) == {"caption": "utf8", "label": "int"}
+    assert "30 rows" in ran.out
+    assert "checked against the source" in ran.out
+
+
+def test_merge_writes_several_sources_as_one(data, ingot_cli, tmp_path):
+    target = tmp_path / "both.bag"
+    ran = ingot_cli("merge", "records.ingot", "records.ingot", target, cwd=data)
+    assert ran.code == 0, ran.err
+    assert list(ingot.open(target)) == RECORDS * 2
+
+
+def test_merge_of_one_data_set_merges_its_files(ingot_cli, tmp_path):
+    with ingot.DatasetWriter(tmp_path / "ds", {"a": "int"}, shard_rows=2) as writer:
+        writer.extend({"a": list(range(9))})
+    ran = ingot_cli("merge", "ds", "--json", cwd=tmp_path)
+    assert (ran.code, json.loads(ran.out)) == (0, {"path": "ds", "files": 1})
+    assert ingot.open(tmp_path / "ds").column("a").tolist() == list(range(9))
+
+
+@pytest.mark.parametrize("name", ["rows", "rows_granular", "records.bag"])
+def test_split_writes_disjoint_parts(data, ingot_cli, tmp_path, name):
+    ran = ingot_cli(
+        "split", name, f"{tmp_path}/train.ingot=0.8", f"{tmp_path}/test=5", "--json", cwd=data
+    )
+    assert ran.code == 2, "fractions and numbers do not mix"
+    ran = ingot_cli(
+        "split", name, f"{tmp_path}/train.ingot=0.8", f"{tmp_path}/test=0.2", "--json", cwd=data
+    )
+    assert (ran.code, ran.err) == (0, "")
+    found = json.loads(ran.out)
+    expected = ingot.open(data / name)
+    train, test = ingot.open(tmp_path / "train.ingot"), ingot.open(tmp_path / "test")
+    assert [one["rows"] for one in found] == [len(train), len(test)]
+    assert len(train) + len(test) == len(expected)
+    if name == "records.bag":
+        assert sorted([*train, *(row["record"] for row in test)]) == sorted(RECORDS)
+    else:
+        captions = [row["caption"] for part in (train, test) for row in part]
+        assert sorted(captions) == sorted(row["caption"] for row in containers.rows())
+
+
+def test_split_in_order_cuts_consecutive_rows(data, ingot_cli, tmp_path):
+    ran = ingot_cli("split", "rows", f"{tmp_path}/a.ingot=20", "--in-order", cwd=data)
+    assert ran.code == 0, ran.err
+    assert ingot.open(tmp_path / "a.ingot").column("label").tolist() == [
+        k % 3 - 1 for k in range(20)
+    ]
+
+
+def test_a_folder_goes_into_a_pack_and_out_again(data, ingot_cli, tmp_path):
+    ran = ingot_cli("pack", data / "tree", "p.ingot", "--json", cwd=tmp_path)
+    assert ran.code == 0, ran.err
+    size = (tmp_path / "p.ingot").stat().st_size
+    assert json.loads(ran.out) == {"path": "p.ingot", "files": 2, "bytes": size}
+    assert ingot_cli("pack", data / "tree", "p.ingot", cwd=tmp_path).code == 2
+    ran = ingot_cli("unpack", "p.ingot", "out", cwd=tmp_path)
+    assert ran.code == 0, ran.err
+    assert (tmp_path / "out" / "sub" / "b.bin").read_bytes() == bytes(range(200))
+    assert ingot_cli("unpack", "p.ingot", "out", cwd=tmp_path).code == 2
+    assert ingot_cli("unpack", "p.ingot", "out", "--overwrite", cwd=tmp_path).code == 0
+
+
+def test_extract_writes_one_file(data, ingot_cli, tmp_path):
+    ran = ingot_cli("extract", data / PACK, "sub/b.bin", "--json", cwd=tmp_path)
+    assert (ran.code, json.loads(ran.out)) == (0, {"path": "b.bin", "bytes": 200})
+    assert (tmp_path / "b.bin").read_bytes() == bytes(range(200))
+    assert ingot_cli("extract", data / PACK, "a.txt", "-o", "-").out == "hello"
+    assert ingot_cli("extract", data / PACK, "sub", cwd=tmp_path).code == 2
+
+
+def test_recover_finishes_a_file_whose_writer_died(ingot_cli, tmp_path):
+    path = tmp_path / "x.ingot"
+    with ingot.Writer(path, compression=None) as writer:
+        writer.extend([b"one", b"two"])
+    path.write_bytes(path.read_bytes() + b"torn")
+    refused = ingot_cli("info", "x.ingot", cwd=tmp_path)
+    assert refused.code == 1
+    ran = ingot_cli("recover", "x.ingot", "--json", cwd=tmp_path)
+    assert ran.code == 0, ran.err
+    assert json.loads(ran.out) == {
+        "path": "x.ingot",
+        "rows": 2,
+        "was_whole": False,
+        "cut_bytes": 4,
+        "damaged": [],
+    }
+    assert list(ingot.open(path)) == [b"one", b"two"]

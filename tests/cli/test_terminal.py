@@ -1,0 +1,179 @@
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import ingot
+from conftest import COMMAND, environment
+from containers import ALL
+
+STYLES = re.compile(r"\x1b\[[0-9;]*[mK]")
+COMMANDS = (
+    *("info", "head", "cat", "get", "ls", "convert", "merge", "split", "pack", "unpack"),
+    *("extract", "index", "verify", "recover", "bench", "doctor", "version"),
+)
+EVIL = "\x1b]0;owned\x07\x1b[2J\r\n[red]x[/red]\u202e"
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_info_has_a_style_on_a_terminal_only(data, on_terminal, ingot_cli, name):
+    ran = on_terminal("info", name, cwd=data)
+    assert ran.code == 0
+    assert "\x1b[1m" in ran.out
+    plain = ingot_cli("info", name, cwd=data)
+    assert "\x1b" not in plain.out
+    words = {word for word in re.findall(r"\w+", plain.out) if len(word) < 20}
+    assert words <= set(re.findall(r"\w+", STYLES.sub("", ran.out)))
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_the_help_of_a_command_fits_a_screen(on_terminal, command):
+    ran = on_terminal(command, "--help")
+    assert ran.code == 0
+    assert ran.out.startswith(f"Usage: ingot {command} ")
+    assert len(ran.out.splitlines()) <= 38
+    assert "--json" in ran.out
+
+
+def test_the_help_lists_all_commands_on_a_screen(on_terminal):
+    ran = on_terminal("--help")
+    assert ran.code == 0
+    assert len(ran.out.splitlines()) <= 38
+    assert re.findall(r"^  ([a-z]+) ", ran.out, re.MULTILINE) == list(COMMANDS)
+
+
+def hostile(folder):
+    """Write files and folders whose names, text and metadata try to control a terminal."""
+    name = "ev\x1b[31mil[bold].ingot"
+    with ingot.DatasetWriter(
+        folder / name, {"text": "utf8", "[red]b": "bytes"}, metadata={EVIL: EVIL}
+    ) as writer:
+        writer.append({"text": EVIL, "[red]b": EVIL.encode()})
+    tree = folder / "tree"
+    (tree / "d\x1b[5m").mkdir(parents=True)
+    (tree / "d\x1b[5m" / "f\r\x07[red]").write_bytes(b"x")
+    ingot.pack(tree, folder / "pack.ingot")
+    return name
+
+
+@pytest.mark.parametrize("command", ["info", "head", "cat", "get", "verify", "bench", "nothing"])
+def test_control_characters_in_data_never_reach_a_terminal(on_terminal, tmp_path, command):
+    name = hostile(tmp_path)
+    more = {"get": ["0"], "bench": ["--seconds", "0.01"]}.get(command, [])
+    ran = on_terminal(command, name, *more, cwd=tmp_path)
+    assert ran.code == (2 if command == "nothing" else 0), ran.out
+    # The line of progress begins with a return of the cursor.
+    text = STYLES.sub("", ran.out).replace("\rverified 1 of 1 rows", "")
+    assert not re.search(r"[\x00-\x09\x0b-\x1f\x7f-\x9f\u202a-\u202e]", text), repr(text)
+    assert "owned" not in text or "\\x1b]0;owned" in text or "\\u001b]0;owned" in text
+    assert "\x1b[31m" not in ran.out
+    if command == "info":
+        assert "[red]b" in text
+        assert "[red]x[/red]" in text
+    ran = on_terminal(command, f"{name}\x1b[35m", *more, cwd=tmp_path)
+    assert ran.code == 2
+    assert "\x1b[35m" not in ran.out
+
+
+def test_names_in_a_pack_are_escaped(on_terminal, ingot_cli, tmp_path):
+    hostile(tmp_path)
+    for options in ([], ["-r"], ["-l"], ["-r", "--json"]):
+        ran = on_terminal("ls", "pack.ingot", *options, cwd=tmp_path)
+        assert ran.code == 0
+        assert not re.search(r"[\x00-\x09\x0b-\x1f]", STYLES.sub("", ran.out))
+        assert "\x1b[5m" not in ran.out
+    found = json.loads(ingot_cli("ls", "pack.ingot", "-r", "--json", cwd=tmp_path).out)
+    assert [one["path"] for one in found] == ["d\x1b[5m", "d\x1b[5m/f\r\x07[red]"]
+    ran = on_terminal("extract", "pack.ingot", "d\x1b[5m/none", cwd=tmp_path)
+    assert ran.code == 2
+    assert "\x1b[5m" not in ran.out
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["info"],
+        ["info", "x\x1b[31m", "more\x1b[31m"],
+        ["--no-such-option\x1b[31m"],
+        ["head", "x", "-n", "many\x1b[31m"],
+        ["head", "x", "-n", "-1"],
+        ["convert", "nowhere.ingot", "x.ingot"],
+        ["verify", "nowhere\x1b[31m.ingot"],
+        ["split", "x", "nonsense\x1b[31m"],
+    ],
+)
+def test_wrong_usage_is_told_in_a_few_lines_on_standard_error(ingot_cli, tmp_path, arguments):
+    ran = ingot_cli(*arguments, cwd=tmp_path)
+    assert ran.code == 2
+    assert ran.out == ""
+    assert ran.err.startswith("ingot: ")
+    assert len(ran.err.splitlines()) <= 3
+    assert "Traceback" not in ran.err
+    assert "\x1b" not in ran.err
+    assert list(tmp_path.iterdir()) == []
+
+
+def many_records(path, count=20_000):
+    with ingot.Writer(path) as writer:
+        writer.extend([b"%07d" % k * 40 for k in range(count)])
+
+
+def test_a_closed_pipe_is_quiet(tmp_path):
+    many_records(tmp_path / "x.ingot")
+    command = [*COMMAND, "cat", str(tmp_path / "x.ingot")]
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment()
+    ) as process:
+        assert process.stdout.readline().startswith(b'{"bytes": 280')
+        process.stdout.close()
+        assert process.stderr.read() == b""
+        assert process.wait(100) == 141
+
+
+def test_an_interrupt_ends_with_130_and_leaves_no_target(tmp_path):
+    many_records(tmp_path / "x.ingot", 300_000)
+    target = tmp_path / "out" / "y.array_record"
+    command = [*COMMAND, "convert", str(tmp_path / "x.ingot"), str(target)]
+    with subprocess.Popen(
+        command, stderr=subprocess.PIPE, stdout=subprocess.PIPE, env=environment()
+    ) as process:
+        draft = target.with_name(".y.array_record.converting")
+        while not draft.exists() and process.poll() is None:
+            os.sched_yield()
+        process.send_signal(signal.SIGINT)
+        _, err = process.communicate(timeout=200)
+    assert process.returncode == 130, err
+    assert b"Traceback" not in err
+    assert list(target.parent.iterdir()) == []
+
+
+def test_text_that_the_encoding_lacks_is_escaped(ingot_cli, data):
+    ran = ingot_cli("info", "rows", cwd=data, PYTHONIOENCODING="ascii", PYTHONUTF8="0")
+    assert ran.code == 0, ran.err
+
+
+def test_numbers_that_json_lacks_are_text(ingot_cli, tmp_path):
+    with ingot.DatasetWriter(tmp_path / "x.ingot", {"f": "float", "a": "array"}) as writer:
+        writer.append({"f": float("nan"), "a": np.array([np.inf, 1.5])})
+    found = json.loads(ingot_cli("head", "x.ingot", cwd=tmp_path).out)
+    assert found["f"] == "nan"
+    assert found["a"]["values"] == ["inf", 1.5]
+
+
+def test_without_typer_the_command_says_what_to_install(tmp_path):
+    script = "import sys\nsys.modules['typer'] = None\nfrom ingot.__main__ import main\nmain()\n"
+    ran = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=False, cwd=tmp_path
+    )
+    assert ran.returncode == 2
+    assert ran.stderr == "ingot: the command line requires typer: pip install 'ingot[cli]'\n"
+
+
+def test_completion_offers_the_commands(ingot_cli):
+    ran = ingot_cli(_INGOT_COMPLETE="complete_bash", COMP_WORDS="ingot ver", COMP_CWORD="1")
+    assert ran.out.split() == ["verify", "version"]
