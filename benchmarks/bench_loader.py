@@ -1,4 +1,8 @@
-"""How fast do samples become batches of tensors, by PyTorch's loader and by Ingot's own?"""
+"""How fast do samples become batches of tensors, by PyTorch's loader and by Ingot's own?
+
+`ingot` and `bagz` are data sets in PyTorch's loader, `ingot.torch.DataLoader` is that loader along
+an order, and `ingot.Loader` has threads instead of processes.
+"""
 
 from __future__ import annotations
 

@@ -72,13 +72,16 @@ def _decoded(record: bytes) -> dict[str, Any]:
 
 
 OWN = "ingot.Loader"
+OF_TORCH = "ingot.torch.DataLoader"
 WRITERS: dict[str, Callable[[Path, int], None]] = {
     OWN: write_ingot,
+    OF_TORCH: write_ingot,
     "ingot": write_ingot,
     "bagz": write_bagz,
 }
 OPENERS: dict[str, Callable[[Path], Any]] = {
     OWN: open_ingot,
+    OF_TORCH: open_ingot,
     "ingot": open_ingot,
     "bagz": BagzSamples,
 }
@@ -95,6 +98,11 @@ def open_loader(system: str, path: Path, num_workers: int) -> None:
         own = importlib.import_module("ingot").Loader
         order = samples.shuffle(seed=0)
         loader = own(order, BATCH, workers=num_workers, to="torch", drop_last=False)
+    elif system == OF_TORCH:
+        loader = importlib.import_module("ingot.torch").DataLoader(
+            samples.shuffle(seed=0), BATCH, drop_last=False, num_workers=num_workers,
+            persistent_workers=num_workers > 0,
+        )  # fmt: skip
     else:
         loader = torch.utils.data.DataLoader(
             samples, batch_size=BATCH, shuffle=True, num_workers=num_workers,

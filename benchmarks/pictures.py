@@ -62,23 +62,23 @@ class Way:
 
 
 @functools.cache
-def _falloff() -> np.ndarray:
+def _falloff(height: int, width: int) -> np.ndarray:
     """Return what the frequencies of a picture are divided by, as in photographs."""
-    frequency = np.hypot(np.fft.fftfreq(SIDE)[:, None], np.fft.rfftfreq(SIDE)[None])
+    frequency = np.hypot(np.fft.fftfreq(height)[:, None], np.fft.rfftfreq(width)[None])
     frequency[0, 0] = 1
     return frequency**1.6
 
 
-def picture(index: int) -> bytes:
-    """Return a JPEG file of about 11 KB, with detail at every scale."""
+def picture(index: int, size: tuple[int, int] = (SIDE, SIDE), quality: int = _QUALITY) -> bytes:
+    """Return a JPEG file, by default of about 11 KB, with detail at every scale."""
     image = importlib.import_module("PIL.Image")
-    noise = np.random.default_rng(index).standard_normal((3, SIDE, SIDE), np.float32)
-    planes = np.fft.irfft2(np.fft.rfft2(noise) / _falloff(), s=(SIDE, SIDE), axes=(1, 2))
+    noise = np.random.default_rng(index).standard_normal((3, *size), np.float32)
+    planes = np.fft.irfft2(np.fft.rfft2(noise) / _falloff(*size), s=size, axes=(1, 2))
     planes /= planes.std(axis=(1, 2), keepdims=True)
     grey = 128 + _CONTRAST * planes[0]
     pixels = np.stack([grey + _COLOUR * planes[1], grey, grey + _COLOUR * planes[2]], axis=-1)
     stream = io.BytesIO()
-    image.fromarray(pixels.clip(0, 255).astype(np.uint8)).save(stream, "JPEG", quality=_QUALITY)
+    image.fromarray(pixels.clip(0, 255).astype(np.uint8)).save(stream, "JPEG", quality=quality)
     return stream.getvalue()
 
 
