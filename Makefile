@@ -1,4 +1,4 @@
-# The environment and everything built stay in the checkout: .venv, .bench, .docs and target.
+# The environment and everything built stay in the checkout: .venv, .bench, .docs, .tf and target.
 
 PYTHON ?= python3
 NAME ?= records
@@ -18,6 +18,7 @@ BIN := $(VENV)/bin
 BENCH_VENV := .bench/venv
 BENCH_BIN := $(BENCH_VENV)/bin
 DOCS_VENV := .docs/venv
+TF_VENV := .tf/venv
 FUZZ_TOOLS := target/tools
 
 # The directories themselves are sources too: they change when a file is removed.
@@ -30,20 +31,21 @@ export PYO3_PYTHON := $(CURDIR)/$(BIN)/python
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help build demo quick test soak check bench docs fuzz clean
+.PHONY: help build demo quick test tensorflow soak check bench docs fuzz clean
 .DELETE_ON_ERROR:
 
 help:  ## show this list
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 build: $(VENV)/built  ## set up .venv with numpy and Pillow and build the extension into it
 
 .PHONY: tools
 tools: build $(VENV)/tools
 
-demo: build  ## write, read, verify and damage a record file, then build a data set of pictures
+demo: build  ## write, read, verify and damage a file, build a data set, kill and resume a training
 	$(BIN)/python examples/demo.py
 	$(BIN)/python examples/pictures.py
+	$(BIN)/python examples/resume.py
 
 quick: tools  ## run the tests of the core in under 90 seconds
 	$(BIN)/python -m pytest $(PYTEST) $(QUICK)
@@ -51,6 +53,9 @@ quick: tools  ## run the tests of the core in under 90 seconds
 test: tools  ## run every test but the long campaigns
 	cargo test --workspace --exclude ingot-python
 	$(BIN)/python -m pytest $(PYTEST)
+
+tensorflow: $(TF_VENV)/built  ## run the tests that need TensorFlow, in an environment of its own
+	$(TF_VENV)/bin/python -m pytest -m tensorflow tests/tf
 
 soak: tools  ## run the long campaigns: kills, faults and interrupts at every step, fuzzing
 	$(BIN)/python -m pytest $(PYTEST) -m soak
@@ -80,7 +85,7 @@ fuzz: $(FUZZ_TOOLS)/bin/cargo-fuzz  ## feed damaged files to the parsers: FUZZ_S
 	done
 
 clean:  ## remove the environments and everything built
-	rm -rf $(VENV) .bench .docs target crates/ingot/fuzz/target crates/ingot/fuzz/artifacts
+	rm -rf $(VENV) .bench .docs .tf target crates/ingot/fuzz/target crates/ingot/fuzz/artifacts
 	rm -rf .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
 	rm -f src/ingot/_core*.so
 	find src tests benchmarks examples -name __pycache__ -prune -exec rm -rf {} +
@@ -95,6 +100,13 @@ define new_venv
 rm -rf $(1)
 $(PYTHON) -m venv $(1)
 $(1)/bin/python -m pip install --quiet 'pip>=25.1'
+endef
+
+# $(call new_wheel,DIRECTORY): Ingot as users install it, in the environment of a directory.
+define new_wheel
+rm -rf $(1)/wheels
+$(BIN)/maturin build --release --interpreter $(BIN)/python --out $(1)/wheels
+$(1)/venv/bin/python -m pip install --quiet --force-reinstall --no-deps $(1)/wheels/*.whl
 endef
 
 $(VENV)/installed: pyproject.toml
@@ -120,9 +132,16 @@ $(BENCH_VENV)/installed: pyproject.toml
 	touch $@
 
 $(BENCH_VENV)/built: $(BENCH_VENV)/installed $(VENV)/built $(shell find src -name "*.py")
-	rm -rf .bench/wheels
-	$(BIN)/maturin build --release --interpreter $(BIN)/python --out .bench/wheels
-	$(BENCH_BIN)/python -m pip install --quiet --force-reinstall --no-deps .bench/wheels/*.whl
+	$(call new_wheel,.bench)
+	touch $@
+
+$(TF_VENV)/installed: pyproject.toml
+	$(call new_venv,$(TF_VENV))
+	$(TF_VENV)/bin/python -m pip install --quiet --group tensorflow
+	touch $@
+
+$(TF_VENV)/built: $(TF_VENV)/installed $(VENV)/built $(shell find src -name "*.py")
+	$(call new_wheel,.tf)
 	touch $@
 
 $(DOCS_VENV)/installed: pyproject.toml

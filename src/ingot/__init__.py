@@ -2,8 +2,10 @@
 
 from ingot._core import __version__ as __version__
 from ingot.codecs.limit import set_max_decoded_bytes
+from ingot.conversion import Conversion, convert
 from ingot.dataset import Dataset, DatasetWriter
 from ingot.dataset.build.build import build
+from ingot.dataset.write.arrow import from_arrow, from_generator, from_pandas
 from ingot.dataset.write.compaction import compact
 from ingot.dataset.write.metadata import set_metadata
 from ingot.dataset.write.recovery import recover
@@ -19,7 +21,7 @@ from ingot.errors import (
 )
 from ingot.loader import Loader
 from ingot.opening import open, open_dataset, open_records  # noqa: A004
-from ingot.order import Order, concat, interleave, mix
+from ingot.order import Order, Pictures, concat, interleave, mix
 from ingot.packed import PackedFolder, PackedPath, pack
 from ingot.records import (
     Batch,
@@ -36,6 +38,7 @@ from ingot.threads import set_threads
 __all__ = [
     "Batch",
     "ClosedError",
+    "Conversion",
     "CorruptFileError",
     "Damage",
     "Dataset",
@@ -46,6 +49,7 @@ __all__ = [
     "Order",
     "PackedFolder",
     "PackedPath",
+    "Pictures",
     "Reader",
     "Recovery",
     "Stats",
@@ -59,6 +63,10 @@ __all__ = [
     "build",
     "compact",
     "concat",
+    "convert",
+    "from_arrow",
+    "from_generator",
+    "from_pandas",
     "interleave",
     "mix",
     "open",
