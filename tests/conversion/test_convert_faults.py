@@ -1,3 +1,5 @@
+import contextlib
+import itertools
 import os
 import random
 import shutil
@@ -73,6 +75,51 @@ def test_a_killed_conversion_to_a_file_starts_over(tmp_path, name):
     ingot.convert(source, tmp_path / name)
     assert list(ingot.open(tmp_path / name)) == list(ingot.open(source))
     assert sorted(one.name for one in tmp_path.iterdir()) == ["x.ingot", name]
+
+
+STEPS = {"__enter__", "_lock", "_restore", "clear", "publish", "_rename", "_link"}
+
+
+@contextlib.contextmanager
+def interrupted_at(line):
+    """Raise KeyboardInterrupt at a line of the steps that make and publish a target."""
+    lines = itertools.count()
+
+    def step(_, event, __):
+        if event == "line" and next(lines) == line:
+            raise KeyboardInterrupt
+        return step
+
+    def called(frame, *_):
+        code = frame.f_code
+        is_ours = Path(code.co_filename).name == "draft.py" and code.co_name in STEPS
+        return step if is_ours and frame.f_back.f_code.co_name != "remove" else None
+
+    before = sys.gettrace()
+    sys.settrace(called)
+    try:
+        yield
+    finally:
+        sys.settrace(before)
+
+
+def test_an_interrupt_at_any_line_leaves_the_whole_target_or_none(tmp_path):
+    source = write_records(tmp_path / "x.ingot", 3, 10)
+    target = tmp_path / "y.ingot"
+    for line in itertools.count():
+        try:
+            with interrupted_at(line):
+                ingot.convert(source, target, workers=1)
+        except KeyboardInterrupt:
+            pass
+        else:
+            break
+        left = sorted(one.name for one in tmp_path.iterdir())
+        assert left in (["x.ingot"], ["x.ingot", "y.ingot"]), line
+        if target.exists():
+            assert list(ingot.open(target)) == list(ingot.open(source))
+            target.unlink()
+    assert line > 25
 
 
 @pytest.mark.parametrize("name", ["y.bag", "y.ffr", "y.ingot", "y.tfrecord", "y.tar", "y", "g"])

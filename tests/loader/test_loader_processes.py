@@ -441,7 +441,8 @@ def test_no_other_process_has_the_pipes_of_a_worker(ds):
         bystander.start()
         assert len(ours) == len(workers) == 3
         for pid in (*workers, bystander.pid):
-            assert not sockets_of(pid) & ours
+            while sockets_of(pid) & ours:  # A child closes them before it does anything else.
+                os.sched_yield()
         bystander.kill()
         bystander.join()
 
@@ -457,7 +458,8 @@ def test_a_process_that_dies_between_batches_is_replaced_once(ds):
             if len(found) == 60:
                 break
             for pid in children() - others:
-                os.kill(pid, signal.SIGKILL)
+                with contextlib.suppress(ProcessLookupError):  # A thread may have waited for it.
+                    os.kill(pid, signal.SIGKILL)
         assert found == expected
         assert len(children() - others) <= 2
 

@@ -23,9 +23,6 @@ class Draft:
 
     Attributes:
         path: Where it is until then. The name is the same, so that its suffix tells its format.
-
-    Raises:
-        BlockingIOError: Another process is converting to this target.
     """
 
     def __init__(self, target: Path) -> None:
@@ -33,25 +30,29 @@ class Draft:
         self._folder = target.with_name(f".{target.name}.converting")
         self.path = self._folder / target.name
         self._is_published = False
-        make(target.parent, sync=False)
-        self._handle = self._locked()
-        self._restore()
+        self._handle: int | None = None
 
-    def _locked(self) -> int:
+    def _lock(self) -> None:
         while True:
             with writing(self._target):
                 self._folder.mkdir(exist_ok=True)
             with suppress(FileNotFoundError):
                 handle = own(os.open(self._folder / _LOCK, os.O_RDWR | os.O_CREAT, 0o666))
+                self._handle = handle
                 if not try_lock(handle):
-                    close_own(handle)
+                    self._unlock()
                     message = f"{self._target}: another process is converting to this target"
                     raise BlockingIOError(errno.EAGAIN, message)
                 # Whoever had the lock may have removed its file meanwhile.
                 with suppress(FileNotFoundError):
                     if os.path.samestat(os.fstat(handle), (self._folder / _LOCK).stat()):
-                        return handle
-                close_own(handle)
+                        return
+                self._unlock()
+
+    def _unlock(self) -> None:
+        handle, self._handle = self._handle, None
+        if handle is not None:
+            close_own(handle)
 
     def _restore(self) -> None:
         """Put back what was moved away, if nothing has taken its place."""
@@ -120,7 +121,28 @@ class Draft:
             _remove(self.path)
 
     def __enter__(self) -> Self:
-        return self
+        """Make the folder, which no other process has.
+
+        Raises:
+            BlockingIOError: Another process is converting to this target.
+        """
+        make(self._target.parent, sync=False)
+        try:
+            self._lock()
+            self._restore()
+            return self  # noqa: TRY300 -- an interrupt may come before it
+        except KeyboardInterrupt:
+            self._withdraw()
+            raise
+
+    def _withdraw(self) -> None:
+        """Leave the folder as it was found, wherever the way into it was interrupted."""
+        self._unlock()
+        with suppress(OSError):
+            self._lock()
+            if {entry.name for entry in self._folder.iterdir()} <= {_LOCK}:
+                self.remove()
+        self._unlock()
 
     def __exit__(
         self,
@@ -128,7 +150,7 @@ class Draft:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        close_own(self._handle)
+        self._unlock()
 
 
 def taken(target: Path) -> FileExistsError:
