@@ -26,9 +26,24 @@ def public_members(one):
 
 
 def test_all_is_sorted_and_lists_what_is_public():
-    assert ingot.__all__ == sorted(ingot.__all__)
-    public = {name for name in public_members(ingot) if not inspect.ismodule(getattr(ingot, name))}
-    assert set(ingot.__all__) == public
+    assert ingot.__all__ == sorted(ingot.__all__) == dir(ingot)
+    found = {name: getattr(ingot, name) for name in [*ingot.__all__, *vars(ingot)]}
+    public = {name for name, one in found.items() if name[0] != "_" and not inspect.ismodule(one)}
+    assert public - {"TYPE_CHECKING", "import_module"} == set(ingot.__all__)
+
+
+def test_a_name_that_is_not_there_is_an_attribute_error():
+    with pytest.raises(AttributeError, match=r"module 'ingot' has no attribute 'opne'"):
+        _ = ingot.opne
+
+
+def test_import_loads_what_reads_and_nothing_more():
+    code = "import sys, ingot\nprint(*sys.modules)"
+    loaded = subprocess.run(
+        [sys.executable, "-c", code], check=True, capture_output=True, text=True
+    ).stdout.split()
+    later = {"ingot.conversion", "ingot.dataset.build", "ingot.loader", "ingot.packed"}
+    assert not later & set(loaded)
 
 
 def test_a_star_import_gives_what_all_lists():

@@ -1,14 +1,12 @@
 """Ingot: record files for training data, any record in any order, every byte verified."""
 
+from importlib import import_module
+from typing import TYPE_CHECKING
+
 from ingot._core import __version__ as __version__
 from ingot.codecs.limit import set_max_decoded_bytes
-from ingot.conversion import Conversion, convert
 from ingot.dataset import Dataset, DatasetWriter
-from ingot.dataset.build.build import build
-from ingot.dataset.write.arrow import from_arrow, from_generator, from_pandas
-from ingot.dataset.write.compaction import compact
 from ingot.dataset.write.metadata import set_metadata
-from ingot.dataset.write.recovery import recover
 from ingot.errors import (
     ClosedError,
     CorruptFileError,
@@ -19,10 +17,8 @@ from ingot.errors import (
     UnsupportedVersionError,
     WorkerError,
 )
-from ingot.loader import Loader
 from ingot.opening import open, open_dataset, open_records  # noqa: A004
 from ingot.order import Order, Pictures, concat, interleave, mix
-from ingot.packed import PackedFolder, PackedPath, pack
 from ingot.records import (
     Batch,
     Damage,
@@ -34,6 +30,15 @@ from ingot.records import (
     Writer,
 )
 from ingot.threads import set_threads
+
+if TYPE_CHECKING:
+    from ingot.conversion import Conversion, convert
+    from ingot.dataset.build.build import build
+    from ingot.dataset.write.arrow import from_arrow, from_generator, from_pandas
+    from ingot.dataset.write.compaction import compact
+    from ingot.dataset.write.recovery import recover
+    from ingot.loader import Loader
+    from ingot.packed import PackedFolder, PackedPath, pack
 
 __all__ = [
     "Batch",
@@ -78,3 +83,33 @@ __all__ = [
     "set_metadata",
     "set_threads",
 ]
+
+_LATER = {
+    "Conversion": "ingot.conversion",
+    "Loader": "ingot.loader",
+    "PackedFolder": "ingot.packed",
+    "PackedPath": "ingot.packed",
+    "build": "ingot.dataset.build.build",
+    "compact": "ingot.dataset.write.compaction",
+    "convert": "ingot.conversion",
+    "from_arrow": "ingot.dataset.write.arrow",
+    "from_generator": "ingot.dataset.write.arrow",
+    "from_pandas": "ingot.dataset.write.arrow",
+    "pack": "ingot.packed",
+    "recover": "ingot.dataset.write.recovery",
+}
+"""What is imported when it is first used, so that programs which only read start sooner."""
+
+
+if not TYPE_CHECKING:  # With a `__getattr__`, checkers of types would accept any name.
+
+    def __getattr__(name):  # noqa: ANN001, ANN202
+        if name not in _LATER:
+            message = f"module 'ingot' has no attribute {name!r}"
+            raise AttributeError(message, name=name, obj=import_module("ingot"))
+        found = globals()[name] = getattr(import_module(_LATER[name]), name)
+        return found
+
+
+def __dir__() -> list[str]:
+    return __all__
