@@ -220,6 +220,7 @@ def test_next_goes_on_to_the_end_of_the_epoch(cats):
     assert next(batches)["label"][0] == 0
     assert next(batches)["label"][0] == 20
     batches.set_state(batches.get_state())
+    batches.load_state_dict(batches.state_dict())
     assert next(batches)["label"][0] == 40
     assert next(batches, None) is None
     assert next(batches, None) is None

@@ -23,7 +23,7 @@ def expected(packs, length, pad):
     for pack in packs:
         line = [
             (token, weight, number, place)
-            for number, one in enumerate(pack, 1)
+            for number, one in enumerate((one for one in pack if len(one["tokens"])), 1)
             for place, (token, weight) in enumerate(
                 zip(one["tokens"].tolist(), one["weights"].tolist(), strict=True)
             )

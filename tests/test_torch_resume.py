@@ -272,6 +272,14 @@ def test_workers_of_every_start_method_resume_and_persist(ds, method):
     ]
 
 
+@pytest.mark.parametrize("method", ["spawn", "forkserver"])
+def test_a_function_that_cannot_be_sent_to_workers_is_named(ds, method):
+    order = ds.map(lambda row: row["label"])
+    loader = ingot.torch.DataLoader(order, BATCH, num_workers=1, multiprocessing_context=method)
+    with pytest.raises(TypeError, match=r"lambda.*top level of a module, or use ingot.Loader"):
+        iter(loader)
+
+
 @pytest.mark.parametrize("num_workers", [0, 2])
 def test_a_loop_that_was_left_goes_on_where_it_was(order, num_workers):
     options = workers(num_workers, persistent_workers=num_workers > 0)

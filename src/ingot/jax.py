@@ -2,7 +2,7 @@
 
 import json
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import Any, Self
 
@@ -47,7 +47,7 @@ class Batches(Iterator[Any]):
             a batch cannot be divided among the devices.
 
     Attributes:
-        loader: The loader; `loader.state_dict()` is a state that can be stored as JSON.
+        loader: The loader.
 
     Example:
         >>> sharding = NamedSharding(mesh, PartitionSpec("data"))  # doctest: +SKIP
@@ -98,22 +98,33 @@ class Batches(Iterator[Any]):
             self._loop = iter(self.loader)
         return next(self._loop)
 
-    def get_state(self) -> bytes:
-        """Return where the loader is, as JSON; the same in every process.
+    def state_dict(self) -> dict[str, Any]:
+        """Return where the loader is: a small dict that can be stored as JSON.
 
-        `grain.checkpoint.CheckpointSave` asks for bytes. With Orbax alone, save
-        `loader.state_dict()`.
+        It is the same in every process. Orbax saves it as JSON.
         """
-        return json.dumps(self.loader.state_dict()).encode()
+        return self.loader.state_dict()
 
-    def set_state(self, state: bytes) -> None:
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Go on where a loader was, on any number of processes and devices.
 
         Raises:
             ValueError: It is the state of another order; the message names the difference.
         """
-        self.loader.load_state_dict(json.loads(state))
+        self.loader.load_state_dict(state)
         self._loop = None
+
+    def get_state(self) -> bytes:
+        """Return the state as bytes, which `grain.checkpoint.CheckpointSave` asks for."""
+        return json.dumps(self.state_dict()).encode()
+
+    def set_state(self, state: bytes) -> None:
+        """Go on from the state that `get_state` has returned.
+
+        Raises:
+            ValueError: It is the state of another order; the message names the difference.
+        """
+        self.load_state_dict(json.loads(state))
 
     def start_prefetch(self) -> None:
         """Begin to read ahead, before the first batch is asked for."""

@@ -30,6 +30,26 @@ def how_it_died(process: BaseProcess) -> str:
     return f"by {signal.Signals(-code).name}" if code < 0 else f"with exit code {code}"
 
 
+def check_pickles(work: object, otherwise: str) -> None:
+    """Refuse work that cannot be sent to a process that is not forked.
+
+    Args:
+        work: What would be sent.
+        otherwise: What else the user can do.
+
+    Raises:
+        TypeError: It contains a function or a source that cannot be pickled.
+    """
+    try:
+        pickle.dumps(work)
+    except (pickle.PicklingError, AttributeError, TypeError) as error:
+        message = (
+            f"a function or a source cannot be sent to a process that is not forked: {error}; "
+            f"define functions at the top level of a module, or {otherwise}"
+        )
+        raise TypeError(message) from error
+
+
 def portable(error: Exception) -> Exception:
     """Return an exception that the parent can unpickle: this one, or one with the same text."""
     try:

@@ -30,7 +30,8 @@ def collate_packs(
 
     Returns:
         An array of shape `(len(packs), length, ...)` for each field; `segment_ids`, which are 1
-        for the first sequence of a pack, 2 for the second, and 0 where there is none;
+        for the first sequence of a pack that is not empty, 2 for the second, and 0 where there is
+        none;
         `positions`, which count from 0 in each sequence, or in each piece of one that was cut.
 
     Raises:
@@ -59,7 +60,9 @@ def collate_packs(
     shift = np.arange(len(packs)) * length - (np.cumsum(totals) - totals)
     places = np.arange(lengths.sum()) + np.repeat(shift[pack], lengths)
     first = np.cumsum(counts) - counts
-    segments = np.arange(len(rows)) - first[pack] + 1
+    is_any: npt.NDArray[np.bool_] = lengths > 0
+    before = np.cumsum(is_any) - is_any
+    segments = before - before[first[pack]] + 1
     shape = (len(packs), length)
 
     def spread(values: npt.NDArray[Any], rest: float) -> npt.NDArray[Any]:

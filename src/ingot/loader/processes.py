@@ -2,7 +2,6 @@
 
 import multiprocessing
 import os
-import pickle
 import queue
 import sys
 import threading
@@ -18,7 +17,7 @@ from ingot.errors import ClosedError, WorkerError
 from ingot.loader.making import Conversion, Made, Makes
 from ingot.loader.parcel import Receiver, Sender, pickled, unpickled
 from ingot.loader.pipes import Pipe, connected
-from ingot.processes import how_it_died, portable, settle_in
+from ingot.processes import check_pickles, how_it_died, portable, settle_in
 from ingot.threads import set_threads
 
 _PAUSE_S = 0.2
@@ -154,7 +153,7 @@ class _Worker:
         """Start the process."""
         context = self._context
         if context.get_start_method() != "fork":
-            _check_pickles(self._maker)
+            check_pickles(self._maker, "pass workers= for threads")
         self._pipe, self.process = connected(context, self._started)
         self._receiver = Receiver(self._pipe)
 
@@ -194,17 +193,6 @@ class _Worker:
         process.join(_PATIENCE_S)
         process.kill()
         return how_it_died(process)
-
-
-def _check_pickles(maker: Makes) -> None:
-    try:
-        pickle.dumps(maker)
-    except (pickle.PicklingError, AttributeError, TypeError) as error:
-        message = (
-            f"a function or a source cannot be sent to a process that is not forked: {error}; "
-            "define functions at the top level of a module, or pass workers= for threads"
-        )
-        raise TypeError(message) from error
 
 
 def _death(step: int, how: str) -> str:

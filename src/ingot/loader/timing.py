@@ -55,8 +55,9 @@ class LoaderStats:
         )
 
     def __str__(self) -> str:
+        batches = "1 batch" if self.batches == 1 else f"{self.batches:,} batches"
         return (
-            f"{self.bottleneck} ({self.batches:,} batches, {self.samples:,} samples in "
+            f"{self.bottleneck} ({batches}, {self.samples:,} samples in "
             f"{self.elapsed_s:.3g} s: wait {self.wait_s:.3g} s, read {self.read_s:.3g} s, "
             f"transform {self.transform_s:.3g} s, collate {self.collate_s:.3g} s)"
         )

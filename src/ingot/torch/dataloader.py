@@ -1,5 +1,6 @@
 """PyTorch's data loader along an order, with a place that can be saved."""
 
+import multiprocessing
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, SupportsIndex
 
@@ -7,6 +8,7 @@ import torch.utils.data
 
 from ingot.loader.topology import Shard
 from ingot.order import Order
+from ingot.processes import check_pickles
 from ingot.torch.dataset import Dataset
 from ingot.torch.parcel import Parcel
 from ingot.torch.sampler import Sampler
@@ -88,7 +90,14 @@ class DataLoader(torch.utils.data.DataLoader[Any]):
         return self._positions._steps.epoch_of(self.step)  # noqa: SLF001
 
     def __iter__(self) -> Iterator[Any]:  # type: ignore[override]
-        """Go on from here to the end of the epoch."""
+        """Go on from here to the end of the epoch.
+
+        Raises:
+            TypeError: Workers are not forked, and a function cannot be sent to them.
+        """
+        context = self.multiprocessing_context or multiprocessing
+        if self.num_workers and context.get_start_method() != "fork":
+            check_pickles((self.dataset, self.collate_fn), "use ingot.Loader, which has threads")
         self._positions.seek(self._step)
         self._loop = loop = object()
         return _Batches(self, super().__iter__(), loop)
