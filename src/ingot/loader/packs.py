@@ -61,7 +61,7 @@ def collate_packs(
     places = np.arange(lengths.sum()) + np.repeat(shift[pack], lengths)
     first = np.cumsum(counts) - counts
     is_any: npt.NDArray[np.bool_] = lengths > 0
-    before = np.cumsum(is_any) - is_any
+    before: npt.NDArray[np.int64] = np.cumsum(is_any) - is_any
     segments = before - before[first[pack]] + 1
     shape = (len(packs), length)
 
