@@ -134,6 +134,18 @@ def test_encrypted_files_are_named_as_such(tmp_path):
         ingot.open(tmp_path / "x.parquet")
 
 
+@pytest.mark.parametrize("kind", ["file", "stream"])
+def test_a_file_that_is_cut_while_it_is_read_gives_errors_not_a_signal(kind, tmp_path):
+    table = pa.table({"x": np.arange(20_000), "s": ["text" * 20] * 20_000})
+    path = write(table, tmp_path / "x.arrow", kind, rows=20_000)
+    command = [sys.executable, str(FAULTS.with_name("cut_arrow.py")), str(path)]
+    found = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (found.stderr, found.returncode) == ("", 0)
+    lines = found.stdout.splitlines()
+    assert [line.startswith(f"{path}: ") for line in lines] == [True] * 6
+    assert ["was changed" in line for line in lines[3:]] == [True] * 3
+
+
 def test_a_missing_file_is_a_missing_file(tmp_path):
     with pytest.raises(FileNotFoundError):
         ingot.open(tmp_path / "none.parquet")

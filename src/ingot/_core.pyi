@@ -15,6 +15,7 @@ __all__ = [
     "Pictures",
     "Reader",
     "RecordWriter",
+    "Region",
     "Rows",
     "Stream",
     "Writer",
@@ -66,6 +67,13 @@ class RecordWriter:
 
 @final
 class Buffer:
+    def __len__(self) -> int: ...
+
+@final
+class Region:
+    def __new__(cls, path: str) -> Self: ...
+    @property
+    def is_damaged(self) -> bool: ...
     def __len__(self) -> int: ...
 
 @final

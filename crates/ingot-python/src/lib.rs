@@ -22,6 +22,7 @@ mod parquet;
 mod pictures;
 mod reader;
 mod record;
+mod region;
 mod rows;
 mod signals;
 mod stream;
@@ -38,6 +39,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
     module.add_class::<buffer::PyBuffer>()?;
     module.add_class::<reader::PyReader>()?;
+    module.add_class::<region::PyRegion>()?;
     module.add_class::<rows::PyRows>()?;
     module.add_class::<listing::PyListing>()?;
     module.add_class::<hdf5::PyColumn>()?;

@@ -10,6 +10,33 @@ use super::{Landed, Read, ReadAt};
 #[derive(Debug)]
 pub struct Mapping(());
 
+/// A region that cannot be made.
+#[derive(Debug)]
+pub struct Region(());
+
+impl Region {
+    /// Fails with `Unsupported`.
+    pub fn map(_file: &File) -> io::Result<Region> {
+        Err(io::ErrorKind::Unsupported.into())
+    }
+
+    /// Returns a pointer to nothing.
+    pub fn as_ptr(&self) -> *const u8 {
+        std::ptr::null()
+    }
+
+    /// Returns 0.
+    #[expect(clippy::len_without_is_empty, reason = "there is no region")]
+    pub fn len(&self) -> usize {
+        0
+    }
+
+    /// Returns true.
+    pub fn is_damaged(&self) -> bool {
+        true
+    }
+}
+
 pub(super) struct Visit;
 
 impl Visit {

@@ -7,11 +7,9 @@ use std::io;
 use std::ops::Range;
 use std::sync::Arc;
 
-use memmap2::{MmapOptions, MmapRaw};
-
 use super::memory::within;
+use super::region::Region;
 use super::residency::{Residency, Visit};
-use super::sigbus::{self, Registration};
 use super::{Cost, Landed, Read, ReadAt};
 
 /// Ranges are copied, and announced to the device, in pieces of this size.
@@ -22,20 +20,16 @@ const PREFETCH_DISTANCE: usize = 2;
 const PREFETCH_BYTES_MAX: usize = 64 << 10;
 const PREFETCH_STEP: usize = 1 << 10;
 
-/// A read-only mapping of a whole file, as long as the file was when it was made.
+/// A file that is read through a [`Region`].
 ///
-/// A page that cannot be read gives an error, not a signal: the mapping is then
-/// damaged, and every read through it fails from there on, whatever its range.
-/// Reads land in the order of the batch, so of a failed batch exactly those
-/// before the failed one have landed.
+/// A page that cannot be read gives an error: the region is then damaged, and every read
+/// through it fails from there on, whatever its range. Reads land in the order of the batch,
+/// so of a failed batch exactly those before the failed one have landed.
 ///
-/// A file that is cut in the middle of a page shows zeros up to the end of that
-/// page, without a fault. The size is looked at now and then, and before each batch of
-/// half a megabyte, so soon after a cut a read can show such zeros: who reads must check.
+/// The size is looked at now and then, and before each batch of half a megabyte, so soon after
+/// a cut a read can show zeros from the rest of a page: who reads must check.
 pub struct Mapping {
-    // Dropped before the mapping it guards.
-    guard: Registration,
-    bytes: MmapRaw,
+    region: Region,
     file: Arc<File>,
     residency: Residency,
     page_bytes: usize,
@@ -44,36 +38,25 @@ pub struct Mapping {
 impl Mapping {
     /// Maps `file`, which must not be empty.
     pub fn new(file: Arc<File>) -> io::Result<Mapping> {
-        let len = file.metadata()?.len();
-        let len = usize::try_from(len).map_err(io::Error::other)?;
-        if len == 0 {
-            return Err(io::Error::new(
-                io::ErrorKind::InvalidInput,
-                "an empty file has no mapping",
-            ));
-        }
-        let bytes = MmapOptions::new().len(len).map_raw_read_only(&*file)?;
-        let guard = Registration::new(bytes.as_ptr() as usize, len)?;
+        let region = Region::map(&file)?;
         // SAFETY: sysconf only returns a number.
         let page_bytes = unsafe { libc::sysconf(libc::_SC_PAGESIZE) } as usize;
-        let mapping = Mapping { guard, bytes, file, residency: Residency::default(), page_bytes };
-        mapping.advise(0..len, libc::MADV_RANDOM);
+        let mapping = Mapping { region, file, residency: Residency::default(), page_bytes };
+        mapping.advise(0..mapping.region.len(), libc::MADV_RANDOM);
         Ok(mapping)
     }
 
     /// Returns whether the file could not be read at some place of the mapping.
     pub fn is_damaged(&self) -> bool {
-        self.guard.is_damaged()
+        self.region.is_damaged()
     }
 
     /// Looks at what a batch asks for, before it is copied.
     pub(super) fn visit(&self, reads: &[Read<'_>]) -> Visit {
         let visit = self.residency.visit(self, reads);
         if visit.is_thorough() {
-            let cut = self.file.metadata().is_ok_and(|now| now.len() < self.bytes.len() as u64);
-            if cut || sigbus::ensure_installed().is_err() {
-                self.guard.mark_damaged();
-            }
+            let len = self.region.len() as u64;
+            self.region.keep_guarded(self.file.metadata().is_ok_and(|now| now.len() < len));
         }
         visit
     }
@@ -114,7 +97,7 @@ impl Mapping {
     }
 
     fn copy(&self, read: &mut Read<'_>) -> io::Result<()> {
-        let wanted = within(self.bytes.len(), read.offset, read.buf.len())?;
+        let wanted = within(self.region.len(), read.offset, read.buf.len())?;
         self.check()?;
         let mut start = wanted.start;
         let mut crc = read.crc;
@@ -126,7 +109,7 @@ impl Mapping {
             // SAFETY: `within` keeps the range inside the mapping, which only this
             // type points to. The bytes may change under the copy; nothing is
             // assumed of them.
-            crc = unsafe { read.sum.copy(crc, self.bytes.as_ptr().add(start), piece) };
+            crc = unsafe { read.sum.copy(crc, self.region.as_ptr().add(start), piece) };
             start += piece.len();
             self.check()?;
         }
@@ -135,7 +118,7 @@ impl Mapping {
     }
 
     fn check(&self) -> io::Result<()> {
-        if self.guard.is_damaged() {
+        if self.region.is_damaged() {
             let why = "the file was cut short or its device failed under the mapping";
             return Err(io::Error::other(why));
         }
@@ -146,12 +129,12 @@ impl Mapping {
     #[cfg(target_arch = "x86_64")]
     fn hint(&self, offset: u64, len: usize) {
         use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
-        let Ok(range) = within(self.bytes.len(), offset, len.min(PREFETCH_BYTES_MAX)) else {
+        let Ok(range) = within(self.region.len(), offset, len.min(PREFETCH_BYTES_MAX)) else {
             return;
         };
         for place in range.step_by(PREFETCH_STEP) {
             // SAFETY: the address is inside the mapping; a prefetch never faults.
-            unsafe { _mm_prefetch::<_MM_HINT_T0>(self.bytes.as_ptr().add(place).cast()) };
+            unsafe { _mm_prefetch::<_MM_HINT_T0>(self.region.as_ptr().add(place).cast()) };
         }
     }
 
@@ -162,7 +145,7 @@ impl Mapping {
     /// file counts as being there: there is nothing to bring.
     pub(super) fn is_resident(&self, offset: u64, len: usize) -> bool {
         const PAGES: usize = 1024;
-        let range = match within(self.bytes.len(), offset, len) {
+        let range = match within(self.region.len(), offset, len) {
             Ok(range) if !range.is_empty() => range,
             _ => return true,
         };
@@ -174,7 +157,7 @@ impl Mapping {
             // SAFETY: the range is inside the mapping and begins at a page; there
             // is a flag for each page of it.
             let status = unsafe {
-                let address = self.bytes.as_ptr().add(start) as *mut libc::c_void;
+                let address = self.region.as_ptr().add(start) as *mut libc::c_void;
                 libc::mincore(address, end - start, flags.as_mut_ptr().cast())
             };
             status == 0 && flags.iter().all(|flag| flag & 1 == 1)
@@ -194,10 +177,12 @@ impl Mapping {
     /// piece of each.
     pub(super) fn bring(&self, ranges: impl Iterator<Item = (u64, usize)>) {
         let mut pages: Vec<Range<usize>> = ranges
-            .filter_map(|(offset, len)| within(self.bytes.len(), offset, len.min(PIECE_BYTES)).ok())
+            .filter_map(|(offset, len)| {
+                within(self.region.len(), offset, len.min(PIECE_BYTES)).ok()
+            })
             .filter(|range| !range.is_empty())
             .map(|range| {
-                let end = range.end.next_multiple_of(self.page_bytes).min(self.bytes.len());
+                let end = range.end.next_multiple_of(self.page_bytes).min(self.region.len());
                 range.start - range.start % self.page_bytes..end
             })
             .collect();
@@ -219,7 +204,7 @@ impl Mapping {
         let start = range.start - range.start % self.page_bytes;
         // SAFETY: the range is inside the mapping, and neither advice changes its bytes.
         unsafe {
-            let address = self.bytes.as_ptr().add(start) as *mut libc::c_void;
+            let address = self.region.as_ptr().add(start) as *mut libc::c_void;
             libc::madvise(address, range.end - start, advice);
         }
     }
@@ -227,7 +212,7 @@ impl Mapping {
 
 impl ReadAt for Mapping {
     fn size(&self) -> io::Result<u64> {
-        Ok(self.file.metadata()?.len().min(self.bytes.len() as u64))
+        Ok(self.file.metadata()?.len().min(self.region.len() as u64))
     }
 
     fn read_many(&self, reads: &mut [Read<'_>], landed: &mut Landed<'_>) {

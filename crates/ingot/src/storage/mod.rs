@@ -20,6 +20,8 @@ mod mapping;
 mod memory;
 mod pread;
 #[cfg(any(target_os = "linux", target_os = "macos"))]
+mod region;
+#[cfg(any(target_os = "linux", target_os = "macos"))]
 mod residency;
 mod scheduler;
 #[cfg(any(target_os = "linux", target_os = "macos"))]
@@ -52,8 +54,12 @@ pub use faulty::{Failure, Faulty};
 pub use local::{Access, LocalFile, identity_at};
 pub use location::Location;
 pub use mapping::Mapping;
+#[cfg(not(any(target_os = "linux", target_os = "macos")))]
+pub use mapping::Region;
 pub use memory::Memory;
 pub use pread::Pread;
+#[cfg(any(target_os = "linux", target_os = "macos"))]
+pub use region::Region;
 pub use scheduler::{Group, read_all};
 pub use uring::Uring;
 

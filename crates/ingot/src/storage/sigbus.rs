@@ -21,7 +21,8 @@ use libc::__errno_location as errno_location;
 #[cfg(target_os = "macos")]
 use libc::__error as errno_location;
 
-const SLOTS: usize = 4096;
+/// As many mappings as a process has, unless the system is told otherwise.
+const SLOTS: usize = 1 << 16;
 
 /// A later handler that sees the same address this often without mending it, never will.
 const REPEATS_MAX: u32 = 16;

@@ -57,8 +57,10 @@ class Blocks:
     def take(self, numbers: npt.NDArray[np.int64], paths: Sequence[Path]) -> list[Any]:
         """Return the values of rows at some paths, in the order of the rows.
 
+        Values may be views on the files: see to it before and after that those are unchanged.
+
         Raises:
-            FormatError: A file is damaged, or was changed.
+            FormatError: A file is damaged.
         """
         pa = pyarrow()
         if not len(numbers):
@@ -70,7 +72,6 @@ class Blocks:
             numbers, which = numbers[order], which[order]
         rows = numbers - self._starts[which]
         wanted = tuple(paths)
-        self._check_unchanged(which)
         parts = []
         blocks, firsts = which.tolist(), rows.tolist()
         for start, stop in self._runs(which, rows):
@@ -83,10 +84,17 @@ class Blocks:
         with translated(self.files[0].path):
             return _columns(parts, order)
 
-    def _check_unchanged(self, which: npt.NDArray[np.int64]) -> None:
-        """Refuse the files of some blocks, if one was changed."""
-        files = np.searchsorted(self._firsts, which, "right") - 1 if len(self.files) > 1 else [0]
-        for k in np.unique(files):
+    def check_unchanged(self, numbers: npt.NDArray[np.int64]) -> None:
+        """Refuse the files of some rows, if one was changed.
+
+        Raises:
+            FormatError: One was changed, or could not be read.
+        """
+        if len(self.files) == 1:
+            self.files[0].check_unchanged()
+            return
+        which = np.searchsorted(self._ends, numbers, "right")
+        for k in np.unique(np.searchsorted(self._firsts, which, "right") - 1):
             self.files[k].check_unchanged()
 
     def _runs(

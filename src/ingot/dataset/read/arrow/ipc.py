@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from threading import Lock
 from typing import Any
 
+from ingot._core import Region
 from ingot.codecs.limit import check_decoded
 from ingot.dataset.read.arrow.cache import CACHE
 from ingot.dataset.read.arrow.file import ColumnFile, Path, batch_of, values_at
@@ -42,7 +43,8 @@ class ArrowFile(ColumnFile):
         self._loaded: Any = None
         self._views: dict[tuple[int, tuple[Path, ...]], Any] = {}
         with translated(path):
-            self._buffer = self._mapped()
+            self._region = self._mapped()
+            self._buffer = pyarrow().py_buffer(self._region)
             view = memoryview(self._buffer)
             self._is_file = bytes(view[: len(ARROW)]) == ARROW
             if bytes(view[:4]) == b"FEA1":
@@ -57,11 +59,22 @@ class ArrowFile(ColumnFile):
         with translated(path):  # A name may not be Unicode.
             self._places = _places(self.schema)
 
-    def _mapped(self) -> Any:
+    def _mapped(self) -> Region:
         if not self.stamp[0]:
             message = f"{self.path}: the file is empty"
             raise CorruptFileError(message, self.path)
-        return pyarrow().memory_map(self.path).read_buffer()
+        return Region(self.path)
+
+    def check_unchanged(self) -> None:
+        """Refuse a file that was changed, or could not be read.
+
+        Raises:
+            FormatError: It is one.
+        """
+        super().check_unchanged()
+        if self._region.is_damaged:
+            message = f"{self.path}: the device failed while the file was read"
+            raise CorruptFileError(message, self.path)
 
     def _reader(self) -> Any:
         ipc = pyarrow("pyarrow.ipc")

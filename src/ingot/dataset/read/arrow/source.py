@@ -2,7 +2,8 @@
 
 import hashlib
 import json
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path as FilePath
@@ -145,17 +146,20 @@ class ArrowRows:
     def __len__(self) -> int:
         return len(self._blocks)
 
-    def _arrays(self, names: Iterable[str], numbers: Numbers) -> dict[str, Any]:
-        """Return the values of fields in rows, cast to the plain types of their leaves."""
+    @contextmanager
+    def _arrays(self, names: Iterable[str], numbers: Numbers) -> Iterator[dict[str, Any]]:
+        """Lend the values of fields in rows, cast to the plain types of their leaves.
+
+        They may be views on files, which must be unchanged when all work on them is done.
+        """
         if self._is_closed:
             message = f"{self.path}: the data set is closed"
             raise ClosedError(message, self.path)
         listed = list(names)
+        self._blocks.check_unchanged(numbers)
         taken = self._blocks.take(numbers, self._packer.parts(listed))
-        return self._packer.cast(listed, iter(taken), numbers)
-
-    def _array(self, name: str, numbers: Numbers) -> Any:
-        return self._arrays([name], numbers)[name]
+        yield self._packer.cast(listed, iter(taken), numbers)
+        self._blocks.check_unchanged(numbers)
 
     def read_packed(
         self, names: Sequence[str], numbers: Numbers
@@ -166,7 +170,9 @@ class ArrowRows:
             FormatError: A value is not of the type of its field.
         """
         plain = dict.fromkeys(name.removesuffix("?") for name in names)
-        return self._packer.stored(names, self._arrays(plain, numbers), numbers)
+        with self._arrays(plain, numbers) as arrays:
+            found = self._packer.stored(names, arrays, numbers)
+            return [(bytes(data), offsets, counts) for data, offsets, counts in found]
 
     def plan(self, numbers: Numbers, wanted: Mapping[str, Picks]) -> Plan:
         """Plan to read the wanted fields of rows."""
@@ -175,10 +181,11 @@ class ArrowRows:
     def read_rows(self, numbers: Numbers, wanted: Mapping[str, Picks]) -> Row:
         """Return the wanted fields of rows, stacked where possible."""
         read: dict[str, Packed] = {}
-        for name, array in self._arrays(wanted, numbers).items():
-            read |= self._packer.pack(name, array, numbers, wanted[name])
-        fields = [self.spec.fields[name] for name in wanted]
-        return Unpacking(self.path, numbers, fields, wanted).unpack(read)
+        with self._arrays(wanted, numbers) as arrays:
+            for name, array in arrays.items():
+                read |= self._packer.pack(name, array, numbers, wanted[name])
+            fields = [self.spec.fields[name] for name in wanted]
+            return Unpacking(self.path, numbers, fields, wanted).unpack(read)
 
     def read_row(self, number: int, wanted: Mapping[str, Elements]) -> Row:
         """Return the wanted fields of one row."""
@@ -192,11 +199,11 @@ class ArrowRows:
     def available(self, number: int, names: Sequence[str]) -> dict[str, bool | range]:
         """Return which fields a row has."""
         found: dict[str, bool | range] = {}
-        for name in names:
-            array = self._array(name, np.array([number], np.int64))
-            found[name] = bool(valid(array)[0])
-            if found[name] and self._stored.fields[name].is_sequence:
-                found[name] = range(len(array[0]))
+        with self._arrays(names, np.array([number], np.int64)) as arrays:
+            for name, array in arrays.items():
+                found[name] = bool(valid(array)[0])
+                if found[name] and self._stored.fields[name].is_sequence:
+                    found[name] = range(len(array[0]))
         return found
 
     def column(self, name: str, numbers: Rows) -> npt.NDArray[Any]:
@@ -207,17 +214,19 @@ class ArrowRows:
             raise TypeError(message)
         found = np.empty(len(numbers), field.codec.dtype)
         for places, some in _steps(numbers):
-            data = self._packer.pack(name, self._array(name, some), some)[name][0]
-            found[places] = np.frombuffer(data, field.codec.dtype)
+            with self._arrays([name], some) as arrays:
+                data = self._packer.pack(name, arrays[name], some)[name][0]
+                found[places] = np.frombuffer(data, field.codec.dtype)
         return found
 
     def lengths(self, name: str, numbers: Rows) -> npt.NDArray[np.int64]:
         """Return the lengths of a sequence in rows; 0 where it is missing."""
         found = np.empty(len(numbers), np.int64)
         for places, some in _steps(numbers):
-            array = self._array(name, some)
-            each = array.value_lengths().fill_null(0) if len(array) else array
-            found[places] = each.to_numpy(zero_copy_only=False)
+            with self._arrays([name], some) as arrays:
+                array = arrays[name]
+                each = array.value_lengths().fill_null(0) if len(array) else array
+                found[places] = each.to_numpy(zero_copy_only=False)
         return found
 
     def present(self, name: str, numbers: Rows) -> npt.NDArray[np.bool_]:
@@ -225,7 +234,8 @@ class ArrowRows:
         found = np.ones(len(numbers), np.bool_)
         if self._stored.fields[name].is_optional:
             for places, some in _steps(numbers):
-                found[places] = valid(self._array(name, some))
+                with self._arrays([name], some) as arrays:
+                    found[places] = valid(arrays[name])
         return found
 
     def together(self, names: Sequence[str]) -> tuple[int, int]:
