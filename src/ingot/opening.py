@@ -36,7 +36,9 @@ def open(  # noqa: A001
     (`.ffr`) and ArrayRecord files it reads the index. Other formats open as a `Dataset` too:
     TFRecord files of examples, WebDataset archives (`.tar`), JSON lines, CSV, `.npy`, `.npz`,
     and directories of MDS, LitData or images. Ingot reads such files in place. The first time
-    it goes through them once and keeps an index.
+    it goes through them once and keeps an index. Those that are compressed as a whole, such as
+    `.tar.gz` or `.jsonl.zst`, are decompressed once, into the user's cache directory or
+    `index_dir`.
 
     Args:
         source: A file, a directory (its record files, sorted by name), a pattern such as

@@ -106,11 +106,10 @@ def test_no_records_are_an_empty_file(tmp_path):
     assert len(ingot.open(write(tmp_path / "x.tfrecord", b""))) == 0
 
 
-def test_a_gzip_file_says_what_to_do(tmp_path):
-    for name in ("x.tfrecord", "x.tfrecord.gz"):
-        data = (DATA / "tfrecord" / "examples.tfrecord.gz").read_bytes()
-        with pytest.raises(ingot.FormatError, match="gunzip"):
-            ingot.open(write(tmp_path / name, data))
+def test_a_gzip_file_that_is_not_named_so_says_what_to_do(tmp_path):
+    data = (DATA / "tfrecord" / "examples.tfrecord.gz").read_bytes()
+    with pytest.raises(ingot.FormatError, match="gunzip"):
+        ingot.open(write(tmp_path / "x.tfrecord", data))
 
 
 def test_every_byte_is_verified_and_every_cut_is_found(tmp_path):

@@ -8,6 +8,7 @@ from ingot._core import Rows as NativeRows
 from ingot.codecs import Pickle
 from ingot.dataset.read.foreign import ForeignFiles
 from ingot.dataset.read.indexed.progress import index_progress
+from ingot.dataset.read.indexed.unpacking import unpacked
 from ingot.dataset.read.ingot_source import IngotSource
 from ingot.dataset.spec import Spec, SpecLike
 from ingot.errors import FormatError
@@ -71,7 +72,7 @@ def open_indexed(
     """Open files of another format; build the indexes that are missing or stale.
 
     Args:
-        paths: The files.
+        paths: The files, which may be compressed as a whole.
         indexing: How to open them.
         folder: The directory that is the data set, if it is one.
 
@@ -81,7 +82,8 @@ def open_indexed(
     Raises:
         FormatError: A file is damaged, or its rows do not fit the specification.
     """
-    native, spec = open_native(paths, indexing, indexing.layout, folder or paths[0])
+    plain = unpacked(paths, indexing.index_dir)
+    native, spec = open_native(plain, indexing, indexing.layout, folder or paths[0])
     if native is None:
         return None
     files = IndexedFiles(list(paths), indexing, folder)

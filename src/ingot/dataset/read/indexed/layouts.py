@@ -1,8 +1,8 @@
 """The layouts of formats whose files say all about themselves."""
 
 import json
-from pathlib import Path
 
+from ingot.dataset.read.indexed.unpacking import plain_name
 from ingot.records.formats import format_of
 
 _LAYOUTS = {name: {"format": name} for name in ("tfrecord", "webdataset", "jsonlines", "csv")}
@@ -10,8 +10,11 @@ _LAYOUTS = {name: {"format": name} for name in ("tfrecord", "webdataset", "jsonl
 
 
 def layout_of(path: str) -> str | None:
-    """Return the layout of a file by its name; None if no index finds its rows."""
-    found = format_of(Path(path))
+    """Return the layout of a file by its name; None if no index finds its rows.
+
+    The file may be compressed as a whole.
+    """
+    found = format_of(plain_name(path))
     if found is None or found.name not in _LAYOUTS:
         return None
     return json.dumps(_LAYOUTS[found.name])
