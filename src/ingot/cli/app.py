@@ -5,7 +5,7 @@ import os
 import sys
 from collections.abc import Callable, Iterator, MutableMapping
 from importlib import import_module
-from typing import Any
+from typing import Annotated, Any
 
 import typer
 from typer.core import TyperGroup
@@ -96,6 +96,25 @@ def _shielded(command: Callable[..., object]) -> Callable[..., object]:
     return shielded
 
 
+def _tell_version(asked: bool) -> None:
+    if asked:
+        from ingot.cli.version import version  # noqa: PLC0415 -- loaded as a command is
+
+        version()
+        raise typer.Exit
+
+
+def _all(
+    show_version: Annotated[
+        bool,
+        typer.Option(
+            "--version", callback=_tell_version, is_eager=True, help="Same as ingot version."
+        ),
+    ] = False,
+) -> None:
+    """Take the options of no command."""
+
+
 def _app() -> typer.Typer:
     app = typer.Typer(
         cls=_Group,
@@ -106,7 +125,7 @@ def _app() -> typer.Typer:
         context_settings={"help_option_names": ["-h", "--help"]},
         **_STYLE,
     )
-    app.callback()(lambda: None)
+    app.callback()(_all)
     return app
 
 

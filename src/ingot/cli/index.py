@@ -5,7 +5,7 @@ from typing import Annotated
 import typer
 
 from ingot.cli.options import AsJson, Source, write_json
-from ingot.cli.text import line
+from ingot.cli.text import counted, line
 from ingot.dataset.read.indexed import layout_of
 from ingot.opening import open as open_any
 
@@ -29,7 +29,7 @@ def index(
     if as_json:
         write_json({"path": opened.path, "rows": rows, "indexes": num_indexes})
     else:
-        line(f"{path}: {rows:,} rows, {_state(num_indexes)}")
+        line(f"{path}: {counted(rows, 'row')}, {_state(num_indexes)}")
 
 
 def _state(num_indexes: int) -> str:
