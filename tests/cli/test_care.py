@@ -1,5 +1,7 @@
 import json
 import os
+import shutil
+from pathlib import Path
 
 import pytest
 
@@ -153,6 +155,25 @@ def test_index_is_built_once_and_told(ingot_cli, tmp_path):
     ran = ingot_cli("index", "x.jsonl", "--dir", "kept", "--json", cwd=tmp_path)
     assert json.loads(ran.out) == {"path": str(tmp_path / "x.jsonl"), "rows": 2, "indexes": 1}
     assert found.stat().st_mtime_ns == stamp
+
+
+def test_index_counts_the_indexes_of_a_folder_of_shards(ingot_cli, tmp_path):
+    shutil.copytree(Path(__file__).parent.parent / "data" / "foreign" / "mds", tmp_path / "mds")
+    ran = ingot_cli("index", "mds", cwd=tmp_path)
+    assert (ran.code, ran.out) == (0, "mds: 50 rows, 4 indexes are up to date\n")
+    assert len(list((tmp_path / "mds").rglob("*.index"))) == 4
+
+
+def test_recover_keeps_a_file_that_a_data_set_lists(ingot_cli, tmp_path):
+    with ingot.DatasetWriter(tmp_path / "ds", {"a": "int"}) as writer:
+        writer.extend({"a": list(range(9))})
+    (path,) = (tmp_path / "ds").glob("*.ingot")
+    path.write_bytes(path.read_bytes()[:-1])
+    content = path.read_bytes()
+    ran = ingot_cli("recover", path)
+    assert ran.code == 2
+    assert "copy it again, or pass --force to keep the committed rows" in ran.err
+    assert path.read_bytes() == content
 
 
 def test_index_says_when_none_is_needed(data, ingot_cli):

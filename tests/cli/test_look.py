@@ -1,4 +1,6 @@
 import json
+import shutil
+from pathlib import Path
 
 import pytest
 
@@ -30,6 +32,37 @@ def test_info_tells_rows_files_and_fields_of_every_container(data, ingot_cli, na
     assert plain.code == 0, plain.err
     assert f"{num_rows(name)} " in plain.out
     assert "\x1b" not in plain.out
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("rows", "directory"),
+        ("rows.ingot", "ingot"),
+        ("rows_granular", "granular"),
+        ("rows.h5", "hdf5"),
+        ("records.bag", "bag"),
+        (PACK, "ingot"),
+    ],
+)
+def test_info_names_the_format(data, ingot_cli, name, expected):
+    assert json.loads(ingot_cli("info", name, "--json", cwd=data).out)["format"] == expected
+
+
+def test_info_names_formats_of_others(ingot_cli, tmp_path):
+    (tmp_path / "x.jsonl").write_text('{"a": 1}\n', encoding="utf-8")
+    (tmp_path / "images" / "cat").mkdir(parents=True)
+    (tmp_path / "images" / "cat" / "1.jpg").write_bytes(containers.jpeg(1))
+    for name in ("mds", "litdata"):
+        shutil.copytree(Path(__file__).parent.parent / "data" / "foreign" / name, tmp_path / name)
+    for name, expected in [
+        ("x.jsonl", "jsonlines"),
+        ("images", "images"),
+        ("mds", "mds"),
+        ("litdata", "litdata"),
+    ]:
+        about = json.loads(ingot_cli("info", name, "--json", cwd=tmp_path).out)
+        assert about["format"] == expected
 
 
 def test_info_tells_the_bytes_of_each_field(data, ingot_cli):

@@ -40,6 +40,7 @@ _OPTIONS = (
     ("resume=False", "--restart"),
     ("names=", "--field"),
     ("format=", "--format"),
+    ("pass force=True to recover", "pass --force"),
     ("call ingot.recover", "run ingot recover"),
     ("ingot.pack one file", "ingot pack one file"),
 )
