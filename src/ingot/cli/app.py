@@ -5,7 +5,7 @@ import os
 import sys
 from collections.abc import Callable, Iterator, MutableMapping
 from importlib import import_module
-from typing import Annotated, Any
+from typing import Annotated, Any, cast
 
 import typer
 from typer.core import TyperGroup
@@ -115,7 +115,8 @@ def _all(
     """Take the options of no command."""
 
 
-def _app() -> typer.Typer:
+def command() -> TyperGroup:
+    """Return the command `ingot`, with its commands."""
     app = typer.Typer(
         cls=_Group,
         name="ingot",
@@ -126,7 +127,7 @@ def _app() -> typer.Typer:
         **_STYLE,
     )
     app.callback()(_all)
-    return app
+    return cast("TyperGroup", typer.main.get_command(app))
 
 
 def run() -> int:
@@ -135,9 +136,8 @@ def run() -> int:
         reconfigure = getattr(stream, "reconfigure", None)
         if reconfigure is not None:
             reconfigure(errors="backslashreplace")
-    command = typer.main.get_command(_app())
     try:
-        code = command.main(prog_name="ingot", standalone_mode=False)
+        code = command().main(prog_name="ingot", standalone_mode=False)
     except typer.Abort:
         return INTERRUPTED
     except _ClickException as error:
