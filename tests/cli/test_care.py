@@ -1,5 +1,7 @@
 import json
 import os
+import shutil
+from pathlib import Path
 
 import pytest
 
@@ -38,6 +40,7 @@ def test_verify_lists_damaged_records_and_ends_with_1(ingot_cli, tmp_path):
     assert not found["ok"]
     assert [one["record"] for one in found["damaged"]] == [17, 60]
     assert set(found["damaged"][0]) == {"record", "records", "offset", "reason"}
+    assert ran.out.endswith("x.ingot: 100 rows, damaged in 2 places\n")
     ran = ingot_cli("convert", "x.ingot", "y.bag", cwd=tmp_path)
     assert ran.code == 1
     assert "record 17" in ran.err
@@ -63,6 +66,12 @@ def test_bench_measures_and_advises(data, ingot_cli, name):
     assert seen == warm | cold
     assert all(one["rows_per_s"] > 0 for one in found["measurements"])
     assert len(found["advice"]) >= 3
+
+
+def test_bench_refuses_fields_of_records(data, ingot_cli):
+    ran = ingot_cli("bench", "records.bag", "-f", "label", cwd=data)
+    assert (ran.code, ran.out) == (2, "")
+    assert "these are records, which have no fields" in ran.err
 
 
 def test_doctor_tells_what_is_set(ingot_cli, tmp_path):
@@ -109,7 +118,16 @@ def test_version_names_the_formats(ingot_cli):
     found = json.loads(ingot_cli("version", "--json").out)
     assert found["ingot"] == ingot.__version__
     assert {"ingot", "ffrecord", "arrayrecord", "bag", "hdf5"} <= set(found["reads"])
-    assert ingot_cli("version").out.startswith(f"ingot {ingot.__version__}, Python 3.")
+    plain = ingot_cli("version").out
+    assert plain.startswith(f"ingot {ingot.__version__}, Python 3.")
+    assert ingot_cli("--version") == (0, plain, "")
+
+
+def test_one_row_is_not_rows(ingot_cli, tmp_path):
+    with ingot.Writer(tmp_path / "x.ingot") as writer:
+        writer.append(b"one")
+    assert ingot_cli("verify", "x.ingot", cwd=tmp_path).out == "x.ingot: 1 row, whole\n"
+    assert ingot_cli("info", "x.ingot", cwd=tmp_path).out.startswith("x.ingot: 1 record, ")
 
 
 def test_the_committed_part_of_an_unfinished_file_can_be_read(ingot_cli, tmp_path):
@@ -123,6 +141,7 @@ def test_the_committed_part_of_an_unfinished_file_can_be_read(ingot_cli, tmp_pat
     refused = ingot_cli("head", "x.ingot", cwd=tmp_path)
     assert refused.code == 1
     assert "not finished" in refused.err
+    assert "pass --partial to read them, or run ingot recover to make it whole" in refused.err
     ran = ingot_cli("head", "x.ingot", "--partial", cwd=tmp_path)
     assert (ran.code, json.loads(ran.out)) == (0, {"bytes": 3, "text": "one"})
 
@@ -136,6 +155,25 @@ def test_index_is_built_once_and_told(ingot_cli, tmp_path):
     ran = ingot_cli("index", "x.jsonl", "--dir", "kept", "--json", cwd=tmp_path)
     assert json.loads(ran.out) == {"path": str(tmp_path / "x.jsonl"), "rows": 2, "indexes": 1}
     assert found.stat().st_mtime_ns == stamp
+
+
+def test_index_counts_the_indexes_of_a_folder_of_shards(ingot_cli, tmp_path):
+    shutil.copytree(Path(__file__).parent.parent / "data" / "foreign" / "mds", tmp_path / "mds")
+    ran = ingot_cli("index", "mds", cwd=tmp_path)
+    assert (ran.code, ran.out) == (0, "mds: 50 rows, 4 indexes are up to date\n")
+    assert len(list((tmp_path / "mds").rglob("*.index"))) == 4
+
+
+def test_recover_keeps_a_file_that_a_data_set_lists(ingot_cli, tmp_path):
+    with ingot.DatasetWriter(tmp_path / "ds", {"a": "int"}) as writer:
+        writer.extend({"a": list(range(9))})
+    (path,) = (tmp_path / "ds").glob("*.ingot")
+    path.write_bytes(path.read_bytes()[:-1])
+    content = path.read_bytes()
+    ran = ingot_cli("recover", path)
+    assert ran.code == 2
+    assert "copy it again, or pass --force to keep the committed rows" in ran.err
+    assert path.read_bytes() == content
 
 
 def test_index_says_when_none_is_needed(data, ingot_cli):

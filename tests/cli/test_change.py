@@ -43,6 +43,30 @@ def test_merge_writes_several_sources_as_one(data, ingot_cli, tmp_path):
     assert list(ingot.open(target)) == RECORDS * 2
 
 
+def test_merge_and_split_take_fields(data, ingot_cli, tmp_path):
+    captions = [row["caption"].encode() for row in containers.rows()]
+    target = tmp_path / "both.bag"
+    ran = ingot_cli("merge", "rows", "rows.ingot", target, "-f", "caption", cwd=data)
+    assert ran.code == 0, ran.err
+    assert list(ingot.open(target)) == captions * 2
+    ran = ingot_cli("split", "rows", f"{tmp_path}/a.bag=3", "--in-order", "-f", "caption", cwd=data)
+    assert ran.code == 0, ran.err
+    assert list(ingot.open(tmp_path / "a.bag")) == captions[:3]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["rows.ingot"], "rows.ingot: a single PATH is a data set directory; name the target"),
+        (["rows", "-f", "label"], "rows: --field needs a target"),
+    ],
+)
+def test_merge_in_place_takes_a_directory_as_it_is(data, ingot_cli, arguments, message):
+    ran = ingot_cli("merge", *arguments, cwd=data)
+    assert (ran.code, ran.out) == (2, "")
+    assert message in ran.err
+
+
 def test_merge_of_one_data_set_merges_its_files(ingot_cli, tmp_path):
     with ingot.DatasetWriter(tmp_path / "ds", {"a": "int"}, shard_rows=2) as writer:
         writer.extend({"a": list(range(9))})
@@ -79,6 +103,13 @@ def test_split_in_order_cuts_consecutive_rows(data, ingot_cli, tmp_path):
     assert ingot.open(tmp_path / "a.ingot").column("label").tolist() == [
         k % 3 - 1 for k in range(20)
     ]
+
+
+def test_split_names_a_target_that_appears_twice(data, ingot_cli, tmp_path):
+    ran = ingot_cli("split", data / "rows", "a=1", "b=1", "a=2", cwd=tmp_path)
+    assert (ran.code, ran.out) == (2, "")
+    assert ran.err.startswith("ingot: a: a target appears twice")
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_folder_goes_into_a_pack_and_out_again(data, ingot_cli, tmp_path):

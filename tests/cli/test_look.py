@@ -1,4 +1,6 @@
 import json
+import shutil
+from pathlib import Path
 
 import pytest
 
@@ -30,6 +32,37 @@ def test_info_tells_rows_files_and_fields_of_every_container(data, ingot_cli, na
     assert plain.code == 0, plain.err
     assert f"{num_rows(name)} " in plain.out
     assert "\x1b" not in plain.out
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("rows", "directory"),
+        ("rows.ingot", "ingot"),
+        ("rows_granular", "granular"),
+        ("rows.h5", "hdf5"),
+        ("records.bag", "bag"),
+        (PACK, "ingot"),
+    ],
+)
+def test_info_names_the_format(data, ingot_cli, name, expected):
+    assert json.loads(ingot_cli("info", name, "--json", cwd=data).out)["format"] == expected
+
+
+def test_info_names_formats_of_others(ingot_cli, tmp_path):
+    (tmp_path / "x.jsonl").write_text('{"a": 1}\n', encoding="utf-8")
+    (tmp_path / "images" / "cat").mkdir(parents=True)
+    (tmp_path / "images" / "cat" / "1.jpg").write_bytes(containers.jpeg(1))
+    for name in ("mds", "litdata"):
+        shutil.copytree(Path(__file__).parent.parent / "data" / "foreign" / name, tmp_path / name)
+    for name, expected in [
+        ("x.jsonl", "jsonlines"),
+        ("images", "images"),
+        ("mds", "mds"),
+        ("litdata", "litdata"),
+    ]:
+        about = json.loads(ingot_cli("info", name, "--json", cwd=tmp_path).out)
+        assert about["format"] == expected
 
 
 def test_info_tells_the_bytes_of_each_field(data, ingot_cli):
@@ -91,6 +124,27 @@ def test_get_writes_the_stored_bytes_of_a_field_to_a_file(data, ingot_cli, tmp_p
     assert list(tmp_path.iterdir()) == [target]
 
 
+def test_get_writes_an_element_of_a_sequence(ingot_cli, tmp_path):
+    with ingot.DatasetWriter(tmp_path / "x.ingot", {"frames": "bytes[]"}) as writer:
+        writer.append({"frames": [b"zero", b"one", b"two"]})
+    for element, value in [("1", "one"), ("-1", "two")]:
+        ran = ingot_cli("get", "x.ingot", 0, "--element", element, "-o", "-", cwd=tmp_path)
+        assert (ran.code, ran.out, ran.err) == (0, value, "")
+
+
+@pytest.mark.parametrize(
+    ("target", "message"),
+    [
+        ("none/x", "none/x: the directory of this file does not exist"),
+        (".", ".: a directory; name a file in it"),
+    ],
+)
+def test_get_names_a_target_that_cannot_be_written(data, ingot_cli, tmp_path, target, message):
+    ran = ingot_cli("get", data / "records.bag", 1, "-o", target, "--overwrite", cwd=tmp_path)
+    assert (ran.code, ran.err) == (2, f"ingot: {message}\n")
+    assert list(tmp_path.iterdir()) == []
+
+
 @pytest.mark.parametrize("name", RECORD_FILES)
 def test_get_writes_a_record_to_standard_output_as_it_is(data, ingot_cli, name):
     ran = ingot_cli("get", name, 2, "-o", "-", cwd=data, text=False)
@@ -108,6 +162,17 @@ def test_get_writes_a_record_to_standard_output_as_it_is(data, ingot_cli, name):
             "field 'label' is int, which has no bytes",
         ),
         (["get", "rows", "1", "-f", "lable"], "no field 'lable'"),
+        (["get", "rows", "--lable", "1"], "no such option: --lable"),
+        (["get", "rows", "one"], "'one' is not a number"),
+        (["get", "rows", "1", "--element", "0"], "name a file with -o"),
+        (
+            ["get", "rows", "1", "-f", "image", "--element", "0", "-o", "x"],
+            "field 'image' is no sequence; leave out --element",
+        ),
+        (
+            ["get", "records.bag", "1", "--element", "0", "-o", "x"],
+            "row 1 is no sequence; leave out --element",
+        ),
         (["get", "records.bag", "1", "-f", "label"], "these are records, which have no fields"),
         (["head", "rows", "-f", "lable"], "no field 'lable'"),
         (["ls", "records.ingot"], "records.ingot: "),

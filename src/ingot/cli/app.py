@@ -5,7 +5,7 @@ import os
 import sys
 from collections.abc import Callable, Iterator, MutableMapping
 from importlib import import_module
-from typing import Any
+from typing import Annotated, Any, cast
 
 import typer
 from typer.core import TyperGroup
@@ -96,7 +96,27 @@ def _shielded(command: Callable[..., object]) -> Callable[..., object]:
     return shielded
 
 
-def _app() -> typer.Typer:
+def _tell_version(asked: bool) -> None:
+    if asked:
+        from ingot.cli.version import version  # noqa: PLC0415 -- loaded as a command is
+
+        version()
+        raise typer.Exit
+
+
+def _all(
+    show_version: Annotated[
+        bool,
+        typer.Option(
+            "--version", callback=_tell_version, is_eager=True, help="Same as ingot version."
+        ),
+    ] = False,
+) -> None:
+    """Take the options of no command."""
+
+
+def command() -> TyperGroup:
+    """Return the command `ingot`, with its commands."""
     app = typer.Typer(
         cls=_Group,
         name="ingot",
@@ -106,8 +126,8 @@ def _app() -> typer.Typer:
         context_settings={"help_option_names": ["-h", "--help"]},
         **_STYLE,
     )
-    app.callback()(lambda: None)
-    return app
+    app.callback()(_all)
+    return cast("TyperGroup", typer.main.get_command(app))
 
 
 def run() -> int:
@@ -116,9 +136,8 @@ def run() -> int:
         reconfigure = getattr(stream, "reconfigure", None)
         if reconfigure is not None:
             reconfigure(errors="backslashreplace")
-    command = typer.main.get_command(_app())
     try:
-        code = command.main(prog_name="ingot", standalone_mode=False)
+        code = command().main(prog_name="ingot", standalone_mode=False)
     except typer.Abort:
         return INTERRUPTED
     except _ClickException as error:

@@ -7,7 +7,7 @@ import typer
 from ingot.cli import opened
 from ingot.cli.measuring import Measurement, advice_for, is_evictable, measure
 from ingot.cli.options import AsJson, Fields, Source, shown, write_json
-from ingot.cli.text import line, size, table
+from ingot.cli.text import counted, line, size, table
 from ingot.dataset import Dataset
 
 
@@ -35,6 +35,8 @@ def bench(
     """
     batches, threads = batch or [1, 16, 64, 256], workers or [0, 1, 2, 4]
     with opened.opened(path) as found:
+        if field and not isinstance(found, Dataset):
+            raise opened.without_fields(path)
         data = found.select(*field) if field and isinstance(found, Dataset) else found
         if not len(data):
             message = f"{path}: there are no rows to measure"
@@ -45,7 +47,8 @@ def bench(
     if as_json:
         write_json(about | {"measurements": [one.content() for one in done], "advice": advice})
         return
-    line(f"{shown(about['path'])}: {about['rows']:,} rows, {size(about['bytes'])}", "bold")
+    rows = counted(about["rows"], "row")
+    line(f"{shown(about['path'])}: {rows}, {size(about['bytes'])}", "bold")
     table(
         ("what", "batch", "workers", "data", "rows/s", "bytes/s"),
         [_cells(one) for one in done],

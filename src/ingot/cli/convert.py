@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 import typer
 
 from ingot.cli.options import AsJson, Fields, Overwrite, Quiet, progress, shown, write_json
-from ingot.cli.text import line, size
+from ingot.cli.text import counted, line, size
 from ingot.conversion import Conversion
 from ingot.conversion import convert as convert_source
 from ingot.conversion.sinks.table import FORMATS
@@ -73,6 +73,7 @@ def tell_conversion(done: Conversion, *, as_json: bool, quiet: bool) -> None:
         return
     if not quiet:
         checked = "checked against the source" if done.checked else "not checked"
-        line(f"{shown(done.path)}: {done.rows:,} rows, {size(done.nbytes)}, {checked}")
+        rows = counted(done.rows, "row")
+        line(f"{shown(done.path)}: {rows}, {size(done.nbytes)}, {checked}")
     if done.left_out:
         line(f"left out, because they have another number of rows: {', '.join(done.left_out)}")

@@ -42,7 +42,7 @@ _SETUP = 425
 
 def doctor(
     path: Annotated[
-        str, typer.Argument(metavar="[PATH]", help="The place of the data, for its file system.")
+        str, typer.Argument(metavar="PATH", help="The place of the data, for its file system.")
     ] = ".",
     as_json: AsJson = False,
 ) -> None:

@@ -35,12 +35,16 @@ _MISTAKES = (
 
 _OPTIONS = (
     ("ingot.open(path, partial=True)", "--partial"),
+    ("open it with partial=True", "pass --partial"),
     ("overwrite=True", "--overwrite"),
     ("resume=False", "--restart"),
     ("names=", "--field"),
     ("format=", "--format"),
+    ("pass force=True to recover", "pass --force"),
+    ("call ingot.recover", "run ingot recover"),
+    ("ingot.pack one file", "ingot pack one file"),
 )
-"""What arguments of the API are called here."""
+"""What arguments and functions of the API are called here."""
 
 
 def code_of(error: BaseException) -> int:

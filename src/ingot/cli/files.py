@@ -13,6 +13,8 @@ def write_file(path: str, data: bytes, *, overwrite: bool) -> None:
     """Write bytes to a file, or to standard output for `-`.
 
     Raises:
+        IsADirectoryError: It is a directory.
+        FileNotFoundError: Its directory does not exist.
         FileExistsError: The file exists, and `overwrite` is not given.
     """
     if path == "-":
@@ -20,6 +22,10 @@ def write_file(path: str, data: bytes, *, overwrite: bool) -> None:
         sys.stdout.buffer.write(data)
         return
     target = Path(path)
+    if target.is_dir():
+        raise IsADirectoryError(errno.EISDIR, "a directory; name a file in it", path)
+    if not target.parent.is_dir():
+        raise FileNotFoundError(errno.ENOENT, "the directory of this file does not exist", path)
     if os.path.lexists(target) and not overwrite:
         raise FileExistsError(errno.EEXIST, "exists; pass --overwrite to replace it", path)
     hidden = target.with_name(f".{target.name}.{secrets.token_hex(4)}")

@@ -24,9 +24,21 @@ Output = Annotated[
 Element = Annotated[int | None, typer.Option(help="The element of a sequence to write with -o.")]
 
 
+def _row(text: str) -> int:
+    """Read the number of a row; an unknown option arrives here too, as `-1` is no option."""
+    try:
+        return int(text)
+    except ValueError:
+        wrong = f"no such option: {text}" if text.startswith("-") else f"{text!r} is not a number"
+        raise typer.BadParameter(wrong) from None
+
+
 def get(
     path: Source,
-    row: Annotated[int, typer.Argument(help="The number of the row; -1 is the last.")],
+    row: Annotated[
+        int,
+        typer.Argument(metavar="ROW", parser=_row, help="The number of the row; -1 is the last."),
+    ],
     field: Fields = None,
     output: Output = None,
     element: Element = None,
@@ -39,6 +51,9 @@ def get(
 
     ingot get cats 7 --field image -o cat.jpg
     """
+    if output is None and element is not None:
+        message = "--element chooses what -o writes; name a file with -o"
+        raise ValueError(message)
     with opened.opened(path, partial=partial) as found:
         number = _number(path, row, len(found))
         if output is not None:
@@ -68,8 +83,8 @@ def stored_bytes(
     """
     if isinstance(found, Reader):
         if names:
-            message = f"{found.path}: these are records, which have no fields; leave out --field"
-            raise ValueError(message)
+            raise opened.without_fields(found.path)
+        _refuse_element(f"{found.path}: row {number}", element)
         return found[number]
     name = _field(found.spec, names)
     try:
@@ -82,6 +97,8 @@ def stored_bytes(
         raise ValueError(message)
     if isinstance(value, list):
         value = _element(found.path, number, name, value, element)
+    else:
+        _refuse_element(f"{found.path}: row {number}: field {name!r}", element)
     if isinstance(value, str | bytes) or getattr(value, "dtype", None) == "uint8":
         return bytes_of(value)
     message = f"{found.path}: field {name!r} is {found.spec[name]}, which has no bytes to write"
@@ -95,6 +112,12 @@ def _field(spec: Spec | Mapping[str, str], names: list[str]) -> str:
         return next(iter(spec))
     message = f"-o writes one value: name one of the fields {list(spec)} with --field"
     raise ValueError(message)
+
+
+def _refuse_element(where: str, element: int | None) -> None:
+    if element is not None:
+        message = f"{where} is no sequence; leave out --element"
+        raise ValueError(message)
 
 
 def _element(path: str, number: int, name: str, values: list[Any], element: int | None) -> Any:

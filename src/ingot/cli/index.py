@@ -5,9 +5,13 @@ from typing import Annotated
 import typer
 
 from ingot.cli.options import AsJson, Source, write_json
-from ingot.cli.text import line
+from ingot.cli.text import counted, line
+from ingot.dataset import Dataset
+from ingot.dataset.read.dataset import selection_of
 from ingot.dataset.read.indexed import layout_of
+from ingot.dataset.read.indexed.folder import FolderSource
 from ingot.opening import open as open_any
+from ingot.records import Reader
 
 
 def index(
@@ -25,11 +29,17 @@ def index(
     opened = open_any(path, index_dir=directory)
     with opened:
         rows = len(opened)
-        num_indexes = sum(layout_of(one) is not None for one in opened.paths)
+        num_indexes = _num_indexes(opened)
     if as_json:
         write_json({"path": opened.path, "rows": rows, "indexes": num_indexes})
     else:
-        line(f"{path}: {rows:,} rows, {_state(num_indexes)}")
+        line(f"{path}: {counted(rows, 'row')}, {_state(num_indexes)}")
+
+
+def _num_indexes(opened: Reader | Dataset) -> int:
+    if isinstance(opened, Dataset) and isinstance(selection_of(opened).source, FolderSource):
+        return len(opened.paths)
+    return sum(layout_of(one) is not None for one in opened.paths)
 
 
 def _state(num_indexes: int) -> str:

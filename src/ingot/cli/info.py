@@ -4,9 +4,9 @@ from typing import Any
 
 from ingot.cli import opened
 from ingot.cli.layout import Layout, layout_of
-from ingot.cli.options import AsJson, Partial, Source, write_json
+from ingot.cli.options import AsJson, Partial, Source, shown, write_json
 from ingot.cli.picture import picture_of
-from ingot.cli.text import line, size, table
+from ingot.cli.text import counted, line, size, table
 
 _FILES = 12
 
@@ -21,7 +21,7 @@ def info(path: Source, partial: Partial = False, as_json: AsJson = False) -> Non
     if as_json:
         write_json(about.content())
         return
-    line(f"{about.path}: {_title(about)}", "bold")
+    line(f"{shown(about.path)}: {_title(about)}", "bold")
     if about.fields:
         rows = [
             (one.name, one.type, one.place, _about(one.nbytes), _share(one.nbytes, about))
@@ -37,18 +37,14 @@ def info(path: Source, partial: Partial = False, as_json: AsJson = False) -> Non
 
 
 def _title(about: Layout) -> str:
-    noun = "rows" if about.fields is not None else "records"
-    words = [f"{about.rows:,} {noun}", f"{size(about.file_bytes)} in {_files(len(about.files))}"]
+    rows = counted(about.rows, "row" if about.fields is not None else "record")
+    words = [rows, f"{size(about.file_bytes)} in {counted(len(about.files), 'file')}"]
     if about.value_bytes and about.file_bytes:
         words.append(f"{about.file_bytes / about.value_bytes:.2f} of the size of the values")
     words.append(about.compression)
     if about.closed is False:
         words.append("not finished")
     return ", ".join(words)
-
-
-def _files(count: int) -> str:
-    return "1 file" if count == 1 else f"{count:,} files"
 
 
 def _about(nbytes: int | None) -> str:

@@ -14,6 +14,8 @@ from ingot.dataset import Dataset
 from ingot.dataset.manifest import Manifest
 from ingot.dataset.read.dataset import selection_of
 from ingot.dataset.read.granular import GranularRows
+from ingot.dataset.read.images.source import ImageRows
+from ingot.dataset.read.indexed.folder import FolderSource
 from ingot.dataset.read.ingot_source import IngotSource
 from ingot.dataset.spec import Field
 from ingot.records import Reader
@@ -101,14 +103,17 @@ def layout_of(found: Reader | Dataset) -> Layout:
 
 
 def _format(found: Reader | Dataset) -> str:
-    if isinstance(found, Dataset):
-        source = selection_of(found).source
-        if isinstance(source, IngotSource):
-            return "directory" if Path(source.path).is_dir() else "ingot"
-        if isinstance(source, GranularRows) or Path(source.path).is_dir():
-            return "granular"
-    known = format_of(found.path)
-    return "ingot" if known is None else known.name
+    source = selection_of(found).source if isinstance(found, Dataset) else None
+    if isinstance(source, GranularRows):
+        return "granular"
+    if isinstance(source, ImageRows):
+        return "images"
+    if isinstance(source, FolderSource):
+        return "mds" if ".mds" in Path(found.paths[0]).name else "litdata"
+    known = format_of(found.paths[0] if found.paths else found.path)
+    if known is not None and known.name != "ingot":
+        return known.name
+    return "directory" if source is not None and Path(source.path).is_dir() else "ingot"
 
 
 def _sample(count: int) -> npt.NDArray[np.int64]:

@@ -14,7 +14,7 @@ Pack = Annotated[str, typer.Argument(metavar="PACK", help="A file that ingot pac
 
 def ls(
     pack: Pack,
-    path: Annotated[str, typer.Argument(metavar="[PATH]", help="A folder in the pack.")] = "",
+    path: Annotated[str, typer.Argument(metavar="PATH", help="A folder in the pack.")] = "",
     recursive: Annotated[
         bool, typer.Option("--recursive", "-r", help="Also list what is in folders.")
     ] = False,

@@ -1,20 +1,22 @@
 """`ingot merge`: several sources as one, or the small files of a data set as larger ones."""
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from ingot.cli.convert import Check, Compress, ShardBytes, tell_conversion
-from ingot.cli.options import AsJson, Overwrite, Quiet, progress, write_json
-from ingot.cli.text import line
+from ingot.cli.options import AsJson, Fields, Overwrite, Quiet, progress, write_json
+from ingot.cli.text import counted, line
 from ingot.conversion import convert
 from ingot.dataset.write.compaction import compact
 
 
 def merge(
     paths: Annotated[
-        list[str], typer.Argument(metavar="PATH...", help="The sources, then the target.")
+        list[str], typer.Argument(metavar="PATH", help="The sources, then the target.")
     ],
+    field: Fields = None,
     shard_bytes: ShardBytes = "1GB",
     compression: Compress = "auto",
     check: Check = True,
@@ -24,11 +26,12 @@ def merge(
 ) -> None:
     """Write several sources as one target.
 
-    The sources have one format and the same fields. With one PATH, a data set directory, merge
-    its small files in place.
+    The sources are all records, or all rows with the same fields. With one PATH, a data set
+    directory, merge its small files in place.
     """
     chosen = None if compression == "none" else compression
     if len(paths) == 1:
+        _check_in_place(paths[0], field)
         files = compact(
             paths[0],
             shard_bytes=shard_bytes,
@@ -38,11 +41,12 @@ def merge(
         if as_json:
             write_json({"path": paths[0], "files": files})
         elif not quiet:
-            line(f"{paths[0]}: {files:,} file{'s' * (files != 1)}")
+            line(f"{paths[0]}: {counted(files, 'file')}")
         return
     done = convert(
         paths[:-1],
         paths[-1],
+        names=field,
         shard_bytes=shard_bytes,
         compression=chosen,
         check=check,
@@ -50,3 +54,14 @@ def merge(
         progress=progress(quiet=quiet),
     )
     tell_conversion(done, as_json=as_json, quiet=quiet)
+
+
+def _check_in_place(path: str, field: list[str] | None) -> None:
+    if not Path(path).is_dir():
+        message = (
+            f"{path}: a single PATH is a data set directory; name the target behind the sources"
+        )
+        raise ValueError(message)
+    if field:
+        message = f"{path}: --field needs a target: the files of a data set are merged as they are"
+        raise ValueError(message)

@@ -31,6 +31,10 @@ def content(
     """
     with opened(path, partial=partial) as found:
         if names and isinstance(found, Reader):
-            message = f"{path}: these are records, which have no fields; leave out --field"
-            raise ValueError(message)
+            raise without_fields(path)
         yield content_of(found, names or None)
+
+
+def without_fields(path: str) -> ValueError:
+    """Return the error for fields of records."""
+    return ValueError(f"{path}: these are records, which have no fields; leave out --field")

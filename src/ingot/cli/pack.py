@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 import typer
 
 from ingot.cli.options import AsJson, Overwrite, Quiet, progress, write_json
-from ingot.cli.text import line, size
+from ingot.cli.text import counted, line, size
 from ingot.packed import PackedFolder
 from ingot.packed import pack as pack_folder
 
@@ -32,4 +32,4 @@ def pack(
     if as_json:
         write_json({"path": target, "files": files, "bytes": nbytes})
     elif not quiet:
-        line(f"{target}: {files:,} files, {size(nbytes)}")
+        line(f"{target}: {counted(files, 'file')}, {size(nbytes)}")

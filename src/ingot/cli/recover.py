@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from ingot.cli.options import AsJson, write_json
-from ingot.cli.text import line, size
+from ingot.cli.text import counted, line, size
 from ingot.dataset.write.recovery import recover as recover_file
 
 
@@ -26,6 +26,6 @@ def recover(
         write_json({"path": path, **asdict(done)})
         return
     what = "was finished already" if done.was_whole else f"finished, {size(done.cut_bytes)} cut off"
-    line(f"{path}: {done.rows:,} rows, {what}")
+    line(f"{path}: {counted(done.rows, 'row')}, {what}")
     for one in done.damaged:
         line(f"offset {one.offset}: {one.reason}")

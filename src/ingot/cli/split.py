@@ -8,8 +8,17 @@ import typer
 
 from ingot.cli import opened
 from ingot.cli.convert import Check, Compress, ShardBytes
-from ingot.cli.options import AsJson, Overwrite, Quiet, Source, progress, shown, write_json
-from ingot.cli.text import line
+from ingot.cli.options import (
+    AsJson,
+    Fields,
+    Overwrite,
+    Quiet,
+    Source,
+    progress,
+    shown,
+    write_json,
+)
+from ingot.cli.text import counted, line
 from ingot.conversion.convert import check_apart, fitting, paths_of
 from ingot.conversion.draft import taken
 from ingot.conversion.sinks.table import format_for
@@ -24,12 +33,15 @@ def split(
     path: Source,
     parts: Annotated[
         list[str],
-        typer.Argument(metavar="TARGET=SIZE...", help="Such as train=0.9 test.ingot=0.1, or rows."),
+        typer.Argument(
+            metavar="TARGET=SIZE", help="Such as train=0.9 test.ingot=0.1, or train=5000."
+        ),
     ],
     seed: Annotated[int, typer.Option(help="Which rows go where, at random.")] = 0,
     in_order: Annotated[
         bool, typer.Option("--in-order", help="Cut into consecutive rows instead.")
     ] = False,
+    field: Fields = None,
     shard_bytes: ShardBytes = "1GB",
     compression: Compress = "auto",
     check: Check = True,
@@ -43,9 +55,10 @@ def split(
     behind the last part are left out.
     """
     targets, sizes = zip(*map(_part, parts), strict=True)
-    if len(set(targets)) < len(targets):
-        message = "a target appears twice"
-        raise ValueError(message)
+    for target in targets:
+        if targets.count(target) > 1:
+            message = f"{shown(target)}: a target appears twice; name another one for each part"
+            raise ValueError(message)
     shard, _ = limits(shard_bytes, None)
     chosen = None if compression == "none" else compression
     job = Job(
@@ -64,11 +77,11 @@ def split(
                 raise taken(target)
         formats = [format_for(target, None) for target in targets]
         pieces: Sequence[View | Dataset] = found.split(*sizes, seed=None if in_order else seed)
-        contents = [fitting(piece, one, None) for piece, one in zip(pieces, formats, strict=False)]
+        contents = [fitting(piece, one, field) for piece, one in zip(pieces, formats, strict=False)]
         for target, one, content in zip(targets, formats, contents, strict=True):
             transfer(content, one, target, job, sources, overwrite=overwrite)
             if not as_json and not quiet:
-                line(f"{shown(target)}: {len(content):,} rows")
+                line(f"{shown(target)}: {counted(len(content), 'row')}")
         if as_json:
             each = zip(targets, contents, strict=True)
             write_json([{"path": str(target), "rows": len(content)} for target, content in each])

@@ -6,7 +6,7 @@ import typer
 
 from ingot.cli.ls import Pack
 from ingot.cli.options import AsJson, Quiet, progress, write_json
-from ingot.cli.text import line
+from ingot.cli.text import counted, line
 from ingot.packed import PackedFolder
 
 
@@ -29,4 +29,4 @@ def unpack(
     if as_json:
         write_json({"path": target, "files": files})
     elif not quiet:
-        line(f"{target}: {files:,} files")
+        line(f"{target}: {counted(files, 'file')}")

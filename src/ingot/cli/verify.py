@@ -8,7 +8,7 @@ import typer
 from ingot.cli import opened
 from ingot.cli.failures import DAMAGED
 from ingot.cli.options import AsJson, Partial, Quiet, Source, progress, write_json
-from ingot.cli.text import line, safe
+from ingot.cli.text import counted, line, safe
 
 _LISTED = 100
 
@@ -56,7 +56,7 @@ def _place(record: int | None, count: int) -> str:
 
 
 def _summary(path: str, rows: int, damaged: int, unchecked: tuple[str, ...]) -> None:
-    state = f"damaged in {damaged:,} places" if damaged else "whole"
-    line(f"{path}: {rows:,} rows, {state}", "red" if damaged else "green")
+    state = f"damaged in {counted(damaged, 'place')}" if damaged else "whole"
+    line(f"{path}: {counted(rows, 'row')}, {state}", "red" if damaged else "green")
     if unchecked:
         line(f"without checksums, so only read: {', '.join(unchecked)}")
