@@ -20,6 +20,7 @@ def test_convert_copies_every_container(data, ingot_cli, tmp_path, name):
             "nbytes": target.stat().st_size,
             "checked": True,
             "left_out": [],
+            "rounded": [],
         }
         assert len(opened) == (len(RECORDS) if name in RECORD_FILES else containers.NUM_ROWS)
     assert list(tmp_path.iterdir()) == [target]

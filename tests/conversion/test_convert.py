@@ -298,3 +298,12 @@ def test_the_stored_values_of_granular_are_bytes(data):
     assert found["image"] == ROWS[3]["image"]
     assert found["label"] == ROWS[3]["label"]
     assert io.BytesIO(found["caption"]).read().decode() == ROWS[3]["caption"]
+
+
+def test_fields_whose_numbers_lose_digits_are_named(tmp_path):
+    spec = {"a": "float", "b": "float", "c": "array(float64,2)", "d": "float?"}
+    with ingot.DatasetWriter(tmp_path / "x.ingot", spec, sync=False) as writer:
+        writer.append({"a": 0.1, "b": 0.5, "c": np.array([np.nan, np.inf]), "d": None})
+        writer.append({"a": 0.5, "b": -np.inf, "c": np.array([1, 1 + 2**-40]), "d": 2.0})
+    assert ingot.convert(tmp_path / "x.ingot", tmp_path / "x.tfrecord").rounded == ("a", "c")
+    assert ingot.convert(tmp_path / "x.ingot", tmp_path / "x.parquet").rounded == ()

@@ -77,3 +77,5 @@ def tell_conversion(done: Conversion, *, as_json: bool, quiet: bool) -> None:
         line(f"{shown(done.path)}: {rows}, {size(done.nbytes)}, {checked}")
     if done.left_out:
         line(f"left out, because they have another number of rows: {', '.join(done.left_out)}")
+    if done.rounded:
+        line(f"rounded to 32 bits, which is what the format has: {', '.join(done.rounded)}")

@@ -36,6 +36,8 @@ class Conversion:
         checked: Whether the target was compared with the source.
         left_out: Data sets of an HDF5 file that do not belong to its rows, and so were not
             converted.
+        rounded: Fields that had numbers with more digits than the target holds: TFRecord has 32
+            bits for a float.
     """
 
     __module__ = "ingot"
@@ -46,6 +48,7 @@ class Conversion:
     nbytes: int
     checked: bool
     left_out: tuple[str, ...] = ()
+    rounded: tuple[str, ...] = ()
 
 
 def convert(
@@ -67,7 +70,8 @@ def convert(
 
     Values go along as they are stored where both formats store them alike: an image is never
     encoded again, and between Ingot files nothing is decoded at all. A record or a value that
-    the target cannot hold is an error that names it, and nothing is written.
+    the target cannot hold is an error that names it, and nothing is written. Only digits of
+    numbers may be lost, to TFRecord; the result then names the fields.
 
     The target appears under its name when it is finished, and, unless `check` is False, after
     all of it was read again and compared with the source. Until then it is in the folder
@@ -123,9 +127,15 @@ def convert(
         check_apart(sources, target)
         content = fitting(opened, chosen, names)
         left_out = opened.others if isinstance(opened, Dataset) else ()
-        transfer(content, chosen, target, job, sources, overwrite=overwrite)
+        rounded = transfer(content, chosen, target, job, sources, overwrite=overwrite)
         return Conversion(
-            str(target), chosen.name, len(content), _size(target), check, tuple(left_out)
+            str(target),
+            chosen.name,
+            len(content),
+            _size(target),
+            check,
+            tuple(left_out),
+            tuple(sorted(rounded)),
         )
 
 

@@ -49,7 +49,7 @@ def transfer(
     sources: list[str],
     *,
     overwrite: bool,
-) -> None:
+) -> set[str]:
     """Write the target, check it, and give it its name.
 
     Args:
@@ -60,6 +60,9 @@ def transfer(
         sources: The files that are read, by which an interrupted conversion is recognized.
         overwrite: Whether to replace an existing target.
 
+    Returns:
+        The fields whose numbers were rounded.
+
     Raises:
         FileExistsError: There is a target, and `overwrite` is not given.
     """
@@ -67,6 +70,7 @@ def transfer(
         raise taken(target)
     with Draft(target) as draft:
         keeps = is_begun = False
+        rounded: set[str] = set()
         try:
             if os.path.lexists(target) and not overwrite:
                 raise taken(target)
@@ -79,7 +83,7 @@ def transfer(
                 if job.check:
                     _check(content, draft.path, None, job)
             else:
-                _write_file(content, chosen, draft, job)
+                rounded = _write_file(content, chosen, draft, job)
             draft.publish(overwrite=overwrite, sync=job.sync)
         except (FormatError, TypeError, ValueError):
             keeps = keeps and is_begun  # The same call would fail again.
@@ -87,6 +91,7 @@ def transfer(
         finally:
             if not keeps:
                 draft.remove()
+    return rounded
 
 
 def _build(content: Content, draft: Draft, job: Job, sources: list[str]) -> None:
@@ -104,7 +109,7 @@ def _build(content: Content, draft: Draft, job: Job, sources: list[str]) -> None
     )
 
 
-def _write_file(content: Content, chosen: Format, draft: Draft, job: Job) -> None:
+def _write_file(content: Content, chosen: Format, draft: Draft, job: Job) -> set[str]:
     draft.clear()
     sink = chosen.open(draft.path, content, job)
     try:
@@ -115,6 +120,7 @@ def _write_file(content: Content, chosen: Format, draft: Draft, job: Job) -> Non
         raise
     if job.check:
         _check(content, draft.path, sink, job)
+    return sink.rounded if isinstance(sink, Stream) else set()
 
 
 def _fill(content: Content, sink: Sink, job: Job) -> None:

@@ -46,9 +46,13 @@ class Stream(ABC):
     """A sink whose file is what `encode` returns for each piece, one after another.
 
     So the same call, made again, tells what must be in the file.
+
+    Attributes:
+        rounded: The fields that had numbers with more digits than the format has.
     """
 
     def __init__(self, path: Path) -> None:
+        self.rounded: set[str] = set()
         self._path = path
         self._file = path.open("xb", buffering=0)
 

@@ -95,6 +95,8 @@ class Examples(Stream):
                 f"fit into {dtype}, which {_TITLE} holds"
             )
             raise ValueError(message)
+        if dtype.kind == "f" and (stored[~np.isnan(flat)] != flat[~np.isnan(flat)]).any():
+            self.rounded.add(field.name)
         return stored.tobytes()
 
 
