@@ -93,19 +93,22 @@ def _arrow_directory(folder: Path, options: Options) -> Dataset | None:
         raise FormatError(message, str(folder))
     if arrow.find(folder) is None:
         return None
-    return Dataset(arrow.ArrowRows(str(folder), partial=options.partial))
+    return Dataset(arrow.ArrowRows(arrow.SavedFolder(str(folder), options.partial)))
 
 
 def _arrow_files(paths: Sequence[str], _: Path | None, options: Options) -> Dataset | None:
     if not arrow.is_arrow(paths[0]):
         return None
-    return Dataset(arrow.ArrowRows(paths, partial=options.partial))
+    return Dataset(arrow.ArrowRows(arrow.Files(paths, options.partial)))
 
 
 def _listed_directory(folder: Path, options: Options) -> Dataset | None:
     listed = listed_in(folder)
     if listed is None:
         return None
+    if listed.holds_arrow:
+        chunks = arrow.Chunks(str(folder), options.spec, options.allow_pickle)
+        return Dataset(arrow.ArrowRows(chunks))
     return Dataset(open_folder(folder, listed, options.indexing(listed.layout)))
 
 

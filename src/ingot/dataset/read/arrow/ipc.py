@@ -31,6 +31,9 @@ class ArrowFile(ColumnFile):
         path: The file.
         partial: Whether a stream that has no end is read, too.
 
+    Attributes:
+        start: Where the Arrow file begins, if it is inside of another.
+
     Raises:
         FormatError: It is not an Arrow file, or damaged.
         UnfinishedFileError: A stream has no end.
@@ -38,6 +41,7 @@ class ArrowFile(ColumnFile):
 
     def __init__(self, path: str, *, partial: bool = False) -> None:
         super().__init__(path)
+        self.start = 0
         self._owner = (os.getpid(), Lock())
         self._loaded: Any = None
         self._views: dict[tuple[int, tuple[Path, ...]], Any] = {}
@@ -74,10 +78,10 @@ class ArrowFile(ColumnFile):
         if self._is_file:
             is_whole = len(told.batches) == reader.num_record_batches
         else:
-            is_whole = not told.has_end or told.stop == self.stamp[0]
+            is_whole = not told.has_end or told.stop == self._buffer.size
         if not is_whole:
             message = f"{self.path}: the file is damaged: it goes on behind its last batch of rows"
-            raise CorruptFileError(message, self.path, offset=told.stop)
+            raise CorruptFileError(message, self.path, offset=self.start + told.stop)
         if told.has_end or self._is_file or partial:
             return
         rows = sum(one.rows for one in told.batches)
