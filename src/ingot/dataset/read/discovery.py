@@ -1,5 +1,6 @@
 """Finding out whether there is a data set at a path, and opening it."""
 
+import errno
 import os
 import warnings
 from collections.abc import Iterable, Sequence
@@ -28,7 +29,7 @@ from ingot.dataset.read.selection import Selection
 from ingot.dataset.read.source import Source
 from ingot.dataset.spec import SpecLike
 from ingot.errors import FormatError
-from ingot.records.expand import StrPath, absolute, expand
+from ingot.records.expand import StrPath, absolute, expand, named
 
 _LISTED = 5
 
@@ -55,7 +56,9 @@ def find_dataset(source: StrPath | Iterable[StrPath], options: Options) -> Datas
     """
     if not isinstance(source, str | os.PathLike | Sequence):
         return None
-    folder = absolute(source) if isinstance(source, str | os.PathLike) else None
+    places = named(source)
+    is_one = isinstance(source, str | os.PathLike) and len(places) == 1
+    folder = absolute(places[0]) if is_one else None
     if folder is not None and source != "":
         for find in _PLACES:
             if (found := find(folder, options)) is not None:
@@ -178,6 +181,8 @@ def _open_hdf5(paths: Sequence[str], folder: str | None, options: Options) -> Da
     sources = []
     for path in paths:
         location = Location.find(path)
+        if location is None and not Path(path).exists():
+            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path)
         if location is None:
             message = f"{path}: this is not an HDF5 file, but {paths[0]} is; open them separately"
             raise FormatError(message, path)
