@@ -5,6 +5,9 @@ import random
 from itertools import chain
 from pathlib import Path
 
+import numpy as np
+import pyarrow as pa
+import pyarrow.feather
 import pytest
 
 import ingot
@@ -103,6 +106,91 @@ def test_what_stands_for_no_file_is_refused(tmp_path):
 def test_a_name_with_brackets_is_a_file_if_there_is_one(make):
     path = make([b"odd"], name="x[1].ingot")
     assert list(ingot.open(path)) == [b"odd"]
+
+
+@pytest.mark.parametrize(
+    ("braces", "numbers"),
+    [
+        ("part-{0..4}.ingot", [0, 1, 2, 3, 4]),
+        ("part-{3..1}.ingot", [3, 2, 1]),
+        ("part-{0..4..2}.ingot", [0, 2, 4]),
+        ("part-{4,0}.ingot", [4, 0]),
+        ("{part-{1..2},part-0}.ingot", [1, 2, 0]),
+        ("{part,part}-{2..3}.{ingot,ingot}", [2, 2, 3, 3] * 2),
+        ("part-{2..2}.ingot", [2]),
+        ("part-{[01],4}.ingot", [0, 1, 4]),
+    ],
+)
+def test_braces_stand_for_ranges_and_lists(folder, braces, numbers):
+    reader = ingot.open(folder / braces)
+    assert reader.paths == [str(folder / f"part-{number}.ingot") for number in numbers]
+    again = pickle.loads(pickle.dumps(reader))  # noqa: S301
+    assert again.paths == reader.paths
+    assert ingot.open([folder / braces, folder / "part-0.ingot"]).paths[:-1] == reader.paths
+
+
+def test_ranges_are_padded_as_their_bounds_are(tmp_path):
+    names = [f"x-{number:03}.ingot" for number in range(8, 12)]
+    for name in names:
+        ingot.Writer(tmp_path / name).close()
+    for braces in ("x-{008..011}.ingot", "x-{008..11}.ingot", "x-0{08..11}.ingot"):
+        assert ingot.open(tmp_path / braces).paths == [str(tmp_path / name) for name in names]
+
+
+@pytest.mark.parametrize(
+    "suffix", ["ingot", "jsonl", "tar", "csv", "npy", "parquet", "arrow", "h5"]
+)
+def test_a_missing_file_of_a_range_is_named(tmp_path, monkeypatch, suffix):
+    monkeypatch.chdir(tmp_path)
+    ingot.from_generator(lambda: ({"x": k} for k in range(3)), "rows.ingot")
+    if suffix == "npy":
+        np.save("x-0.npy", np.arange(3))
+    elif suffix in ("ingot", "tar", "parquet", "h5"):
+        ingot.convert("rows.ingot", f"x-0.{suffix}")
+    elif suffix == "arrow":
+        pa.feather.write_feather(pa.table({"x": [1]}), "x-0.arrow")
+    else:
+        Path(f"x-0.{suffix}").write_text("x\n1\n" if suffix == "csv" else '{"x": 1}\n')
+    Path(f"x-2.{suffix}").write_bytes(Path(f"x-0.{suffix}").read_bytes())
+    assert len(ingot.open(f"x-{{0,2}}.{suffix}")) in (2, 6)
+    for braces in ("{0..2}", "{1..2}"):
+        with pytest.raises(FileNotFoundError, match=rf"x-1\.{suffix}"):
+            ingot.open(f"x-{braces}.{suffix}")
+    with pytest.raises(FileNotFoundError, match=r"y-\*0"):
+        ingot.open(f"{{x,y}}-*0.{suffix}")
+
+
+def test_braces_that_are_part_of_a_name_stay(tmp_path):
+    folder = tmp_path / "{a,b}"
+    folder.mkdir()
+    for name in ("{0..3}.ingot", "x{y}.ingot", "part-1.ingot"):
+        ingot.Writer(folder / name).close()
+        assert ingot.open(folder / name).paths == [str(folder / name)]
+    assert ingot.open(folder / "part-{1..1}.ingot").paths == [str(folder / "part-1.ingot")]
+    assert len(ingot.open(folder / "*.ingot").paths) == 3
+    with pytest.raises(FileNotFoundError, match=r"\{x\}\.ingot"):
+        ingot.open(folder / "{x}.ingot")
+
+
+@pytest.mark.parametrize(
+    "braces", ["{0..999999999999}", "{0..9999}{0..9999}", "{1..99999,{0..99999}}", "{0,1}" * 64]
+)
+def test_braces_that_stand_for_too_many_files_are_refused(tmp_path, braces):
+    with pytest.raises(ingot.FormatError, match="the braces stand for more than 100,000 files"):
+        ingot.open(tmp_path / f"x-{braces}.ingot")
+
+
+def test_braces_may_be_longer_than_a_name(folder):
+    long = ",".join(["part-1"] * 100)
+    assert len(ingot.open(f"{folder}/{{{long}}}.ingot").paths) == 100
+    assert ingot.convert(f"{folder}/{{{long}}}.ingot", folder / "all.ingot").rows == 30_000
+
+
+def test_a_conversion_takes_braces_and_keeps_off_its_sources(folder):
+    done = ingot.convert(folder / "part-{0..1}.ingot", folder / "both.ffr")
+    assert list(ingot.open(done.path)) == PARTS[0] + PARTS[1]
+    with pytest.raises(ValueError, match="the target is the source"):
+        ingot.convert(folder / "part-{0..1}.ingot", folder / "part-1.ingot", overwrite=True)
 
 
 def test_readers_of_many_files_pickle_small_and_notice_a_change(folder):

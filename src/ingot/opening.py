@@ -42,8 +42,8 @@ def open(  # noqa: A001
 
     Args:
         source: A file, a directory (its record files, sorted by name), a pattern such as
-            `train-*.ingot`, a location in an HDF5 file such as `mnist.h5/train`, or a list of
-            these.
+            `train-*.ingot`, `train-{000..127}.tar` or `{train,val}.parquet`, a location in an
+            HDF5 file such as `mnist.h5/train`, or a list of these.
         partial: Read the committed records of an unfinished Ingot file, even while it is
             still being written; `Reader.refresh` finds further records.
         allow_pickle: Read fields that are stored as pickle, which can execute any code.

@@ -65,6 +65,17 @@ def test_info_names_formats_of_others(ingot_cli, tmp_path):
         assert about["format"] == expected
 
 
+def test_a_path_may_have_braces(tmp_path, ingot_cli):
+    for number in range(3):
+        with ingot.Writer(tmp_path / f"x-{number:02}.ingot") as writer:
+            writer.append(b"%d" % number)
+    about = json.loads(ingot_cli("info", "x-{00..02}.ingot", "--json", cwd=tmp_path).out)
+    assert (about["rows"], len(about["files"])) == (3, 3)
+    ran = ingot_cli("info", "x-{00..03}.ingot", cwd=tmp_path)
+    assert ran.code == 2
+    assert "x-03.ingot" in ran.err
+
+
 def test_info_tells_the_bytes_of_each_field(data, ingot_cli):
     about = json.loads(ingot_cli("info", "rows", "--json", cwd=data).out)
     sizes = {one["name"]: one["nbytes"] for one in about["fields"]}

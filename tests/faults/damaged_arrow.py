@@ -1,6 +1,7 @@
 """Reads a file with many kinds of damage; prints how often that was an error of Ingot.
 
-Run as `damaged_arrow.py PATH COUNT`, in a process of its own: a crash is a failure, too.
+Run as `damaged_arrow.py PATH COUNT [DATASET]`, where PATH is a file of DATASET, in a process of
+its own: a crash is a failure, too.
 """
 
 import sys
@@ -21,14 +22,15 @@ def damaged(data, rng):
 
 def main():
     """Damage the file, read it, and do so again."""
-    path, count = Path(sys.argv[1]), int(sys.argv[2])
+    path, count, *rest = sys.argv[1:]
+    path, opened = Path(path), rest[0] if rest else path
     data, noticed = path.read_bytes(), 0
     rng = np.random.default_rng(5)
-    for _ in range(count):
+    for _ in range(int(count)):
         path.unlink()  # A mapping of the file before it stays whole.
         path.write_bytes(damaged(data, rng))
         try:
-            ds = ingot.open(path)
+            ds = ingot.open(opened)
             ds.__getitems__(rng.integers(0, len(ds), 8) if len(ds) else [])
             list(ds)
             ds.to_arrow()

@@ -100,6 +100,15 @@ def test_index_dir_is_where_it_is_decompressed(tmp_path, cache):
     assert not cache.exists()
 
 
+def test_the_environment_may_say_where_it_is_decompressed(tmp_path, cache, monkeypatch):
+    monkeypatch.setenv("INGOT_INDEX_DIR", str(tmp_path / "here"))
+    path = tmp_path / "x.jsonl.gz"
+    path.write_bytes(gzip.compress(LINES))
+    ingot.open(path)
+    assert list((tmp_path / "here").glob("*.unpacked"))
+    assert not cache.exists()
+
+
 @pytest.mark.parametrize("damage", [slice(0, 200), slice(0, -4)])
 def test_a_file_that_is_cut_short_is_refused_and_leaves_nothing(tmp_path, cache, damage):
     path = tmp_path / "x.jsonl.gz"

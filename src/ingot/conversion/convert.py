@@ -1,6 +1,5 @@
 """Converting between formats."""
 
-import os
 from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import dataclass
@@ -20,7 +19,7 @@ from ingot.dataset import Dataset
 from ingot.dataset.write.shards import Compression, limits
 from ingot.opening import open as open_any
 from ingot.records import Reader, View
-from ingot.records.expand import StrPath, absolute
+from ingot.records.expand import StrPath, absolute, named
 from ingot.records.progress import Progress
 
 
@@ -141,8 +140,7 @@ def convert(
 
 def paths_of(src: StrPath | Sequence[StrPath], opened: Reader | Dataset) -> list[str]:
     """Return the files and folders that are read."""
-    given = [src] if isinstance(src, str | os.PathLike) else list(src)
-    folders = [str(one) for one in map(absolute, given) if one.is_dir()]
+    folders = [str(one) for one in map(absolute, named(src)) if one.is_dir()]
     return [*folders, *opened.paths]
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TypeAlias
 
 from ingot.errors import FormatError
+from ingot.records.braces import braces
 from ingot.records.formats import SUFFIXES, format_of
 
 StrPath: TypeAlias = str | os.PathLike[str]
@@ -48,14 +49,26 @@ def expand(source: StrPath | Sequence[StrPath]) -> list[str]:
 
     Args:
         source: A file, a directory (its record files, sorted by name), a pattern such as
-            `train-*.ingot`, shards such as `train@8.bagz`, or several of these.
+            `train-*.ingot` or `train-{000..127}.tar`, shards such as `train@8.bagz`, or several
+            of these.
 
     Raises:
-        FormatError: A directory holds no record files, or files of several formats.
+        FormatError: A directory holds no record files, or files of several formats, or braces
+            stand for too many files.
         FileNotFoundError: No file matches a pattern.
         TypeError: It is neither a path nor a list of paths.
     """
-    return [path for one in _listed(source) for path in _expand_one(text_of(one))]
+    return [path for one in named(source) for path in _expand_one(one)]
+
+
+def named(source: StrPath | Sequence[StrPath]) -> list[str]:
+    """Return the paths that `source` names: those that braces stand for, not yet their files.
+
+    Raises:
+        FormatError: Braces stand for too many files.
+        TypeError: It is neither a path nor a list of paths.
+    """
+    return [path for one in _listed(source) for path in braces(text_of(one))]
 
 
 def text_of(path: object) -> str:

@@ -140,8 +140,8 @@ impl Layout for LitData {
         let places: Vec<Option<usize>> = self.leaves.iter().map(place).collect();
         let offsets = Offsets::read(stream)?;
         if stream.left() >= ARROW.len() as u64 && stream.peek(ARROW.len() as u64)? == ARROW {
-            let reason = "the chunk holds an Arrow file, which is not read in place; write it \
-                          with a LitData that has no Arrow, or convert it";
+            let reason = "the chunk holds an Arrow file, but its end does not say so, or the \
+                          first chunk holds none";
             let path = stream.name().to_owned();
             return Err(Error::Format { path, reason: reason.to_owned() });
         }

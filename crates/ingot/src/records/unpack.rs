@@ -4,7 +4,7 @@ use std::fs::{self, File};
 use std::io::{self, BufReader, Read, Write};
 use std::path::{Path, PathBuf};
 
-use super::indexed::{Stamp, cache, temporary};
+use super::indexed::{Stamp, cache, chosen, temporary};
 use super::open::reading;
 use super::publish::failed;
 use super::source::{Source, Watch};
@@ -32,7 +32,7 @@ pub fn unpack(
     let source = Source { storage: &*storage, name: &name };
     let stamp = Stamp::of(&location, source)?;
     let text = [name.as_bytes(), b"\0", &stamp.fingerprint(), compression.as_bytes()].concat();
-    let folder = folder.map(Path::to_path_buf).or_else(cache).ok_or_else(|| {
+    let folder = chosen(folder).or_else(cache).ok_or_else(|| {
         refused(&name, "there is no folder for the decompressed file; pass index_dir")
     })?;
     let file_name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();

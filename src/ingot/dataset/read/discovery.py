@@ -1,5 +1,6 @@
 """Finding out whether there is a data set at a path, and opening it."""
 
+import errno
 import os
 import warnings
 from collections.abc import Iterable, Sequence
@@ -28,7 +29,7 @@ from ingot.dataset.read.selection import Selection
 from ingot.dataset.read.source import Source
 from ingot.dataset.spec import SpecLike
 from ingot.errors import FormatError
-from ingot.records.expand import StrPath, absolute, expand
+from ingot.records.expand import StrPath, absolute, expand, named
 
 _LISTED = 5
 
@@ -55,7 +56,9 @@ def find_dataset(source: StrPath | Iterable[StrPath], options: Options) -> Datas
     """
     if not isinstance(source, str | os.PathLike | Sequence):
         return None
-    folder = absolute(source) if isinstance(source, str | os.PathLike) else None
+    places = named(source)
+    is_one = isinstance(source, str | os.PathLike) and len(places) == 1
+    folder = absolute(places[0]) if is_one else None
     if folder is not None and source != "":
         for find in _PLACES:
             if (found := find(folder, options)) is not None:
@@ -93,19 +96,22 @@ def _arrow_directory(folder: Path, options: Options) -> Dataset | None:
         raise FormatError(message, str(folder))
     if arrow.find(folder) is None:
         return None
-    return Dataset(arrow.ArrowRows(str(folder), partial=options.partial))
+    return Dataset(arrow.ArrowRows(arrow.SavedFolder(str(folder), options.partial)))
 
 
 def _arrow_files(paths: Sequence[str], _: Path | None, options: Options) -> Dataset | None:
     if not arrow.is_arrow(paths[0]):
         return None
-    return Dataset(arrow.ArrowRows(paths, partial=options.partial))
+    return Dataset(arrow.ArrowRows(arrow.Files(paths, options.partial)))
 
 
 def _listed_directory(folder: Path, options: Options) -> Dataset | None:
     listed = listed_in(folder)
     if listed is None:
         return None
+    if listed.holds_arrow:
+        chunks = arrow.Chunks(str(folder), options.spec, options.allow_pickle)
+        return Dataset(arrow.ArrowRows(chunks))
     return Dataset(open_folder(folder, listed, options.indexing(listed.layout)))
 
 
@@ -175,6 +181,8 @@ def _open_hdf5(paths: Sequence[str], folder: str | None, options: Options) -> Da
     sources = []
     for path in paths:
         location = Location.find(path)
+        if location is None and not Path(path).exists():
+            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path)
         if location is None:
             message = f"{path}: this is not an HDF5 file, but {paths[0]} is; open them separately"
             raise FormatError(message, path)

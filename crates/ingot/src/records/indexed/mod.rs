@@ -28,7 +28,7 @@ pub use build::{Report, Request, examine, infer, open, probe_rows};
 pub use container::Indexed;
 pub use entry::Place;
 pub use offsets::Offsets;
-pub use place::cache;
+pub use place::{cache, chosen};
 pub use probe::Seen;
 pub use sink::Sink;
 pub(super) use stamp::Stamp;

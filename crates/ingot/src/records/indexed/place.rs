@@ -18,8 +18,7 @@ const NAME_MAX: usize = 100;
 /// Returns the files that may hold the index of a file, the best first. `key` tells apart what
 /// is indexed in which way; `folder` is where users want all indexes.
 pub fn candidates(location: &Location, key: &str, folder: Option<&Path>) -> Vec<PathBuf> {
-    let given = folder.map(Path::to_path_buf).or_else(|| env::var_os(FOLDER).map(PathBuf::from));
-    if let Some(folder) = given.filter(|folder| !folder.as_os_str().is_empty()) {
+    if let Some(folder) = chosen(folder) {
         return vec![folder.join(far_name(location, key))];
     }
     let cached = cache().map(|cache| cache.join(far_name(location, key)));
@@ -28,6 +27,13 @@ pub fn candidates(location: &Location, key: &str, folder: Option<&Path>) -> Vec<
         Location::Url(_) => None,
     };
     beside.map(|beside| beside.join(near_name(location, key))).into_iter().chain(cached).collect()
+}
+
+/// Returns the folder that users have chosen for all that can be made again, by an argument or
+/// by the environment.
+pub fn chosen(folder: Option<&Path>) -> Option<PathBuf> {
+    let given = folder.map(Path::to_path_buf).or_else(|| env::var_os(FOLDER).map(PathBuf::from));
+    given.filter(|folder| !folder.as_os_str().is_empty())
 }
 
 /// Returns the folder for what can be made again: `$XDG_CACHE_HOME/ingot`, or

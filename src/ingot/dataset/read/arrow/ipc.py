@@ -32,6 +32,9 @@ class ArrowFile(ColumnFile):
         path: The file.
         partial: Whether a stream that has no end is read, too.
 
+    Attributes:
+        start: Where the Arrow file begins, if it is inside of another.
+
     Raises:
         FormatError: It is not an Arrow file, or damaged.
         UnfinishedFileError: A stream has no end.
@@ -39,12 +42,13 @@ class ArrowFile(ColumnFile):
 
     def __init__(self, path: str, *, partial: bool = False) -> None:
         super().__init__(path)
+        self.start = 0
         self._owner = (os.getpid(), Lock())
         self._loaded: Any = None
         self._views: dict[tuple[int, tuple[Path, ...]], Any] = {}
         with translated(path):
             self._region = self._mapped()
-            self._buffer = pyarrow().py_buffer(self._region)
+            self._buffer = self._shown(pyarrow().py_buffer(self._region))
             view = memoryview(self._buffer)
             self._is_file = bytes(view[: len(ARROW)]) == ARROW
             if bytes(view[:4]) == b"FEA1":
@@ -64,6 +68,10 @@ class ArrowFile(ColumnFile):
             message = f"{self.path}: the file is empty"
             raise CorruptFileError(message, self.path)
         return Region(self.path)
+
+    def _shown(self, whole: Any) -> Any:
+        """Return the part of a mapped file that is the Arrow file."""
+        return whole
 
     def check_unchanged(self) -> None:
         """Refuse a file that was changed, or could not be read.
@@ -87,10 +95,10 @@ class ArrowFile(ColumnFile):
         if self._is_file:
             is_whole = len(told.batches) == reader.num_record_batches
         else:
-            is_whole = not told.has_end or told.stop == self.stamp[0]
+            is_whole = not told.has_end or told.stop == self._buffer.size
         if not is_whole:
             message = f"{self.path}: the file is damaged: it goes on behind its last batch of rows"
-            raise CorruptFileError(message, self.path, offset=told.stop)
+            raise CorruptFileError(message, self.path, offset=self.start + told.stop)
         if told.has_end or self._is_file or partial:
             return
         rows = sum(one.rows for one in told.batches)

@@ -6,23 +6,20 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import cached_property
-from pathlib import Path as FilePath
-from typing import Any, Self, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from ingot.codecs import codec_of
-from ingot.dataset.read.arrow import location
 from ingot.dataset.read.arrow.blocks import Blocks
-from ingot.dataset.read.arrow.file import ColumnFile
-from ingot.dataset.read.arrow.ipc import ArrowFile
+from ingot.dataset.read.arrow.choice import chosen
 from ingot.dataset.read.arrow.leaf import Leaf, leaves_of
 from ingot.dataset.read.arrow.media import AnyFile, type_of_file
 from ingot.dataset.read.arrow.metadata import features_of, metadata_of
+from ingot.dataset.read.arrow.origin import Origin
 from ingot.dataset.read.arrow.packer import Packer
 from ingot.dataset.read.arrow.packing import valid
-from ingot.dataset.read.arrow.parquet import ParquetFile
 from ingot.dataset.read.ingot_plan import Unpacking
 from ingot.dataset.read.iteration import rows_of
 from ingot.dataset.read.plan import OwnPlan, Packed, Plan
@@ -39,11 +36,10 @@ _TOGETHER = (16, 1024)
 
 
 class ArrowRows:
-    """Rows of Parquet or Arrow files that have the same columns, concatenated.
+    """Rows of files of columns, concatenated.
 
     Args:
-        origin: What was opened: the files, or the folder that `save_to_disk` has written.
-        partial: Whether streams that have no end are read, too.
+        origin: What is opened.
 
     Raises:
         FormatError: A file is damaged, or the columns differ or have no type here.
@@ -51,19 +47,16 @@ class ArrowRows:
 
     others: Sequence[str] = ()
 
-    def __init__(self, origin: str | Sequence[str], *, partial: bool = False) -> None:
+    def __init__(self, origin: Origin) -> None:
         self._origin = origin
-        self._partial = partial
-        saved = location.find(FilePath(origin)) if isinstance(origin, str) else None
-        self.paths = saved.paths if saved else list(origin)
-        self.path = saved.folder if saved else self.paths[0]
-        files = [_opened(path, partial=partial) for path in self.paths]
+        self.path, files, features, spec = origin.open()
+        self.paths = [one.path for one in files]
         self._schema = files[0].schema
-        _check_alike(files)
-        self._features = (saved.features if saved else {}) or features_of(self._schema)
+        self._features = features or features_of(self._schema)
         self._leaves = {one.name: one for one in leaves_of(self._schema, self._features, self.path)}
         self._blocks = Blocks(files)
-        self.spec = Spec({name: self._field(leaf) for name, leaf in self._leaves.items()})
+        fields = {name: self._field(leaf) for name, leaf in self._leaves.items()}
+        self.spec = Spec(fields if spec is None else chosen(spec, fields, self.path))
         self._stored = self.spec
         self._packer = Packer(self._leaves, self.spec, self.path)
         self._is_closed = False
@@ -80,30 +73,13 @@ class ArrowRows:
         return Field(leaf.name, codec, is_sequence, is_optional)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _reopened, (
-            self._origin,
-            self._identity,
-            self._partial,
-            self._stored is not self.spec,
-        )
+        return _reopened, (self._origin, self.identity, self._stored is not self.spec)
 
     @cached_property
-    def _identity(self) -> str:
+    def identity(self) -> str:
+        """What tells the files from others, and from their successors."""
         stamps = [(one.path, *one.stamp) for one in self._blocks.files]
         return hashlib.sha256(json.dumps(stamps).encode()).hexdigest()[:32]
-
-    @classmethod
-    def again(cls, origin: str | Sequence[str], identity: str, *, partial: bool) -> Self:
-        """Open files once more, which must be as they were.
-
-        Raises:
-            FormatError: One was changed.
-        """
-        opened = cls(origin, partial=partial)
-        if opened._identity != identity:
-            message = f"{opened.path}: the files were changed since this data set was pickled"
-            raise FormatError(message, opened.path)
-        return opened
 
     def raw(self, names: Collection[str] | None = None) -> "ArrowRows":
         """Return the same rows with fields that are not numbers as bytes.
@@ -274,32 +250,6 @@ class ArrowRows:
             one.close()
 
 
-def _opened(path: str, *, partial: bool) -> ColumnFile:
-    with FilePath(path).open("rb") as file:
-        start = file.read(len(location.PARQUET))
-    is_parquet = start == location.PARQUET or path.lower().endswith(".parquet")
-    return ParquetFile(path) if is_parquet else ArrowFile(path, partial=partial)
-
-
-def _check_alike(files: Sequence[ColumnFile]) -> None:
-    """Refuse files that have other columns than the first.
-
-    Raises:
-        FormatError: They have.
-    """
-    first = files[0]
-    kinds = {one.name: one.type for one in first.schema}
-    for other in files[1:]:
-        found = {one.name: one.type for one in other.schema}
-        if found != kinds:
-            name = next(k for k in [*kinds, *found] if found.get(k) != kinds.get(k))
-            message = (
-                f"{other.path}: column {name!r} is {found.get(name, 'missing')}, but in "
-                f"{first.path} it is {kinds.get(name, 'missing')}; open them separately"
-            )
-            raise FormatError(message, other.path)
-
-
 def _steps(numbers: Rows, step: int = _STEP) -> Iterable[tuple[slice, Numbers]]:
     for start in range(0, len(numbers), step):
         some = np.asarray(numbers[start : start + step], np.int64)
@@ -307,10 +257,17 @@ def _steps(numbers: Rows, step: int = _STEP) -> Iterable[tuple[slice, Numbers]]:
 
 
 def _reopened(
-    origin: str | Sequence[str],
+    origin: Origin,
     identity: str,
-    partial: bool,  # noqa: FBT001
     is_raw: bool,  # noqa: FBT001
 ) -> ArrowRows:
-    opened = ArrowRows.again(origin, identity, partial=partial)
+    """Open files once more, which must be as they were.
+
+    Raises:
+        FormatError: One was changed.
+    """
+    opened = ArrowRows(origin)
+    if opened.identity != identity:
+        message = f"{opened.path}: the files were changed since this data set was pickled"
+        raise FormatError(message, opened.path)
     return opened.raw() if is_raw else opened

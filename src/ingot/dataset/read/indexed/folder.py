@@ -47,12 +47,14 @@ class Listed:
         layout: The layout of the rows, as the engine takes it: JSON.
         shards: The files, in order.
         check: Verifies what else is known of the files; returns what is damaged, by file.
+        holds_arrow: Whether the first file holds an Arrow file, so that no layout finds its rows.
     """
 
     title: str
     layout: str
     shards: Sequence[Shard]
     check: Callable[[Path], Mapping[str, str]]
+    holds_arrow: bool = False
 
 
 def read_index(folder: Path) -> Any:
@@ -162,10 +164,7 @@ def open_folder(folder: Path, listed: Listed, indexing: Indexing) -> IngotSource
         message = f"{folder}: {listed.title} always has fields"
         raise FormatError(message, str(folder))
     for shard, found in zip(listed.shards, native.row_counts(), strict=True):
-        if found != shard.rows:
-            path = str(folder / shard.name)
-            message = f"{path}: it has {found} rows, but {INDEX} lists {shard.rows}"
-            raise CorruptFileError(message, path)
+        check_rows(folder, shard, found)
     origin = Folder(str(folder), paths, indexing, _identity(folder, listed))
     allow_pickle = indexing.allow_pickle
     source = FolderSource.of(native, paths[0], origin, allow_pickle=allow_pickle, spec=spec)
@@ -173,8 +172,24 @@ def open_folder(folder: Path, listed: Listed, indexing: Indexing) -> IngotSource
     return source
 
 
-def _plain(folder: Path, shard: Shard, index_dir: str | None) -> str:
-    """Return the path of a file without compression."""
+def check_rows(folder: Path, shard: Shard, found: int) -> None:
+    """Refuse a file that has other rows than are listed.
+
+    Raises:
+        CorruptFileError: It has.
+    """
+    if found != shard.rows:
+        path = str(folder / shard.name)
+        message = f"{path}: it has {found} rows, but {INDEX} lists {shard.rows}"
+        raise CorruptFileError(message, path)
+
+
+def stored_file(folder: Path, shard: Shard) -> Path:
+    """Return the path of a file that is there and has the size that is listed.
+
+    Raises:
+        FormatError: It is missing, or has another size.
+    """
     path = folder / shard.name
     try:
         found = path.stat().st_size
@@ -184,6 +199,12 @@ def _plain(folder: Path, shard: Shard, index_dir: str | None) -> str:
     if shard.nbytes is not None and found != shard.nbytes:
         message = f"{path}: it has {found} bytes, but {INDEX} lists {shard.nbytes}"
         raise CorruptFileError(message, str(path))
+    return path
+
+
+def _plain(folder: Path, shard: Shard, index_dir: str | None) -> str:
+    """Return the path of a file without compression."""
+    path = stored_file(folder, shard)
     if shard.compression is None:
         return str(path)
     unpacked = unpack(str(path), shard.compression, shard.unpacked_nbytes, index_dir)

@@ -1,6 +1,8 @@
 """LitData: an `index.json` and chunks."""
 
 import json
+import os
+import struct
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -11,6 +13,10 @@ from ingot.errors import FormatError
 _DEPTH = 32
 _ALONE = "value"
 """The field of items that are one value."""
+
+_TAIL = struct.Struct("<I8s")
+_MAGIC = b"LDARW01\0"
+"""How a chunk ends that holds an Arrow file, behind the length of that file."""
 
 
 def litdata(folder: Path, index: Mapping[str, Any]) -> Listed | None:
@@ -34,8 +40,33 @@ def litdata(folder: Path, index: Mapping[str, Any]) -> Listed | None:
             f"{folder / INDEX}: this is not an index of LitData: {type(error).__name__} {error}"
         )
         raise FormatError(message, str(folder)) from error
+    holds_arrow = bool(shards) and arrow_span(folder / shards[0].name) is not None
     layout = json.dumps({"format": "litdata", "leaves": leaves})
-    return Listed("a LitData data set", layout, shards, lambda _: {})
+    return Listed("a LitData data set", layout, shards, lambda _: {}, holds_arrow)
+
+
+def arrow_span(path: Path) -> range | None:
+    """Return where the Arrow file in a chunk is; None if the chunk has its items one by one.
+
+    LitData writes such chunks for items of plain values. The offsets in front of the Arrow file
+    say that the items are empty.
+    """
+    try:
+        with path.open("rb") as file:
+            head = file.read(8)
+            size = file.seek(0, os.SEEK_END)
+            file.seek(max(0, size - _TAIL.size))
+            tail = file.read(_TAIL.size)
+    except FileNotFoundError:
+        return None
+    if len(head) < 8 or len(tail) < _TAIL.size:  # noqa: PLR2004
+        return None
+    count, first = struct.unpack("<II", head)
+    length, magic = _TAIL.unpack(tail)
+    start = 4 * (count + 2)
+    if magic != _MAGIC or first != start or start + length + _TAIL.size != size:
+        return None
+    return range(start, start + length)
 
 
 def _check(folder: Path, config: Mapping[str, Any]) -> None:

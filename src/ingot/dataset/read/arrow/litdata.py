@@ -1,0 +1,62 @@
+"""Chunks of LitData that hold Arrow: a table of empty items, an Arrow file, and its length."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ingot.codecs import Pickle
+from ingot.dataset.read.arrow.ipc import ArrowFile
+from ingot.dataset.read.arrow.origin import Opened
+from ingot.dataset.read.arrow.widening import widened
+from ingot.dataset.read.indexed import Shard, arrow_span, check_rows, listed_in, stored_file
+from ingot.dataset.spec import Spec, SpecLike
+from ingot.errors import CorruptFileError, FormatError
+
+
+@dataclass(frozen=True, slots=True)
+class Chunks:
+    """A directory of LitData whose chunks hold Arrow.
+
+    Attributes:
+        folder: The directory.
+        spec: The fields to read and their types; None for all.
+        allow_pickle: Whether to read fields that are stored as pickle.
+    """
+
+    folder: str
+    spec: SpecLike | None = None
+    allow_pickle: bool = False
+
+    def open(self) -> Opened:
+        """Open the chunks; what LitData took for null or a whole number in one may be more."""
+        folder = Path(self.folder)
+        listed = listed_in(folder)
+        if listed is None:
+            message = f"{folder}: this is not a LitData data set"
+            raise FormatError(message, self.folder)
+        files = [_opened(folder, shard) for shard in listed.shards]
+        spec = None
+        if self.spec is not None:
+            spec = Spec.of(self.spec, [Pickle(allowed=self.allow_pickle)])
+        return Opened(self.folder, widened(files), {}, spec)
+
+
+def _opened(folder: Path, shard: Shard) -> "Chunk":
+    found = Chunk(str(stored_file(folder, shard)))
+    check_rows(folder, shard, sum(found.counts))
+    return found
+
+
+class Chunk(ArrowFile):
+    """The Arrow file in a chunk."""
+
+    def _shown(self, whole: Any) -> Any:
+        span = arrow_span(Path(self.path))
+        if span is None:
+            message = (
+                f"{self.path}: the chunk does not hold one Arrow file behind its offsets, as the "
+                "first chunk does"
+            )
+            raise CorruptFileError(message, self.path)
+        self.start = span.start
+        return whole.slice(span.start, len(span))
