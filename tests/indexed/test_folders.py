@@ -1,5 +1,7 @@
 """Directories of MDS and LitData, read in place."""
 
+import bz2
+import gzip
 import json
 import pickle
 
@@ -175,10 +177,77 @@ def test_every_encoding_of_mds_is_read(golden):
     assert ingot.open(folder, allow_pickle=True)[2]["i"] == {"k": 2}
 
 
-@pytest.mark.parametrize("name", ["mds_br", "mds_gz", "mds_snappy"])
+COMPRESSED = ["mds_br", "mds_bz2", "mds_gz", "mds_snappy"]
+
+
+@pytest.mark.parametrize("name", COMPRESSED)
 def test_every_compression_of_mds_is_read(golden, name):
     ds = ingot.open(golden(name))
     assert [row["t"] for row in ds] == ["x" * k * 100 for k in range(4)]
+    assert ds.verify().damaged == []
+
+
+@pytest.mark.parametrize("name", COMPRESSED)
+def test_damage_in_compressed_shards_is_an_error_and_leaves_nothing(golden, cache, name):
+    folder = golden(name)
+    (file,) = folder.glob("shard.*")
+    whole = file.read_bytes()
+    refused = 0
+    for at in range(len(whole)):
+        file.write_bytes(whole[:at] + bytes([whole[at] ^ 0x55]) + whole[at + 1 :])
+        try:
+            assert len([row["t"] for row in ingot.open(folder)]) == 4
+        except ingot.FormatError:
+            refused += 1
+    assert refused > len(whole) / 4
+    assert all(one.suffix in (".unpacked", ".index") or one.name == "lock" for one in walk(cache))
+
+
+def walk(folder):
+    """Return all files in a folder, and in those below it."""
+    return [one for one in folder.rglob("*") if one.is_file()]
+
+
+def listing(folder, compression, data, nbytes):
+    """Write an MDS shard that is compressed, and the index that lists it."""
+    (folder / "x.packed").write_bytes(data)
+    shard = {
+        "column_encodings": ["bytes"],
+        "column_names": ["b"],
+        "compression": compression,
+        "format": "mds",
+        "raw_data": {"basename": "x.mds", "bytes": nbytes, "hashes": {}},
+        "samples": 1,
+        "version": 2,
+        "zip_data": {"basename": "x.packed", "bytes": len(data), "hashes": {}},
+    }
+    (folder / "index.json").write_text(json.dumps({"shards": [shard], "version": 2}))
+    return folder
+
+
+@pytest.fixture
+def little():
+    """Let values grow by a megabyte only when they are decoded."""
+    before = ingot._core.max_decoded_bytes()
+    ingot.set_max_decoded_bytes(1 << 20)
+    yield
+    ingot.set_max_decoded_bytes(before)
+
+
+@pytest.mark.parametrize("pack", [bz2.compress, gzip.compress])
+@pytest.mark.usefixtures("little")
+def test_a_shard_that_decompresses_to_too_much_is_refused(tmp_path, cache, pack):
+    nbytes = 8 << 20
+    data = pack(bytes(nbytes))
+    folder = listing(tmp_path, {bz2.compress: "bz2:9"}.get(pack, "gz:9"), data, nbytes)
+    with pytest.raises(ingot.FormatError, match=r"x\.packed: .* the limit is 1048576"):
+        ingot.open(folder)
+    assert walk(cache) == []
+
+
+def test_a_compression_that_is_not_read_is_named(tmp_path):
+    with pytest.raises(ingot.FormatError, match=r"x\.packed: files compressed with lzma .* bz2"):
+        ingot.open(listing(tmp_path, "lzma:3", b"data", 4))
 
 
 @pytest.mark.parametrize("name", ["litdata_formats", "litdata_sample", "litdata_chunk"])

@@ -87,11 +87,10 @@ fn write(
         }
         done += some as u64;
         let limit = if done == some as u64 { stored } else { 0 };
-        match bytes {
-            Some(bytes) if done > bytes => break,
-            Some(_) => {}
-            None => growth.add(limit, some as u64).map_err(|why| refused(source.name, &why))?,
+        if bytes.is_some_and(|bytes| done > bytes) {
+            break;
         }
+        growth.add(limit, some as u64).map_err(|why| refused(source.name, &why))?;
         out.write_all(&buffer[..some]).map_err(|source| failed(hidden, "write", source))?;
     }
     match bytes {
@@ -112,6 +111,7 @@ fn reader(compression: &str, file: BufReader<File>, source: Source<'_>) -> Resul
             Ok(Box::new(opened))
         }
         "br" => Ok(Box::new(brotli::Decompressor::new(file, 64 << 10))),
+        "bz2" => Ok(Box::new(bzip2::bufread::MultiBzDecoder::new(file))),
         "gz" => Ok(Box::new(flate2::bufread::MultiGzDecoder::new(file))),
         "snappy" => {
             let stored = source.read(0, source.size()?)?;
@@ -126,7 +126,10 @@ fn reader(compression: &str, file: BufReader<File>, source: Source<'_>) -> Resul
             Ok(Box::new(io::Cursor::new(plain)))
         }
         other => {
-            let why = format!("files compressed with {other} are not read; decompress them");
+            let why = format!(
+                "files compressed with {other} are not read, only zstd, br, bz2, gz and snappy; \
+                 decompress them"
+            );
             Err(refused(source.name, &why))
         }
     }
