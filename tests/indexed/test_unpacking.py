@@ -1,5 +1,6 @@
 """Files that are compressed as a whole open like those that are not."""
 
+import bz2
 import gzip
 import io
 import tarfile
@@ -40,11 +41,11 @@ def cache(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("name", FILES)
-@pytest.mark.parametrize("suffix", [".gz", ".zst", ".GZ"])
+@pytest.mark.parametrize("suffix", [".gz", ".zst", ".bz2", ".GZ"])
 def test_rows_are_those_of_the_plain_file(tmp_path, name, suffix):
     plain, packed = tmp_path / name, tmp_path / f"{name}{suffix}"
     plain.write_bytes(FILES[name])
-    compress = zstandard.compress if suffix == ".zst" else gzip.compress
+    compress = {".zst": zstandard.compress, ".bz2": bz2.compress}.get(suffix, gzip.compress)
     packed.write_bytes(compress(FILES[name]))
     expected, found = ingot.open(plain), ingot.open(packed)
     assert dict(found.spec) == dict(expected.spec)

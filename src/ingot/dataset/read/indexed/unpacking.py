@@ -6,7 +6,7 @@ from pathlib import Path
 
 from ingot._core import unpack
 
-_COMPRESSIONS = {".gz": "gz", ".tgz": "gz", ".zst": "zstd"}
+_COMPRESSIONS = {".bz2": "bz2", ".gz": "gz", ".tgz": "gz", ".zst": "zstd"}
 _SHORT = {".tgz": ".tar"}
 """The suffixes that stand for two."""
 
