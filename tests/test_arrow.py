@@ -414,3 +414,27 @@ def test_a_writer_refuses_the_names_of_parquet_and_arrow_files(tmp_path):
     for name in ["x.parquet", "x.arrow", "x.feather"]:
         with pytest.raises(ingot.FormatError, match="other programs would take an Ingot file for"):
             ingot.Writer(tmp_path / name)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_spec_chooses_fields_and_says_what_bytes_are(kind, tmp_path):
+    table = pa.table({"n": [1, 2], "picture": [jpg(1), jpg(2)], "note": ['{"a": 1}', "[]"]})
+    path = write(table, tmp_path / f"x{KINDS[kind]}", kind, rows=2)
+    ds = ingot.open(path, spec={"picture": "jpg", "note": "json"})
+    assert dict(ds.spec) == {"picture": "jpg", "note": "json"}
+    assert ds[0]["picture"].shape == (8, 8, 3)
+    assert ds.select("note")[[0, 1]]["note"] == [{"a": 1}, []]
+    again = pickle.loads(pickle.dumps(ds))  # noqa: S301
+    assert dict(again.spec) == dict(ds.spec)
+    with pytest.raises(ingot.FormatError, match="no field 'm', only 'n', 'picture', 'note'"):
+        ingot.open(path, spec={"m": "int"})
+    with pytest.raises(ingot.FormatError, match="field 'n' is int, which cannot be read as utf8"):
+        ingot.open(path, spec={"n": "utf8"})
+    with pytest.raises(ingot.FormatError, match="allow_pickle=True"):
+        ingot.open(path, spec={"picture": "pickle"})[0]
+
+
+def test_a_spec_names_fields_of_a_saved_folder(tmp_path):
+    pictures(tmp_path / "saved", [jpg(1), jpg(2)])
+    ds = ingot.open(tmp_path / "saved", spec={"label": "int"})
+    assert [dict(row) for row in ds] == [{"label": 0}, {"label": 1}]

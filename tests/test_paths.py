@@ -317,3 +317,14 @@ def test_a_tilde_is_the_home_directory_wherever_a_path_is_taken(tmp_path, monkey
 
 def _row(k):
     return {"a": k}
+
+
+@pytest.mark.parametrize("name", ["x.ingot", "rows", "granular", "x.h5", "x.npy"])
+def test_a_spec_is_refused_where_rows_know_their_fields(tmp_path, name):
+    with ingot.DatasetWriter(tmp_path / "x.ingot", {"n": "int"}) as writer:
+        writer.append({"n": 1})
+    for target, form in (("rows", None), ("granular", "granular"), ("x.h5", None)):
+        ingot.convert(tmp_path / "x.ingot", tmp_path / target, format=form)
+    np.save(tmp_path / "x.npy", np.arange(3))
+    with pytest.raises(ValueError, match=r"know their fields: leave out spec="):
+        ingot.open(tmp_path / name, spec={"n": "int"})

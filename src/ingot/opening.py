@@ -52,7 +52,8 @@ def open(  # noqa: A001
             missing, truncated or damaged at their ends; a warning lists them.
         spec: The fields to read from files of other formats and their types, such as
             {"image": "jpg", "label": "int"}; other fields are ignored. By default, Ingot infers
-            them from the first rows. Ingot's own files and HDF5 files know their fields.
+            them from the first rows. Refused for Ingot's own files, Granular, HDF5, `.npy` and
+            `.npz`, which know their fields.
         index_dir: The directory for the indexes of files of other formats. By default an index
             is beside its file in `.ingot-index`, or in the user's cache directory if that
             cannot be written; INGOT_INDEX_DIR sets another default.

@@ -48,6 +48,10 @@ class Options:
         """Return how to open files of another format."""
         return Indexing(layout, self.spec, self.index_dir, self.allow_pickle)
 
+    def choice(self) -> arrow.Choice:
+        """Return which columns to read."""
+        return arrow.Choice(self.spec, self.allow_pickle)
+
 
 def find_dataset(source: StrPath | Iterable[StrPath], options: Options) -> Dataset | None:
     """Open the data set that `source` refers to; return None for anything else.
@@ -60,13 +64,31 @@ def find_dataset(source: StrPath | Iterable[StrPath], options: Options) -> Datas
     is_one = isinstance(source, str | os.PathLike) and len(places) == 1
     folder = absolute(places[0]) if is_one else None
     if folder is not None and source != "":
-        for find in _PLACES:
-            if (found := find(folder, options)) is not None:
-                return found
+        for place in _PLACES:
+            if (found := place(folder, options)) is not None:
+                return _with_spec(found, options, knows_fields=place in _KNOWN)
     paths = expand(source)
     folder = folder if folder is not None and folder.is_dir() else None
-    each = (find(paths, folder, options) for find in _FILES if paths)
-    return next((found for found in each if found is not None), None)
+    for files in _FILES if paths else ():
+        if (found := files(paths, folder, options)) is not None:
+            return _with_spec(found, options, knows_fields=files in _KNOWN)
+    return None
+
+
+def _with_spec(found: Dataset, options: Options, *, knows_fields: bool) -> Dataset:
+    """Refuse a specification for a data set that has one.
+
+    Raises:
+        ValueError: There are two.
+    """
+    if options.spec is not None and knows_fields:
+        found.close()
+        message = (
+            f"{found.path}: these rows know their fields: leave out spec=, and choose fields with "
+            "select(...)"
+        )
+        raise ValueError(message)
+    return found
 
 
 def _hdf5_location(path: Path, options: Options) -> Dataset | None:
@@ -96,13 +118,14 @@ def _arrow_directory(folder: Path, options: Options) -> Dataset | None:
         raise FormatError(message, str(folder))
     if arrow.find(folder) is None:
         return None
-    return Dataset(arrow.ArrowRows(arrow.SavedFolder(str(folder), options.partial)))
+    saved = arrow.SavedFolder(str(folder), options.partial)
+    return Dataset(arrow.ArrowRows(saved, options.choice()))
 
 
 def _arrow_files(paths: Sequence[str], _: Path | None, options: Options) -> Dataset | None:
     if not arrow.is_arrow(paths[0]):
         return None
-    return Dataset(arrow.ArrowRows(arrow.Files(paths, options.partial)))
+    return Dataset(arrow.ArrowRows(arrow.Files(paths, options.partial), options.choice()))
 
 
 def _listed_directory(folder: Path, options: Options) -> Dataset | None:
@@ -110,8 +133,7 @@ def _listed_directory(folder: Path, options: Options) -> Dataset | None:
     if listed is None:
         return None
     if listed.holds_arrow:
-        chunks = arrow.Chunks(str(folder), options.spec, options.allow_pickle)
-        return Dataset(arrow.ArrowRows(chunks))
+        return Dataset(arrow.ArrowRows(arrow.Chunks(str(folder)), options.choice()))
     return Dataset(open_folder(folder, listed, options.indexing(listed.layout)))
 
 
@@ -160,6 +182,16 @@ _PLACES = (
 
 _FILES = (_hdf5_files, _arrow_files, _ingot_files, _indexed_files, _array_files)
 """The kinds of data sets in several files, which are in one directory or not."""
+
+_KNOWN = (
+    _hdf5_location,
+    _ingot_directory,
+    _granular_directory,
+    _hdf5_files,
+    _ingot_files,
+    _array_files,
+)
+"""The kinds that know their fields."""
 
 
 def _check_no_writer(folder: Path, paths: Sequence[str]) -> None:

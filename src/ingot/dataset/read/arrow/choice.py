@@ -1,35 +1,55 @@
 """The fields of files of columns that a user has chosen, and their types."""
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 
-from ingot.dataset.spec import Field, Spec
+from ingot.codecs import Pickle
+from ingot.dataset.spec import Field, Spec, SpecLike
 from ingot.errors import FormatError
 
 _BYTES = ("bytes", "utf8")
 """The types of values that any codec may make something of."""
 
 
-def chosen(spec: Spec, fields: Mapping[str, Field], where: str) -> dict[str, Field]:
-    """Return the fields of a specification.
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """Which fields to read, and as what.
 
-    Args:
-        spec: The specification.
-        fields: What the files have.
-        where: The name of the files in errors.
-
-    Raises:
-        FormatError: The files have no such field, or its values cannot be of the type.
+    Attributes:
+        spec: The fields and their types; None for all, as they are stored.
+        allow_pickle: Whether to read fields that are stored as pickle.
     """
-    for name, wanted in spec.fields.items():
-        stored = fields.get(name)
-        if stored is None:
-            message = f"{where}: there is no field {name!r}, only {', '.join(map(repr, fields))}"
-            raise FormatError(message, where)
-        if not _is_readable(stored, wanted):
-            found = f"field {name!r} is {stored.type}"
-            message = f"{where}: {found}, which cannot be read as {wanted.type}"
-            raise FormatError(message, where)
-    return dict(spec.fields)
+
+    spec: SpecLike | None = None
+    allow_pickle: bool = False
+
+    def of(self, fields: Mapping[str, Field], where: str) -> Spec:
+        """Return the fields to read.
+
+        Args:
+            fields: What the files have.
+            where: The name of the files in errors.
+
+        Raises:
+            FormatError: The files have no such field, or its values cannot be of the type.
+        """
+        if self.spec is None:
+            return Spec(fields)
+        spec = Spec.of(self.spec, [Pickle(allowed=self.allow_pickle)])
+        for name, wanted in spec.fields.items():
+            _check(fields.get(name), wanted, fields, where)
+        return spec
+
+
+def _check(stored: Field | None, wanted: Field, fields: Mapping[str, Field], where: str) -> None:
+    if stored is None:
+        listed = ", ".join(map(repr, fields))
+        message = f"{where}: there is no field {wanted.name!r}, only {listed}"
+        raise FormatError(message, where)
+    if not _is_readable(stored, wanted):
+        found = f"field {wanted.name!r} is {stored.type}"
+        message = f"{where}: {found}, which cannot be read as {wanted.type}"
+        raise FormatError(message, where)
 
 
 def _is_readable(stored: Field, wanted: Field) -> bool:

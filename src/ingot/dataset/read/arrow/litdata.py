@@ -4,12 +4,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ingot.codecs import Pickle
 from ingot.dataset.read.arrow.ipc import ArrowFile
 from ingot.dataset.read.arrow.origin import Opened
 from ingot.dataset.read.arrow.widening import widened
 from ingot.dataset.read.indexed import Shard, arrow_span, check_rows, listed_in, stored_file
-from ingot.dataset.spec import Spec, SpecLike
 from ingot.errors import CorruptFileError, FormatError
 
 
@@ -19,13 +17,9 @@ class Chunks:
 
     Attributes:
         folder: The directory.
-        spec: The fields to read and their types; None for all.
-        allow_pickle: Whether to read fields that are stored as pickle.
     """
 
     folder: str
-    spec: SpecLike | None = None
-    allow_pickle: bool = False
 
     def open(self) -> Opened:
         """Open the chunks; what LitData took for null or a whole number in one may be more."""
@@ -35,10 +29,7 @@ class Chunks:
             message = f"{folder}: this is not a LitData data set"
             raise FormatError(message, self.folder)
         files = [_opened(folder, shard) for shard in listed.shards]
-        spec = None
-        if self.spec is not None:
-            spec = Spec.of(self.spec, [Pickle(allowed=self.allow_pickle)])
-        return Opened(self.folder, widened(files), {}, spec)
+        return Opened(self.folder, widened(files), {})
 
 
 def _opened(folder: Path, shard: Shard) -> "Chunk":

@@ -9,7 +9,6 @@ from ingot.dataset.read.arrow import location
 from ingot.dataset.read.arrow.file import ColumnFile
 from ingot.dataset.read.arrow.ipc import ArrowFile
 from ingot.dataset.read.arrow.parquet import ParquetFile
-from ingot.dataset.spec import Spec
 from ingot.errors import FormatError
 
 
@@ -20,13 +19,11 @@ class Opened(NamedTuple):
         path: What errors call them.
         files: The files, whose columns are the same.
         features: The features of Hugging Face; empty if they are not known.
-        spec: The fields that are wanted and their types; None for all, as they are stored.
     """
 
     path: str
     files: Sequence[ColumnFile]
     features: Mapping[str, Any]
-    spec: Spec | None = None
 
 
 class Origin(Protocol):

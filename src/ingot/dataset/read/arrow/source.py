@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from ingot.codecs import codec_of
 from ingot.dataset.read.arrow.blocks import Blocks
-from ingot.dataset.read.arrow.choice import chosen
+from ingot.dataset.read.arrow.choice import Choice
 from ingot.dataset.read.arrow.leaf import Leaf, leaves_of
 from ingot.dataset.read.arrow.media import AnyFile, type_of_file
 from ingot.dataset.read.arrow.metadata import features_of, metadata_of
@@ -40,6 +40,7 @@ class ArrowRows:
 
     Args:
         origin: What is opened.
+        choice: Which fields to read, and as what.
 
     Raises:
         FormatError: A file is damaged, or the columns differ or have no type here.
@@ -47,16 +48,17 @@ class ArrowRows:
 
     others: Sequence[str] = ()
 
-    def __init__(self, origin: Origin) -> None:
+    def __init__(self, origin: Origin, choice: Choice) -> None:
         self._origin = origin
-        self.path, files, features, spec = origin.open()
+        self._choice = choice
+        self.path, files, features = origin.open()
         self.paths = [one.path for one in files]
         self._schema = files[0].schema
         self._features = features or features_of(self._schema)
         self._leaves = {one.name: one for one in leaves_of(self._schema, self._features, self.path)}
         self._blocks = Blocks(files)
         fields = {name: self._field(leaf) for name, leaf in self._leaves.items()}
-        self.spec = Spec(fields if spec is None else chosen(spec, fields, self.path))
+        self.spec = choice.of(fields, self.path)
         self._stored = self.spec
         self._packer = Packer(self._leaves, self.spec, self.path)
         self._is_closed = False
@@ -73,7 +75,8 @@ class ArrowRows:
         return Field(leaf.name, codec, is_sequence, is_optional)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _reopened, (self._origin, self.identity, self._stored is not self.spec)
+        is_raw = self._stored is not self.spec
+        return _reopened, (self._origin, self._choice, self.identity, is_raw)
 
     @cached_property
     def identity(self) -> str:
@@ -258,6 +261,7 @@ def _steps(numbers: Rows, step: int = _STEP) -> Iterable[tuple[slice, Numbers]]:
 
 def _reopened(
     origin: Origin,
+    choice: Choice,
     identity: str,
     is_raw: bool,  # noqa: FBT001
 ) -> ArrowRows:
@@ -266,7 +270,7 @@ def _reopened(
     Raises:
         FormatError: One was changed.
     """
-    opened = ArrowRows(origin)
+    opened = ArrowRows(origin, choice)
     if opened.identity != identity:
         message = f"{opened.path}: the files were changed since this data set was pickled"
         raise FormatError(message, opened.path)
