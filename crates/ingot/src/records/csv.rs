@@ -3,14 +3,14 @@
 use std::sync::Arc;
 
 use super::container::Container;
-use super::indexed::{self, Layout, PROBE_BYTES, Request, Seen, Sink, Stream, probe_rows};
+use super::indexed::{self, Extent, Layout, PROBE_BYTES, Request, Seen, Sink, Stream, probe_rows};
 use super::open::{Format, Opening};
 use super::source::Watch;
 use crate::crc::Sum;
 use crate::error::{Error, Result};
 use crate::format::Violation;
 use crate::format::foreign::csv::{Span, fields, row_end, text};
-use crate::format::foreign::kind::Kind;
+use crate::format::foreign::kind::{Kind, by_name};
 use crate::format::foreign::number::Number;
 use crate::format::foreign::{Coding, Recipe};
 use crate::format::ingot::Field;
@@ -33,12 +33,6 @@ pub static FORMAT: Format = Format {
 /// The layout of CSV files.
 #[derive(Debug, Clone, Copy)]
 pub struct Csv;
-
-/// A row that is next in a stream: its length, and where the next one begins.
-struct Extent {
-    len: usize,
-    next: usize,
-}
 
 /// What every row of a file shares: what separates fields, and their names.
 struct Table {
@@ -153,14 +147,9 @@ impl Layout for Csv {
         sink: &mut Sink<'_>,
     ) -> Result<()> {
         let Some(table) = Table::read(stream)? else { return Ok(()) };
-        let is_it = |name: &String, kind: &Option<Kind>| {
-            kind.as_ref().is_some_and(|kind| kind.name == *name)
-        };
-        let places: Vec<Option<usize>> = table
-            .names
-            .iter()
-            .map(|name| kinds.iter().position(|kind| is_it(name, kind)))
-            .collect();
+        let fields = by_name(kinds);
+        let places: Vec<Option<usize>> =
+            table.names.iter().map(|name| fields.get(name.as_str()).copied()).collect();
         sink.skipped = 1;
         while let Some(extent) = next_row(stream)? {
             let offset = stream.offset();

@@ -5,14 +5,14 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use super::container::Container;
-use super::indexed::{Layout, PROBE_BYTES, Seen, Sink, Stream, open_records, probe_rows};
+use super::indexed::{Extent, Layout, PROBE_BYTES, Seen, Sink, Stream, open_records, probe_rows};
 use super::open::{Format, Opening};
 use super::source::Watch;
 use crate::crc::Sum;
 use crate::error::{Error, Result};
 use crate::format::Violation;
 use crate::format::foreign::json::{Shape, elements, members, number, shape};
-use crate::format::foreign::kind::Kind;
+use crate::format::foreign::kind::{Kind, by_name};
 use crate::format::foreign::number::Given;
 use crate::format::foreign::{Coding, Recipe};
 use crate::format::ingot::{Field, FieldKind};
@@ -88,9 +88,7 @@ impl Layout for JsonLines {
         stream: &mut Stream<'_>,
         sink: &mut Sink<'_>,
     ) -> Result<()> {
-        let named = kinds.iter().enumerate().filter_map(|(k, kind)| Some((k, kind.as_ref()?)));
-        let fields: HashMap<&str, usize> =
-            named.clone().map(|(k, kind)| (kind.name.as_str(), k)).collect();
+        let fields = by_name(kinds);
         let mut lines = 0;
         while let Some(line) = next_line(stream)? {
             let offset = stream.offset();
@@ -110,12 +108,6 @@ impl Layout for JsonLines {
         }
         Ok(())
     }
-}
-
-/// A line that is next in a stream: its length, and where the next one begins.
-struct Extent {
-    len: usize,
-    next: usize,
 }
 
 fn next_line(stream: &mut Stream<'_>) -> Result<Option<Extent>> {

@@ -1,10 +1,9 @@
 //! Chunks of LitData: offsets, then items of leaves.
 
-use super::indexed::{Layout, Offsets, Sink, Stream};
-use crate::crc::Sum;
+use super::indexed::{Layout, Offsets, Sink, Stream, scan_samples};
 use crate::error::{Error, Result};
 use crate::format::Violation;
-use crate::format::foreign::kind::{Kind, field};
+use crate::format::foreign::kind::{Kind, by_name, field};
 use crate::format::foreign::litdata::{numpy_type, tensor_type};
 use crate::format::foreign::mds::list;
 use crate::format::foreign::number::Number;
@@ -133,11 +132,9 @@ impl Layout for LitData {
         stream: &mut Stream<'_>,
         sink: &mut Sink<'_>,
     ) -> Result<()> {
-        let place = |leaf: &Leaf| {
-            let is_it = |kind: &Option<Kind>| kind.as_ref().is_some_and(|k| k.name == leaf.name);
-            kinds.iter().position(is_it)
-        };
-        let places: Vec<Option<usize>> = self.leaves.iter().map(place).collect();
+        let fields = by_name(kinds);
+        let places: Vec<Option<usize>> =
+            self.leaves.iter().map(|one| fields.get(one.name.as_str()).copied()).collect();
         let offsets = Offsets::read(stream)?;
         if stream.left() >= ARROW.len() as u64 && stream.peek(ARROW.len() as u64)? == ARROW {
             let reason = "the chunk holds an Arrow file, but its end does not say so, or the \
@@ -145,31 +142,10 @@ impl Layout for LitData {
             let path = stream.name().to_owned();
             return Err(Error::Format { path, reason: reason.to_owned() });
         }
-        for row in 0..offsets.num_rows() {
-            let range = offsets.range(row, stream)?;
-            let (start, len) = (range.start, range.end - range.start);
-            let item = stream.peek(len)?;
-            sink.begin(start);
-            let cut = || Violation("the item is cut short".to_owned());
-            let head = 4 * self.leaves.len();
-            let sizes = item.get(..head).ok_or_else(cut).map_err(|why| sink.refuse(&why))?;
-            let mut at = head;
-            for (k, size) in sizes.as_chunks().0.iter().enumerate() {
-                let end = at + u32::from_le_bytes(*size) as usize;
-                let stored = item.get(at..end).ok_or_else(cut).map_err(|why| sink.refuse(&why))?;
-                if let Some(place) = places[k] {
-                    self.leaves[k].put(place, start + at as u64, stored, sink)?;
-                }
-                at = end;
-            }
-            if at != item.len() {
-                let why = format!("{} bytes follow the last leaf of the item", item.len() - at);
-                return Err(sink.refuse(&Violation(why)));
-            }
-            let crc = Sum::Crc32c.append(0, item);
-            stream.advance(len as usize);
-            sink.end(len, crc)?;
-        }
-        Ok(())
+        let sizes = vec![None; self.leaves.len()];
+        scan_samples(&offsets, &sizes, stream, sink, |k, offset, stored, sink| match places[k] {
+            Some(place) => self.leaves[k].put(place, offset, stored, sink),
+            None => Ok(()),
+        })
     }
 }

@@ -1,15 +1,13 @@
 //! Shards of MDS, the format of Streaming: offsets, then samples of columns.
 
-use super::indexed::{Layout, Sink, Stream};
-use crate::crc::Sum;
+use super::indexed::{Layout, Offsets, Sink, Stream, scan_samples};
 use crate::error::{Error, Result};
 use crate::format::Violation;
-use crate::format::foreign::kind::{Kind, field};
+use crate::format::foreign::kind::{Kind, by_name, field};
 use crate::format::foreign::mds::list;
 use crate::format::foreign::number::Number;
 use crate::format::foreign::{Coding, Recipe};
 use crate::format::ingot::{Field, FieldKind};
-use crate::records::indexed::Offsets;
 
 /// The layout of MDS shards whose samples have these columns.
 #[derive(Debug, Clone)]
@@ -160,60 +158,14 @@ impl Layout for Mds {
         stream: &mut Stream<'_>,
         sink: &mut Sink<'_>,
     ) -> Result<()> {
-        let place = |column: &Column| {
-            let is_it = |kind: &Option<Kind>| kind.as_ref().is_some_and(|k| k.name == column.name);
-            kinds.iter().position(is_it)
-        };
-        let places: Vec<Option<usize>> = self.columns.iter().map(place).collect();
+        let fields = by_name(kinds);
+        let places: Vec<Option<usize>> =
+            self.columns.iter().map(|one| fields.get(one.name.as_str()).copied()).collect();
+        let sizes: Vec<Option<u64>> = self.columns.iter().map(|one| one.size).collect();
         let offsets = Offsets::read(stream)?;
-        for row in 0..offsets.num_rows() {
-            let range = offsets.range(row, stream)?;
-            let (start, len) = (range.start, range.end - range.start);
-            let sample = stream.peek(len)?;
-            sink.begin(start);
-            for (k, part) in self.parts(sample).map_err(|why| sink.refuse(&why))?.enumerate() {
-                if let Some(place) = places[k] {
-                    let stored = &sample[part.clone()];
-                    self.columns[k].put(place, start + part.start as u64, stored, sink)?;
-                }
-            }
-            let crc = Sum::Crc32c.append(0, sample);
-            stream.advance(len as usize);
-            sink.end(len, crc)?;
-        }
-        Ok(())
-    }
-}
-
-impl Mds {
-    /// Returns where the values of a sample are: the sizes of those that vary come first.
-    fn parts(
-        &self,
-        sample: &[u8],
-    ) -> Result<impl Iterator<Item = std::ops::Range<usize>> + use<>, Violation> {
-        let cut = || Violation("the sample is cut short".to_owned());
-        let (mut rest, mut at) = (sample, 0_usize);
-        let mut sizes = Vec::with_capacity(self.columns.len());
-        for column in &self.columns {
-            sizes.push(match column.size {
-                Some(size) => size as usize,
-                None => {
-                    let (&size, left) = rest.split_first_chunk().ok_or_else(cut)?;
-                    (rest, at) = (left, at + 4);
-                    u32::from_le_bytes(size) as usize
-                }
-            });
-        }
-        let mut parts = Vec::with_capacity(sizes.len());
-        for size in sizes {
-            let end = at.checked_add(size).filter(|&end| end <= sample.len()).ok_or_else(cut)?;
-            parts.push(at..end);
-            at = end;
-        }
-        if at != sample.len() {
-            let left = sample.len() - at;
-            return Err(Violation(format!("{left} bytes follow the last column of the sample")));
-        }
-        Ok(parts.into_iter())
+        scan_samples(&offsets, &sizes, stream, sink, |k, offset, stored, sink| match places[k] {
+            Some(place) => self.columns[k].put(place, offset, stored, sink),
+            None => Ok(()),
+        })
     }
 }

@@ -12,7 +12,7 @@ use crate::error::{Error, Result};
 use crate::format::Violation;
 use crate::format::checksum::mismatch;
 use crate::format::foreign::example::{Entry, Feature, ListKind, entries, steps};
-use crate::format::foreign::kind::Kind;
+use crate::format::foreign::kind::{Kind, by_name};
 use crate::format::foreign::number::Number;
 use crate::format::foreign::tfrecord::{HEAD_LEN, TAIL_LEN, begins, length, unmasked};
 use crate::format::foreign::{Coding, Recipe};
@@ -78,8 +78,7 @@ impl Layout for TfRecord {
         stream: &mut Stream<'_>,
         sink: &mut Sink<'_>,
     ) -> Result<()> {
-        let named = kinds.iter().enumerate().filter_map(|(k, kind)| Some((k, kind.as_ref()?)));
-        let fields: HashMap<&str, usize> = named.map(|(k, kind)| (kind.name.as_str(), k)).collect();
+        let fields = by_name(kinds);
         while stream.left() > 0 {
             let (offset, len, crc) = record(stream)?;
             let payload = stream.peek(len)?;

@@ -1,6 +1,5 @@
 //! WebDataset archives: the members of a tar file that share a key are a row.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 
 use super::container::Container;
@@ -10,7 +9,7 @@ use super::source::Watch;
 use crate::crc::Sum;
 use crate::error::{Error, Result};
 use crate::format::Violation;
-use crate::format::foreign::kind::Kind;
+use crate::format::foreign::kind::{Kind, by_name};
 use crate::format::foreign::number::Number;
 use crate::format::foreign::tar::{
     BLOCK, Header, Member, NAME_MAX, begins, has_prefix, is_meta, pax, split,
@@ -94,8 +93,7 @@ impl Layout for WebDataset {
         stream: &mut Stream<'_>,
         sink: &mut Sink<'_>,
     ) -> Result<()> {
-        let named = kinds.iter().enumerate().filter_map(|(k, kind)| Some((k, kind.as_ref()?)));
-        let fields: HashMap<&str, usize> = named.map(|(k, kind)| (kind.name.as_str(), k)).collect();
+        let fields = by_name(kinds);
         let mut members = Members::default();
         let mut row: Option<Row> = None;
         while let Some(found) = members.next(stream)? {

@@ -11,6 +11,7 @@ mod entry;
 mod offsets;
 mod place;
 mod probe;
+mod samples;
 mod sink;
 mod stamp;
 mod stream;
@@ -30,9 +31,10 @@ pub use entry::Place;
 pub use offsets::Offsets;
 pub use place::{cache, chosen};
 pub use probe::Seen;
+pub use samples::scan_samples;
 pub use sink::Sink;
 pub(super) use stamp::Stamp;
-pub use stream::Stream;
+pub use stream::{Extent, Stream};
 
 /// How a format lays out rows in a file.
 pub trait Layout: Send + Sync {

@@ -7,6 +7,14 @@ use crate::records::source::Source;
 /// Bytes that are read at a time.
 const CHUNK: usize = 4 << 20;
 
+/// A row that is next in a stream: its length, and where the one behind it begins.
+pub struct Extent {
+    /// Bytes of the row.
+    pub len: usize,
+    /// Bytes of the row and of what separates it from the next.
+    pub next: usize,
+}
+
 /// The bytes of a file, one after the other. Holds a few megabytes of them, or as much as one
 /// call asks for.
 pub struct Stream<'a> {
