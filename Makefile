@@ -29,6 +29,8 @@ SOURCES := Cargo.toml $(wildcard Cargo.lock) pyproject.toml \
 export VIRTUAL_ENV := $(CURDIR)/$(VENV)
 export PYO3_PYTHON := $(CURDIR)/$(BIN)/python
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
+# Tests start many interpreters, which share the modules that one of them has compiled.
+unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .PHONY: help build demo quick test tensorflow soak check bench docs fuzz clean

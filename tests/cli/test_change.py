@@ -60,6 +60,8 @@ def test_merge_and_split_take_fields(data, ingot_cli, tmp_path):
     [
         (["rows.ingot"], "rows.ingot: a single PATH is a data set directory; name the target"),
         (["rows", "-f", "label"], "rows: --field needs a target"),
+        (["rows", "--no-check"], "rows: --no-check needs a target"),
+        (["rows", "--overwrite"], "rows: --overwrite needs a target"),
     ],
 )
 def test_merge_in_place_takes_a_directory_as_it_is(data, ingot_cli, arguments, message):
@@ -72,7 +74,7 @@ def test_merge_of_one_data_set_merges_its_files(ingot_cli, tmp_path):
     with ingot.DatasetWriter(tmp_path / "ds", {"a": "int"}, shard_rows=2) as writer:
         writer.extend({"a": list(range(9))})
     ran = ingot_cli("merge", "ds", "--json", cwd=tmp_path)
-    assert (ran.code, json.loads(ran.out)) == (0, {"path": "ds", "files": 1})
+    assert (ran.code, json.loads(ran.out)) == (0, {"path": str(tmp_path / "ds"), "files": 1})
     assert ingot.open(tmp_path / "ds").column("a").tolist() == list(range(9))
 
 
@@ -117,7 +119,7 @@ def test_a_folder_goes_into_a_pack_and_out_again(data, ingot_cli, tmp_path):
     ran = ingot_cli("pack", data / "tree", "p.ingot", "--json", cwd=tmp_path)
     assert ran.code == 0, ran.err
     size = (tmp_path / "p.ingot").stat().st_size
-    assert json.loads(ran.out) == {"path": "p.ingot", "files": 2, "bytes": size}
+    assert json.loads(ran.out) == {"path": str(tmp_path / "p.ingot"), "files": 2, "bytes": size}
     assert ingot_cli("pack", data / "tree", "p.ingot", cwd=tmp_path).code == 2
     ran = ingot_cli("unpack", "p.ingot", "out", cwd=tmp_path)
     assert ran.code == 0, ran.err
@@ -128,7 +130,7 @@ def test_a_folder_goes_into_a_pack_and_out_again(data, ingot_cli, tmp_path):
 
 def test_extract_writes_one_file(data, ingot_cli, tmp_path):
     ran = ingot_cli("extract", data / PACK, "sub/b.bin", "--json", cwd=tmp_path)
-    assert (ran.code, json.loads(ran.out)) == (0, {"path": "b.bin", "bytes": 200})
+    assert (ran.code, json.loads(ran.out)) == (0, {"path": str(tmp_path / "b.bin"), "bytes": 200})
     assert (tmp_path / "b.bin").read_bytes() == bytes(range(200))
     assert ingot_cli("extract", data / PACK, "a.txt", "-o", "-").out == "hello"
     assert ingot_cli("extract", data / PACK, "sub", cwd=tmp_path).code == 2
@@ -144,7 +146,7 @@ def test_recover_finishes_a_file_whose_writer_died(ingot_cli, tmp_path):
     ran = ingot_cli("recover", "x.ingot", "--json", cwd=tmp_path)
     assert ran.code == 0, ran.err
     assert json.loads(ran.out) == {
-        "path": "x.ingot",
+        "path": str(path),
         "rows": 2,
         "was_whole": False,
         "cut_bytes": 4,

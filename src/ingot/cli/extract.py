@@ -9,6 +9,7 @@ from ingot.cli.files import write_file
 from ingot.cli.ls import Pack
 from ingot.cli.options import AsJson, Overwrite, write_json
 from ingot.packed import PackedFolder
+from ingot.records.expand import absolute
 
 
 def extract(
@@ -35,4 +36,4 @@ def extract(
     target = PurePosixPath(path).name if output is None else output
     write_file(target, data, overwrite=overwrite)
     if as_json and target != "-":
-        write_json({"path": target, "bytes": len(data)})
+        write_json({"path": str(absolute(target)), "bytes": len(data)})

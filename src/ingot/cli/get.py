@@ -60,7 +60,7 @@ def get(
             data = stored_bytes(found, number, field or [], element)
             write_file(output, data, overwrite=overwrite)
             if as_json and output != "-":
-                write_json({"path": output, "row": number, "bytes": len(data)})
+                write_json({"path": str(absolute(output)), "row": number, "bytes": len(data)})
             return
     with opened.content(path, field, partial=partial) as content:
         write_rows(content, range(number, number + 1), full=full, as_json=as_json)

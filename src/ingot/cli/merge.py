@@ -1,5 +1,6 @@
 """`ingot merge`: several sources as one, or the small files of a data set as larger ones."""
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated
 
@@ -10,6 +11,7 @@ from ingot.cli.options import AsJson, Fields, Overwrite, Quiet, progress, write_
 from ingot.cli.text import counted, line
 from ingot.conversion import convert
 from ingot.dataset.write.compaction import compact
+from ingot.records.expand import absolute
 
 
 def merge(
@@ -31,7 +33,9 @@ def merge(
     """
     chosen = None if compression == "none" else compression
     if len(paths) == 1:
-        _check_in_place(paths[0], field)
+        _check_in_place(
+            paths[0], {"--field": field, "--no-check": not check, "--overwrite": overwrite}
+        )
         files = compact(
             paths[0],
             shard_bytes=shard_bytes,
@@ -39,7 +43,7 @@ def merge(
             progress=progress(quiet=quiet),
         )
         if as_json:
-            write_json({"path": paths[0], "files": files})
+            write_json({"path": str(absolute(paths[0])), "files": files})
         elif not quiet:
             line(f"{paths[0]}: {counted(files, 'file')}")
         return
@@ -56,12 +60,13 @@ def merge(
     tell_conversion(done, as_json=as_json, quiet=quiet)
 
 
-def _check_in_place(path: str, field: list[str] | None) -> None:
+def _check_in_place(path: str, options: Mapping[str, object]) -> None:
     if not Path(path).is_dir():
         message = (
             f"{path}: a single PATH is a data set directory; name the target behind the sources"
         )
         raise ValueError(message)
-    if field:
-        message = f"{path}: --field needs a target: the files of a data set are merged as they are"
-        raise ValueError(message)
+    for name, given in options.items():
+        if given:
+            message = f"{path}: {name} needs a target: a data set is merged in place as it is"
+            raise ValueError(message)

@@ -9,6 +9,7 @@ from ingot.cli.options import AsJson, Overwrite, Quiet, progress, write_json
 from ingot.cli.text import counted, line, size
 from ingot.packed import PackedFolder
 from ingot.packed import pack as pack_folder
+from ingot.records.expand import absolute
 
 
 def pack(
@@ -30,6 +31,6 @@ def pack(
         files = len(packed)
     nbytes = Path(target).stat().st_size
     if as_json:
-        write_json({"path": target, "files": files, "bytes": nbytes})
+        write_json({"path": str(absolute(target)), "files": files, "bytes": nbytes})
     elif not quiet:
         line(f"{target}: {counted(files, 'file')}, {size(nbytes)}")

@@ -8,6 +8,7 @@ import typer
 from ingot.cli.options import AsJson, write_json
 from ingot.cli.text import counted, line, size
 from ingot.dataset.write.recovery import recover as recover_file
+from ingot.records.expand import absolute
 
 
 def recover(
@@ -23,7 +24,7 @@ def recover(
     """
     done = recover_file(path, force=force)
     if as_json:
-        write_json({"path": path, **asdict(done)})
+        write_json({"path": str(absolute(path)), **asdict(done)})
         return
     what = "was finished already" if done.was_whole else f"finished, {size(done.cut_bytes)} cut off"
     line(f"{path}: {counted(done.rows, 'row')}, {what}")

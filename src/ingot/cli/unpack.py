@@ -8,6 +8,7 @@ from ingot.cli.ls import Pack
 from ingot.cli.options import AsJson, Quiet, progress, write_json
 from ingot.cli.text import counted, line
 from ingot.packed import PackedFolder
+from ingot.records.expand import absolute
 
 
 def unpack(
@@ -27,6 +28,6 @@ def unpack(
         packed.unpack(target, overwrite=overwrite, progress=progress(quiet=quiet))
         files = len(packed)
     if as_json:
-        write_json({"path": target, "files": files})
+        write_json({"path": str(absolute(target)), "files": files})
     elif not quiet:
         line(f"{target}: {counted(files, 'file')}")
