@@ -200,13 +200,19 @@ def _epoch_seconds(key: str, system: str, settings: Settings, seed: int) -> floa
     for _ in epoch(settings.small(key)):
         pass
     index = formats.index_beside(path, anew=system == _FIRST)
-    device.evict([*pictures.files(path), *pictures.files(index)])
+    resident = device.evict([*pictures.files(path), *pictures.files(index)])
+    if resident > 0.01:
+        message = f"{path}: {resident:.0%} of the files cannot be dropped from the page cache"
+        raise RuntimeError(message)
     settle_allocator()
+    num_rows = num_bytes = 0
     start = time.perf_counter()
-    count = sum(1 for _ in epoch(path))
+    for image, _, _ in epoch(path):
+        num_rows += 1
+        num_bytes += len(image)
     seconds = time.perf_counter() - start
-    if count != settings.num_pictures:
-        message = f"{system}: {count} rows of {settings.num_pictures}"
+    if (num_rows, num_bytes) != (settings.num_pictures, settings.source.payload_bytes()):
+        message = f"{system}: {num_rows} rows of {num_bytes} bytes differ from those written"
         raise ValueError(message)
     return seconds
 

@@ -7,6 +7,7 @@ import os
 import shutil
 import struct
 import sys
+import warnings
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,6 +22,9 @@ from pictures import BUFFER, label
 STREAMING = Path(__file__).resolve().parent.parent / ".bench" / "streaming"
 _SHARD_PICTURES = 1_000
 COLUMNS = {"image": "bytes", "label": "int", "caption": "str"}
+
+# A few pictures to warm up with do not fill the shuffle buffer of `tfrecord`.
+warnings.filterwarnings("ignore", "Number of elements in the iterator is less", UserWarning)
 
 Sample = tuple[bytes, int, str]
 One = Callable[[int], Sample]
