@@ -19,6 +19,10 @@ BENCH_VENV := .bench/venv
 BENCH_BIN := $(BENCH_VENV)/bin
 DOCS_VENV := .docs/venv
 TF_VENV := .tf/venv
+# Streaming asks for other versions than the rest, so it goes beside the environments with what
+# `import streaming` needs and they do not have.
+STREAMING := mosaicml-streaming==0.13.0 brotli catalogue cramjam python-snappy regex safetensors \
+  tokenizers==0.23.3 transformers==5.22.2 zstd
 FUZZ_TOOLS := target/tools
 
 # The directories themselves are sources too: they change when a file is removed.
@@ -121,6 +125,7 @@ $(VENV)/tools: $(VENV)/installed
 	  "the packages that Ingot is compared with, a download of about 3 GB"
 	$(BIN)/python -m pip install --quiet --group test --group check
 	$(BIN)/python -m pip install --quiet --no-deps --target $(VENV)/granular-0.21 granular==0.21.2
+	$(BIN)/python -m pip install --quiet --no-deps --target $(VENV)/streaming $(STREAMING)
 	touch $@
 
 $(VENV)/built: $(VENV)/installed $(SOURCES)
@@ -131,6 +136,7 @@ $(BENCH_VENV)/installed: pyproject.toml
 	$(call new_venv,$(BENCH_VENV))
 	$(BENCH_BIN)/python -m pip install --quiet --group bench
 	$(BENCH_BIN)/python -m pip install --quiet --no-deps --target .bench/granular-0.21 granular==0.21.2
+	$(BENCH_BIN)/python -m pip install --quiet --no-deps --target .bench/streaming $(STREAMING)
 	touch $@
 
 $(BENCH_VENV)/built: $(BENCH_VENV)/installed $(VENV)/built $(shell find src -name "*.py")

@@ -14,6 +14,7 @@ from ingot.dataset import Dataset
 from ingot.dataset.nested import at
 from ingot.dataset.spec import Spec
 from ingot.records import Reader
+from ingot.records.expand import absolute
 
 Output = Annotated[
     str | None,

@@ -90,8 +90,9 @@ def convert(
         compression: How Ingot files are compressed, as for `Writer`.
         check: Whether to compare the target with the source.
         workers: For a data set directory, the number of processes; with 0 this process does the
-            work. None means 0 up to 64 MB, else one per core, as for `ingot.build`. For a file,
-            the number of threads that read ahead.
+            work. None means 0 up to 64 MB, or up to 400 MB if rows are copied as they are
+            stored, else one per core, as for `ingot.build`. For a file, the number of threads
+            that read ahead.
         overwrite: Replace an existing target when the new one is finished.
         resume: Whether to continue an interrupted conversion to a data set directory; False
             starts over.

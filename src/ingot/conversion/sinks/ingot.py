@@ -20,6 +20,9 @@ _PART_BYTES = 32 << 20
 _ALONE_BYTES = 64 << 20
 """Up to this size, starting processes takes longer than the work."""
 
+_ALONE_COPIED_BYTES = 400 << 20
+"""The same for rows that are copied as they are stored: so much takes as long as one process."""
+
 
 def codecs_of(spec: Spec) -> dict[str, Codec]:
     """Return the codecs of a specification by their names."""
@@ -88,7 +91,8 @@ def build_directory(
     rows = max(1, len(content) * part_bytes // max(1, content.nbytes))
     parts = [range(k, min(k + rows, len(content))) for k in range(0, len(content), rows)]
     mark = fingerprint(sources)
-    workers = 0 if workers is None and content.nbytes <= _ALONE_BYTES else workers
+    if workers is None and content.nbytes <= _alone_bytes(content, spec):
+        workers = 0
     build(
         path,
         partial(copy_rows, content, spec),
@@ -105,6 +109,12 @@ def build_directory(
         progress=progress,
         sync=options.sync,
     ).close()
+
+
+def _alone_bytes(content: Content, spec: Spec) -> int:
+    """Return the size up to which this process does the work."""
+    is_copied = len(content) > 0 and stored(content, spec, range(1)) is not None
+    return _ALONE_COPIED_BYTES if is_copied else _ALONE_BYTES
 
 
 def copy_rows(content: Content, spec: Spec, part: range) -> Iterator[PackedRows]:
