@@ -10,6 +10,8 @@ import signal
 import subprocess
 import sys
 import threading
+from functools import partial
+from multiprocessing import get_context
 from pathlib import Path
 
 import numpy as np
@@ -44,6 +46,14 @@ def refuse_sevens(row):
     if row["label"] % 10 == 7:
         message = f"no {row['label']}"
         raise LookupError(message)
+    return row["label"]
+
+
+def die_once(mark, row):
+    if row["label"] == 42:
+        with contextlib.suppress(FileExistsError):
+            Path(mark).touch(exist_ok=False)
+            os.kill(os.getpid(), signal.SIGKILL)
     return row["label"]
 
 
@@ -270,6 +280,17 @@ def test_a_process_that_is_killed_is_replaced_and_the_batches_stay(ds):
         assert len(victims) > 5
         assert len(children() - others) <= 2
     assert_same(found, straight)
+
+
+@pytest.mark.parametrize("method", ["fork", "spawn"])
+def test_the_end_of_a_process_is_noticed_without_waiting(ds, tmp_path, monkeypatch, method):
+    """Its pipe tells, at once: this test would last for hours if somebody had to look."""
+    monkeypatch.setattr("ingot.loader.processes._PAUSE_S", 10_000.0)
+    monkeypatch.setattr("multiprocessing.get_context", partial(get_context, method))
+    order = ds.map(partial(die_once, str(tmp_path / "died")))
+    with ingot.Loader(order, 10, processes=2) as loader:
+        assert [batch.tolist() for batch in loader] == np.arange(ROWS).reshape(-1, 10).tolist()
+    assert (tmp_path / "died").exists()
 
 
 def test_a_step_that_kills_its_process_again_and_again_is_an_error(ds):
