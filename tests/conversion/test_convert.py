@@ -307,3 +307,78 @@ def test_fields_whose_numbers_lose_digits_are_named(tmp_path):
         writer.append({"a": 0.5, "b": -np.inf, "c": np.array([1, 1 + 2**-40]), "d": 2.0})
     assert ingot.convert(tmp_path / "x.ingot", tmp_path / "x.tfrecord").rounded == ("a", "c")
     assert ingot.convert(tmp_path / "x.ingot", tmp_path / "x.parquet").rounded == ()
+
+
+def rows_of(folder, name="x.ingot"):
+    with ingot.DatasetWriter(folder / name, {"a": "int"}, sync=False) as writer:
+        writer.append({"a": 1})
+    return folder / name
+
+
+@pytest.mark.parametrize("name", ["thesis.tex", "sub/photo.jpg", "dataset.json", "000000-x.ingot"])
+def test_a_directory_of_other_files_is_never_replaced(tmp_path, name):
+    source = rows_of(tmp_path)
+    mine = tmp_path / "mine" / name
+    mine.parent.mkdir(parents=True)
+    mine.write_bytes(b"precious")
+    if name == "dataset.json":
+        (tmp_path / "mine" / "notes.txt").write_bytes(b"precious")
+    with pytest.raises(FileExistsError, match=r"is not a data set directory alone: it holds"):
+        ingot.convert(source, tmp_path / "mine", overwrite=True)
+    assert mine.read_bytes() == b"precious"
+    assert sorted(one.name for one in tmp_path.iterdir()) == ["mine", "x.ingot"]
+
+
+def test_data_sets_are_replaced_but_not_what_somebody_put_into_them(tmp_path):
+    source = rows_of(tmp_path)
+    for target, form in (("rows", None), ("bags", "granular")):
+        for _ in range(2):
+            ingot.convert(source, tmp_path / target, format=form, overwrite=True)
+        (tmp_path / target / "notes.txt").write_text("mine", encoding="utf-8")
+        with pytest.raises(FileExistsError, match=r"it holds notes\.txt; choose another target"):
+            ingot.convert(source, tmp_path / target, format=form, overwrite=True)
+        assert ingot.open(tmp_path / target).column("a").tolist() == [1]
+    (tmp_path / "empty").mkdir()
+    assert ingot.convert(source, tmp_path / "empty", overwrite=True).rows == 1
+
+
+def test_a_folder_of_the_conversion_that_leads_elsewhere_is_refused(tmp_path):
+    source = rows_of(tmp_path)
+    (tmp_path / "home").mkdir()
+    (tmp_path / "home" / "mine").write_bytes(b"precious")
+    (tmp_path / ".y.ingot.converting").symlink_to(tmp_path / "home")
+    with pytest.raises(FileExistsError, match="leads elsewhere"):
+        ingot.convert(source, tmp_path / "y.ingot")
+    assert [one.name for one in (tmp_path / "home").iterdir()] == ["mine"]
+
+
+def test_a_row_without_any_value_does_not_fit_into_a_tar(tmp_path):
+    (tmp_path / "x.jsonl").write_text('{"a": 1}\n{"a": null}\n', encoding="utf-8")
+    with pytest.raises(ValueError, match="row 1 has no value at all"):
+        ingot.convert(tmp_path / "x.jsonl", tmp_path / "x.tar")
+    assert not (tmp_path / "x.tar").exists()
+
+
+def test_keys_of_a_tar_are_kept(tmp_path):
+    with ingot.DatasetWriter(
+        tmp_path / "x.ingot", {"__key__": "utf8", "txt": "utf8"}, sync=False
+    ) as writer:
+        writer.append({"__key__": "a/first", "txt": "one"})
+        writer.append({"__key__": "second", "txt": "two"})
+    ingot.convert(tmp_path / "x.ingot", tmp_path / "x.tar")
+    ingot.convert(tmp_path / "x.tar", tmp_path / "y.tar")
+    assert list(ingot.open(tmp_path / "y.tar")) == [
+        {"__key__": "a/first", "txt": "one"},
+        {"__key__": "second", "txt": "two"},
+    ]
+
+
+@pytest.mark.parametrize("key", ["", "a.b", "a/", "/a", "../a", "same"])
+def test_keys_that_cannot_be_names_of_files_are_refused(tmp_path, key):
+    with ingot.DatasetWriter(
+        tmp_path / "x.ingot", {"__key__": "utf8", "n": "int"}, sync=False
+    ) as writer:
+        writer.append({"__key__": "same", "n": 1})
+        writer.append({"__key__": key, "n": 2})
+    with pytest.raises(ValueError, match=r"row 1: '__key__' is .* leave the field out"):
+        ingot.convert(tmp_path / "x.ingot", tmp_path / "x.tar")

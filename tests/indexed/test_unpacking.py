@@ -136,3 +136,11 @@ def test_what_has_no_rows_by_its_name_says_what_to_do(tmp_path):
     path.write_bytes(gzip.compress(LINES))
     with pytest.raises(ingot.FormatError, match="gunzip"):
         ingot.open(path)
+
+
+def test_a_directory_has_files_with_and_without_compression(tmp_path):
+    (tmp_path / "a.jsonl").write_bytes(b'{"k": 0}\n')
+    (tmp_path / "b.jsonl.gz").write_bytes(gzip.compress(b'{"k": 1}\n'))
+    (tmp_path / "c.JSONL").write_bytes(b'{"k": 2}\n')
+    (tmp_path / "notes.gz").write_bytes(gzip.compress(b"not a row"))
+    assert ingot.open(tmp_path).column("k").tolist() == [0, 1, 2]

@@ -20,7 +20,7 @@ from ingot.cli.options import (
 )
 from ingot.cli.text import counted, line
 from ingot.conversion.convert import check_apart, fitting, paths_of
-from ingot.conversion.draft import taken
+from ingot.conversion.replacing import check_target
 from ingot.conversion.sinks.table import format_for
 from ingot.conversion.transfer import Job, transfer
 from ingot.dataset import Dataset
@@ -73,8 +73,7 @@ def split(
         sources = paths_of(path, found)
         for target in targets:
             check_apart(sources, target)
-            if target.exists() and not overwrite:
-                raise taken(target)
+            check_target(target, overwrite=overwrite)
         formats = [format_for(target, None) for target in targets]
         pieces: Sequence[View | Dataset] = found.split(*sizes, seed=None if in_order else seed)
         contents = [fitting(piece, one, field) for piece, one in zip(pieces, formats, strict=False)]

@@ -9,6 +9,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
+from ingot.conversion.replacing import check_target, taken
 from ingot.dataset.atomic import close_own, make, own, publish, sync_folder, try_lock, writing
 
 _LOCK = "lock"
@@ -36,8 +37,12 @@ class Draft:
         while True:
             with writing(self._target):
                 self._folder.mkdir(exist_ok=True)
+            if self._folder.is_symlink():
+                note = "leads elsewhere, but is where the target would be made: remove it"
+                raise FileExistsError(errno.EEXIST, note, str(self._folder))
             with suppress(FileNotFoundError):
-                handle = own(os.open(self._folder / _LOCK, os.O_RDWR | os.O_CREAT, 0o666))
+                flags = os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0)
+                handle = own(os.open(self._folder / _LOCK, flags, 0o666))
                 self._handle = handle
                 if not try_lock(handle):
                     self._unlock()
@@ -75,8 +80,9 @@ class Draft:
         """Give the target its name.
 
         Raises:
-            FileExistsError: Somebody else has taken the name meanwhile.
+            FileExistsError: Somebody else has taken the name meanwhile, or it may not be replaced.
         """
+        check_target(self._target, overwrite=overwrite)
         with writing(self._target):
             if sync:
                 _sync(self.path)
@@ -151,12 +157,6 @@ class Draft:
         trace: TracebackType | None,
     ) -> None:
         self._unlock()
-
-
-def taken(target: Path) -> FileExistsError:
-    """Return the error for a target that exists."""
-    note = "exists; pass overwrite=True to replace it once the new one is finished"
-    return FileExistsError(errno.EEXIST, note, str(target))
 
 
 def _remove(path: Path) -> None:

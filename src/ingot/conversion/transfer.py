@@ -7,7 +7,8 @@ from pathlib import Path
 from ingot.conversion.ahead import Cuts, read_ahead
 from ingot.conversion.checking import check_by_encoding, check_by_reading
 from ingot.conversion.content import Content
-from ingot.conversion.draft import Draft, taken
+from ingot.conversion.draft import Draft
+from ingot.conversion.replacing import check_target
 from ingot.conversion.sinks.ingot import build_directory
 from ingot.conversion.sinks.sink import Sink, Stream
 from ingot.conversion.sinks.table import DIRECTORY, Format
@@ -64,16 +65,14 @@ def transfer(
         The fields whose numbers were rounded.
 
     Raises:
-        FileExistsError: There is a target, and `overwrite` is not given.
+        FileExistsError: There is a target, and `overwrite` is not given or it may not be replaced.
     """
-    if os.path.lexists(target) and not overwrite:
-        raise taken(target)
+    check_target(target, overwrite=overwrite)
     with Draft(target) as draft:
         keeps = is_begun = False
         rounded: set[str] = set()
         try:
-            if os.path.lexists(target) and not overwrite:
-                raise taken(target)
+            check_target(target, overwrite=overwrite)
             if chosen is DIRECTORY:
                 if not job.resume:
                     draft.clear()

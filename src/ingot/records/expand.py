@@ -9,7 +9,7 @@ from typing import TypeAlias
 
 from ingot.errors import FormatError
 from ingot.records.braces import braces
-from ingot.records.formats import SUFFIXES, format_of
+from ingot.records.formats import SUFFIXES, format_of, plain_name
 
 StrPath: TypeAlias = str | os.PathLike[str]
 
@@ -150,6 +150,18 @@ def shards(path: str) -> list[str]:
     return [] if Path(path).exists() and not Path(files[0]).exists() else files
 
 
+def check_regular(path: str) -> None:
+    """Refuse what is neither a file nor a directory, such as a pipe: reading it may never end.
+
+    Raises:
+        FormatError: It is one.
+    """
+    one = Path(path)
+    if one.exists() and not one.is_file() and not one.is_dir():
+        message = f"{path}: this is not a regular file"
+        raise FormatError(message, path)
+
+
 def check_link(path: str) -> None:
     """Refuse a link in a directory that leads to a file of another kind, and so discloses it.
 
@@ -176,11 +188,13 @@ def _record_files(folder: str) -> list[str]:
     found = [
         entry.path
         for entry in sorted(os.scandir(folder), key=lambda entry: entry.name)
-        if entry.name.endswith(SUFFIXES) and not _is_limits(entry.path) and entry.is_file()
+        if plain_name(entry.name).lower().endswith(SUFFIXES)
+        and not _is_limits(entry.path)
+        and entry.is_file()
     ]
     for path in found:
         check_link(path)
-    suffixes = {Path(path).suffix for path in found}
+    suffixes = {Path(plain_name(path)).suffix.lower() for path in found}
     if len(suffixes) == 1:
         return found
     with os.scandir(folder) as entries:

@@ -50,6 +50,25 @@ FORMATS = (
 SUFFIXES = tuple(suffix for one in FORMATS for suffix in one.suffixes)
 
 
+COMPRESSIONS = {".bz2": "bz2", ".gz": "gz", ".tgz": "gz", ".zst": "zstd"}
+"""How files are compressed as a whole, by the end of their names."""
+
+_PLAIN = {".tgz": ".tar"}
+_UNPACKED = ("csv", "jsonlines", "tfrecord", "webdataset")
+"""The formats whose files are decompressed to be read."""
+
+
+def plain_name(path: str) -> str:
+    """Return the name that a file has without compression."""
+    name = Path(path)
+    suffix = name.suffix.lower()
+    if suffix not in COMPRESSIONS:
+        return path
+    plain = str(name.with_suffix(_PLAIN.get(suffix, "")))
+    found = format_of(plain)
+    return path if found is None or found.name not in _UNPACKED else plain
+
+
 def format_of(path: str | Path) -> Format | None:
     """Return the format of a file by its name; shards such as `x.bag-00000-of-00002` have one."""
     suffix = Path(path).suffix.lower().partition("-")[0]

@@ -13,6 +13,7 @@ from ingot.conversion.content import MEDIA, Content, Piece
 from ingot.conversion.sinks.sink import Options, Stream, refuse
 from ingot.dataset.spec import Field
 
+KEY = "__key__"
 _TITLE = "a tar of files"
 _BLOCK = tarfile.BLOCKSIZE
 _DIGITS = 6
@@ -23,13 +24,21 @@ class TarSink(Stream):
     """Rows on their way to a tar.
 
     The files of row 7 are `000007.NAME.ENDING`, or `000007.ENDING` if the field is called like
-    its ending. A missing value has no file.
+    its ending. If there is a field `__key__`, it has the keys in place of numbers. A missing value
+    has no file.
     """
 
     def __init__(self, path: Path, content: Content, options: Options) -> None:
         del options
-        fields = (content.fields or {}).values()
-        self._files = {one.name: _file_of(one) for one in fields}
+        fields = content.fields or {}
+        self._has_keys = KEY in fields and fields[KEY].codec.name == "utf8"
+        self._files = {
+            name: _file_of(one)
+            for name, one in fields.items()
+            if not (self._has_keys and name == KEY)
+        }
+        self._source = content.path
+        self._last: tuple[int, str] = (-1, "")
         self._digits = max(_DIGITS, len(str(max(0, len(content) - 1))))
         self._length = 0
         super().__init__(path)
@@ -38,20 +47,54 @@ class TarSink(Stream):
         """Return the files of rows, each behind its header."""
         out = bytearray()
         for place, row in enumerate(rows):
-            key = f"{row:0{self._digits}}"
-            for name, values in piece.items():
-                ending, encode = self._files[name]
-                if values[place] is not None:
-                    _put(out, f"{key}.{ending}", encode(values[place]))
+            key = self._key(row, piece[KEY][place]) if self._has_keys else self._number(row)
+            before = len(out)
+            for name, (ending, encode) in self._files.items():
+                value = piece[name][place]
+                if value is not None:
+                    _put(out, f"{key}.{ending}", encode(value))
+            if len(out) == before:
+                message = (
+                    f"{self._source}: row {row} has no value at all, and so no file in {_TITLE}"
+                )
+                raise ValueError(message)
         if rows.start == 0:
             self._length = 0
         self._length += len(out)
         return bytes(out)
 
+    def _number(self, row: int) -> str:
+        return f"{row:0{self._digits}}"
+
+    def _key(self, row: int, key: str | None) -> str:
+        """Return the key of a row.
+
+        Raises:
+            ValueError: It is missing, cannot be the name of files, or is that of the row before.
+        """
+        if key is None or not _is_key(key) or (row - 1, key) == self._last:
+            message = (
+                f"{self._source}: row {row}: {KEY!r} is {key!r}, expected the name of a file "
+                "without a dot, other than that of the row before; leave the field out with names="
+            )
+            raise ValueError(message)
+        self._last = row, key
+        return key
+
     def end(self) -> bytes:
         """Return the two empty blocks that end a tar, and what fills its last record."""
         end = 2 * _BLOCK
         return bytes(end + -(self._length + end) % tarfile.RECORDSIZE)
+
+
+def _is_key(key: str) -> bool:
+    """Return whether files with this name and an ending are those of one sample."""
+    *folders, name = key.split("/")
+    return bool(name) and "." not in name and "\0" not in key and all(map(_is_folder, folders))
+
+
+def _is_folder(name: str) -> bool:
+    return name not in {"", ".", ".."}
 
 
 def _put(out: bytearray, name: str, data: bytes) -> None:

@@ -29,7 +29,7 @@ from ingot.dataset.read.selection import Selection
 from ingot.dataset.read.source import Source
 from ingot.dataset.spec import SpecLike
 from ingot.errors import FormatError
-from ingot.records.expand import StrPath, absolute, expand, named
+from ingot.records.expand import StrPath, absolute, check_regular, expand, named
 
 _LISTED = 5
 
@@ -64,10 +64,13 @@ def find_dataset(source: StrPath | Iterable[StrPath], options: Options) -> Datas
     is_one = isinstance(source, str | os.PathLike) and len(places) == 1
     folder = absolute(places[0]) if is_one else None
     if folder is not None and source != "":
+        check_regular(str(folder))
         for place in _PLACES:
             if (found := place(folder, options)) is not None:
                 return _with_spec(found, options, knows_fields=place in _KNOWN)
     paths = expand(source)
+    for path in paths[:1]:
+        check_regular(path)
     folder = folder if folder is not None and folder.is_dir() else None
     for files in _FILES if paths else ():
         if (found := files(paths, folder, options)) is not None:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from ingot.codecs.limit import check_decoded
 from ingot.dataset.read.arrow.file import ColumnFile, Path
 from ingot.dataset.read.arrow.library import pyarrow, translated
 
@@ -131,5 +132,22 @@ def _columns(parts: Sequence[Any], order: npt.NDArray[np.int64] | None) -> list[
 def _joined(column: Any) -> Any:
     pa = pyarrow()
     if pa.types.is_dictionary(column.type):  # Each part may have a dictionary of its own.
-        return pa.concat_arrays([one.dictionary_decode() for one in column.chunks])
+        return pa.concat_arrays([_decoded(one) for one in column.chunks])
     return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
+
+
+def _decoded(array: Any) -> Any:
+    """Return the values that a dictionary stands for.
+
+    Raises:
+        FormatError: They have too many bytes: many rows may share one value.
+    """
+    pa = pyarrow()
+    values = array.dictionary
+    if pa.types.is_string(values.type) or pa.types.is_binary(values.type):
+        compute = pyarrow("pyarrow.compute")
+        lengths = compute.binary_length(values).cast(pa.int64()).take(array.indices)
+        check_decoded(compute.sum(lengths).as_py() or 0)
+        large = pa.large_string() if pa.types.is_string(values.type) else pa.large_binary()
+        array = pa.DictionaryArray.from_arrays(array.indices, values.cast(large))
+    return array.dictionary_decode()

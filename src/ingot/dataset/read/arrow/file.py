@@ -6,6 +6,9 @@ from collections.abc import Sequence
 from itertools import count
 from typing import Any, TypeAlias
 
+import numpy as np
+
+from ingot.codecs.limit import check_decoded
 from ingot.dataset.read.arrow.library import pyarrow
 from ingot.errors import FormatError
 
@@ -16,6 +19,8 @@ Stamp: TypeAlias = tuple[int, int]
 """The size of a file and when it was changed."""
 
 _TOKENS = count()
+_VIEW = 16
+"""Bytes of a view: the length, then the value or where it is."""
 
 
 class ColumnFile(ABC):
@@ -95,6 +100,16 @@ def _stored(array: Any) -> Any:
     pa = pyarrow()
     if isinstance(array, pa.ExtensionArray):
         array = array.storage
-    if pa.types.is_string_view(array.type):  # Of views, pyarrow cannot take some.
-        return array.cast(pa.large_string())
-    return array.cast(pa.large_binary()) if pa.types.is_binary_view(array.type) else array
+    is_text = pa.types.is_string_view(array.type)
+    if is_text or pa.types.is_binary_view(array.type):  # Of views, pyarrow cannot take some.
+        check_decoded(_size_of_views(array))
+        return array.cast(pa.large_string() if is_text else pa.large_binary())
+    return array
+
+
+def _size_of_views(array: Any) -> int:
+    """Return how many bytes the values have, several of which may be the same in memory."""
+    views = np.frombuffer(array.buffers()[1], np.uint32)[:: _VIEW // 4]
+    lengths = views[array.offset : array.offset + len(array)].astype(np.int64)
+    is_there = array.is_valid().to_numpy(zero_copy_only=False)
+    return int(lengths[is_there].sum())

@@ -57,6 +57,8 @@ class ArrowFile(ColumnFile):
             reader = self._reader()
             self.schema = reader.schema
             self._stream = stream_of(view, _FRONT if self._is_file else 0)
+            if self._stream.dictionary_nbytes > len(view):
+                check_decoded(self._stream.dictionary_nbytes)
         self._check_end(reader, partial=partial)
         self.counts = [one.rows for one in self._stream.batches]
         self.is_mapped = not any(one.is_compressed for one in self._stream.batches)
@@ -139,7 +141,13 @@ class ArrowFile(ColumnFile):
         return made
 
     def _kept(self, block: int, path: Path, batch: Any) -> Any:
-        array = _validated(values_at(batch.column(path[0]), path[1:]))
+        # Nothing may look at values, or at parts of structs, before all of it is known to be sound.
+        column = batch.column(path[0])
+        _validate(column)
+        array = values_at(column, path[1:])
+        if len(array) != self.counts[block]:
+            message = f"{self.path}: batch {block}: column {path[0]!r} has other rows than the rest"
+            raise CorruptFileError(message, self.path)
         nbytes = 0 if self.is_mapped else array.get_total_buffer_size()
         CACHE.put((self.token, block, path), array, nbytes)
         return array
@@ -175,15 +183,14 @@ class ArrowFile(ColumnFile):
         CACHE.drop(self.token)
 
 
-def _validated(array: Any) -> Any:
-    """Return an array whose offsets are all right; text is checked when it is decoded.
+def _validate(array: Any) -> None:
+    """Check all offsets of an array and of its parts; text is checked when it is decoded.
 
     Raises:
-        ValueError: One is not.
+        ValueError: One is wrong.
     """
     is_text = pyarrow().types.is_string(array.type)
     (array.view(pyarrow().binary()) if is_text else array).validate(full=True)
-    return array
 
 
 def _places(schema: Any) -> dict[Path, int]:

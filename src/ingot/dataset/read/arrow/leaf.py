@@ -6,7 +6,8 @@ from typing import Any
 
 from ingot.dataset.nested import DOT
 from ingot.dataset.read.arrow.library import pyarrow
-from ingot.dataset.read.arrow.types import MEDIA, is_binary, plain, shape_of, storage, type_of
+from ingot.dataset.read.arrow.types import is_binary, plain, shape_of, storage, type_of
+from ingot.dataset.read.media import MEDIA
 from ingot.dataset.spec import Spec
 from ingot.errors import FormatError
 

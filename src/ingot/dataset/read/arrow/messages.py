@@ -11,6 +11,9 @@ _CONTINUED = 0xFFFF_FFFF
 _DICTIONARY, _BATCH = 2, 3
 _PAIR = 16
 _SIZE = 8
+_ROWS_PER_BYTE = 8
+_ROWS_FREE = 1 << 24
+"""Rows that a batch may have without a byte: nulls need none."""
 
 
 class Batch(NamedTuple):
@@ -39,12 +42,14 @@ class Stream(NamedTuple):
     Attributes:
         batches: The batches of rows.
         has_dictionaries: Whether there are dictionaries, which batches refer to.
+        dictionary_nbytes: The size of all dictionaries, decompressed.
         has_end: Whether there is a mark of the end.
         stop: Where the stream ends.
     """
 
     batches: list[Batch]
     has_dictionaries: bool
+    dictionary_nbytes: int
     has_end: bool
     stop: int
 
@@ -56,7 +61,7 @@ def stream_of(data: memoryview, start: int) -> Stream:
         ValueError: A message is cut short, or is none.
     """
     batches: list[Batch] = []
-    has_dictionaries = False
+    has_dictionaries, nbytes = False, 0
     at = start
     while at + 4 <= len(data):
         (length,) = struct.unpack_from("<I", data, at)
@@ -67,7 +72,7 @@ def stream_of(data: memoryview, start: int) -> Stream:
             (length,) = struct.unpack_from("<I", data, head)
             head += 4
         if length == 0:
-            return Stream(batches, has_dictionaries, has_end=True, stop=head)
+            return Stream(batches, has_dictionaries, nbytes, has_end=True, stop=head)
         table = data[head : head + length]
         if len(table) < length:
             message = f"the file is cut short: a message at {at} needs {length} bytes"
@@ -80,12 +85,15 @@ def stream_of(data: memoryview, start: int) -> Stream:
             )
             raise ValueError(message)
         if kind == _BATCH:
-            told = _batch(table, header, at)
-            size = _decompressed(table, header, data[stop - body : stop], at) if told[2] else body
-            batches.append(Batch(at, stop, *told, size))
-        has_dictionaries |= kind == _DICTIONARY
+            rows, nulls, is_compressed = _batch(table, header, at)
+            size = _size(table, header, data[stop - body : stop], at)
+            _check_rows(max([rows, *(one for one, _ in _pairs(table, header, 1))]), size, at)
+            batches.append(Batch(at, stop, rows, nulls, is_compressed, size))
+        elif kind == _DICTIONARY:
+            has_dictionaries = True
+            nbytes += _size(table, _values_of(table, header, at), data[stop - body : stop], at)
         at = stop
-    return Stream(batches, has_dictionaries, has_end=False, stop=at)
+    return Stream(batches, has_dictionaries, nbytes, has_end=False, stop=at)
 
 
 def _message(table: memoryview, at: int) -> tuple[int, int, int]:
@@ -119,6 +127,31 @@ def _batch(table: memoryview, header: int, at: int) -> tuple[int, tuple[int, ...
         message = f"the batch at {at} has {count} rows"
         raise ValueError(message)
     return count, nulls, is_compressed
+
+
+def _values_of(table: memoryview, header: int, at: int) -> int:
+    """Return where the batch of values of a dictionary is."""
+    try:
+        place = _place(table, header, 1)
+        if place:
+            return place + int(struct.unpack_from("<I", table, place)[0])
+    except struct.error:
+        pass
+    message = f"the dictionary at {at} is damaged"
+    raise ValueError(message)
+
+
+def _check_rows(rows: int, size: int, at: int) -> None:
+    """Refuse a batch with more rows or elements than its bytes can be for."""
+    if rows > _ROWS_PER_BYTE * size + _ROWS_FREE:
+        message = f"the batch at {at} claims {rows} values, but has {size} bytes"
+        raise ValueError(message)
+
+
+def _size(table: memoryview, header: int, body: memoryview, at: int) -> int:
+    """Return the size of the body of a batch, decompressed."""
+    is_compressed = _batch(table, header, at)[2]
+    return _decompressed(table, header, body, at) if is_compressed else len(body)
 
 
 def _decompressed(table: memoryview, header: int, body: memoryview, at: int) -> int:

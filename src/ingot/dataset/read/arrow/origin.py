@@ -10,6 +10,7 @@ from ingot.dataset.read.arrow.file import ColumnFile
 from ingot.dataset.read.arrow.ipc import ArrowFile
 from ingot.dataset.read.arrow.parquet import ParquetFile
 from ingot.errors import FormatError
+from ingot.records.expand import check_regular
 
 
 class Opened(NamedTuple):
@@ -79,6 +80,7 @@ class SavedFolder:
 
 
 def _opened(path: str, *, partial: bool) -> ColumnFile:
+    check_regular(path)
     with Path(path).open("rb") as file:
         start = file.read(len(location.PARQUET))
     is_parquet = start == location.PARQUET or path.lower().endswith(".parquet")

@@ -1,9 +1,11 @@
 """Parquet files."""
 
 import os
+import weakref
+from collections import OrderedDict
 from collections.abc import Iterator, Sequence
 from pathlib import Path as FilePath
-from threading import RLock
+from threading import Lock, RLock
 from typing import Any
 
 from ingot._core import parquet_footer
@@ -22,6 +24,7 @@ _BYTES = 32 << 20
 _BLOCKS = 1 << 22
 _TAIL = 8
 _ENCRYPTED = b"PARE"
+_OPEN_MAX = 32
 
 
 class ParquetFile(ColumnFile):
@@ -91,6 +94,7 @@ class ParquetFile(ColumnFile):
             with self._lock(), translated(self.path):
                 if self._file is None:
                     self._file = self._open()
+                _HANDLES.note(self)
                 group, start, rows = self._groups[block]
                 if rows == self._rows[group]:
                     found |= self._whole(block, missing)
@@ -128,13 +132,47 @@ class ParquetFile(ColumnFile):
         CACHE.put((self.token, block, path), array, nbytes)
         return array
 
-    def close(self) -> None:
-        """Close the file until it is needed again."""
-        with self._lock():
+    def release(self) -> bool:
+        """Close the file until it is needed again; return False if somebody is reading it."""
+        lock = self._lock()
+        if not lock.acquire(blocking=False):
+            return False
+        try:
             file, self._file, self._cursors = self._file, None, {}
             if file is not None:
                 file.close()
+        finally:
+            lock.release()
+        return True
+
+    def close(self) -> None:
+        """Close the file until it is needed again, and forget what was read."""
+        with self._lock():
+            self.release()
         CACHE.drop(self.token)
+
+
+class _Handles:
+    """The files that are open: few, however many are read."""
+
+    def __init__(self) -> None:
+        self._changing = Lock()
+        self._files: OrderedDict[int, weakref.ref[ParquetFile]] = OrderedDict()
+
+    def note(self, file: ParquetFile) -> None:
+        """Say that a file is in use; those that were not for the longest time are closed."""
+        with self._changing:
+            self._files[file.token] = weakref.ref(file)
+            self._files.move_to_end(file.token)
+            oldest = list(self._files.items())[: max(0, len(self._files) - _OPEN_MAX)]
+        for token, kept in oldest:
+            other = kept()
+            if other is None or (other is not file and other.release()):
+                with self._changing:
+                    self._files.pop(token, None)
+
+
+_HANDLES = _Handles()
 
 
 class _Cursor:

@@ -15,13 +15,13 @@ from ingot.codecs import codec_of
 from ingot.dataset.read.arrow.blocks import Blocks
 from ingot.dataset.read.arrow.choice import Choice
 from ingot.dataset.read.arrow.leaf import Leaf, leaves_of
-from ingot.dataset.read.arrow.media import AnyFile, type_of_file
 from ingot.dataset.read.arrow.metadata import features_of, metadata_of
 from ingot.dataset.read.arrow.origin import Origin
 from ingot.dataset.read.arrow.packer import Packer
 from ingot.dataset.read.arrow.packing import valid
 from ingot.dataset.read.ingot_plan import Unpacking
 from ingot.dataset.read.iteration import rows_of
+from ingot.dataset.read.media import AnyFile, type_of_file
 from ingot.dataset.read.plan import OwnPlan, Packed, Plan
 from ingot.dataset.read.source import Elements, Picks, Row
 from ingot.dataset.spec import Field, Spec

@@ -7,13 +7,7 @@ import numpy as np
 
 from ingot.dataset.read.arrow.library import pyarrow
 
-MEDIA = {
-    "Image": ("jpg", "png", "webp"),
-    "Audio": ("wav", "flac"),
-    "Video": ("mp4",),
-}
-"""Features of Hugging Face that are files, and the types that such files may have here."""
-
+_DTYPES = {"halffloat": "float16", "float": "float32", "double": "float64"}
 _NUMBERS = {"int64": "int", "double": "float", "bool": "bool"}
 _ARRAY = "datasets.features.features.Array"
 _NAME, _SERIALIZED = b"ARROW:extension:name", b"ARROW:extension:metadata"
@@ -195,8 +189,8 @@ def _single(kind: Any) -> str | None:
 
 def dtype_of(kind: Any) -> np.dtype[Any]:
     """Return the dtype of numbers of an Arrow type."""
-    dtype: np.dtype[Any] = np.dtype(kind.to_pandas_dtype())
-    return dtype
+    name = str(kind)  # `to_pandas_dtype` would need pandas.
+    return np.dtype(_DTYPES.get(name, name))
 
 
 def _array(kind: Any, shape: Shape) -> str | None:

@@ -15,6 +15,7 @@ TYPES = {".jpg": "jpg", ".jpeg": "jpg", ".png": "png", ".webp": "webp"}
 
 _OTHERS = (".bmp", ".gif", ".ppm", ".tif", ".tiff")
 _IMAGES = (*TYPES, *_OTHERS)
+_SPLITS = {"dev", "eval", "test", "train", "training", "val", "valid", "validation"}
 _DEPTH = 8
 _LOOKED = 1000
 
@@ -34,6 +35,14 @@ def is_images(folder: Path) -> bool:
     if any(name in METADATA for name in names):
         return True
     return any(path is not None for path in islice(images(folder), _LOOKED))
+
+
+def splits_of(folder: Path) -> list[str]:
+    """Return the folders of a directory if they are parts of a data set, such as train and test."""
+    with os.scandir(folder) as entries:
+        names = sorted(one.name for one in entries if one.is_dir() and not _is_hidden(one.name))
+    is_split = bool(names) and all(name.lower() in _SPLITS for name in names)
+    return names if is_split else []
 
 
 def images(folder: Path, depth: int = 0) -> Iterator[str | None]:

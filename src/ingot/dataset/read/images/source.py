@@ -13,10 +13,11 @@ import numpy.typing as npt
 from ingot.codecs import codec_of
 from ingot.codecs.codec import offsets_of
 from ingot.dataset.read.decoding import undecodable
-from ingot.dataset.read.images.listing import METADATA, images, type_of
+from ingot.dataset.read.images.listing import METADATA, images, splits_of, type_of
 from ingot.dataset.read.indexed import Indexing, layout_of, open_indexed
 from ingot.dataset.read.ingot_source import IngotSource
 from ingot.dataset.read.iteration import ROWS
+from ingot.dataset.read.media import MEDIA, AnyFile
 from ingot.dataset.read.plan import Packed, Plan, Request, read
 from ingot.dataset.read.source import ALL, Elements, Picks, Row
 from ingot.dataset.read.stacking import stacked
@@ -40,6 +41,7 @@ class ImageRows:
         classes: The names of the classes, and the class of each row; None if there are none.
         about: The metadata of each row; None if there are none.
         again: What opens the directory again in another process.
+        kind: The type of the images; None for the one that their names tell.
     """
 
     others: Sequence[str] = ()
@@ -51,6 +53,8 @@ class ImageRows:
         classes: tuple[list[str], npt.NDArray[np.int64]] | None,
         about: IngotSource | None,
         again: tuple[Any, ...],
+        *,
+        kind: str | None = None,
     ) -> None:
         self.path = str(folder)
         self._names = np.array(paths, np.dtypes.StringDType())
@@ -59,7 +63,9 @@ class ImageRows:
         self._again = again
         self._raw: frozenset[str] = frozenset()
         self._is_closed = False
-        fields = {IMAGE: Field(IMAGE, codec_of(type_of(paths)))}
+        kind = kind or type_of(paths)
+        codec = AnyFile(kind, "Image") if kind in MEDIA["Image"] else codec_of(kind)
+        fields = {IMAGE: Field(IMAGE, codec)}
         if classes is not None:
             fields[LABEL] = Field(LABEL, codec_of("int"))
         if about is not None:
@@ -261,6 +267,8 @@ def open_images(folder: Path, indexing: Indexing) -> ImageRows:
         FormatError: The metadata name files that are not there, or there are no images.
     """
     again = (str(folder), indexing)
+    wanted = {} if indexing.spec is None else dict(Spec.of(indexing.spec))
+    kind = wanted.get(IMAGE)
     about = next((folder / name for name in METADATA if (folder / name).is_file()), None)
     if about is not None:
         source = _metadata(about, indexing)
@@ -269,18 +277,44 @@ def open_images(folder: Path, indexing: Indexing) -> ImageRows:
         if missing is not None:
             message = f"{about}: it names {missing}, which is not there"
             raise FormatError(message, str(about))
-        return ImageRows(folder, paths, None, source, again)
+        return _fitting(ImageRows(folder, paths, None, source, again, kind=kind), wanted)
+    if splits := splits_of(folder):
+        listed = ", ".join(map(repr, splits))
+        message = (
+            f"{folder}: this directory has the splits {listed}; open one of them: "
+            f"ingot.open({str(folder / splits[0])!r})"
+        )
+        raise FormatError(message, str(folder))
     paths = [path for path in images(folder) if path is not None]
     if not paths:
         message = f"{folder}: there are no images"
         raise FormatError(message, str(folder))
+    classes = _classes(folder, paths)
+    return _fitting(ImageRows(folder, paths, classes, None, again, kind=kind), wanted)
+
+
+def _classes(folder: Path, paths: list[str]) -> tuple[list[str], npt.NDArray[np.int64]] | None:
+    """Return the names of the classes, and the class of each image; None without classes."""
     parents = [Path(path).parent for path in paths]
     if set(parents) == {folder}:
-        return ImageRows(folder, paths, None, None, again)
+        return None
     names = sorted({parent.name for parent in parents})
     numbers = {name: k for k, name in enumerate(names)}
-    labels = np.array([numbers[parent.name] for parent in parents], np.int64)
-    return ImageRows(folder, paths, (names, labels), None, again)
+    return names, np.array([numbers[parent.name] for parent in parents], np.int64)
+
+
+def _fitting(found: ImageRows, wanted: Mapping[str, str]) -> ImageRows:
+    """Refuse a specification that the images do not fit; it says of which type they are.
+
+    Raises:
+        FormatError: There is no such field, or it has another type.
+    """
+    for name, kind in wanted.items():
+        if found.spec.get(name) != kind:
+            there = ", ".join(f"{one!r}: {type_name}" for one, type_name in found.spec.items())
+            message = f"{found.path}: there is no field {name!r} of type {kind}, only {there}"
+            raise FormatError(message, found.path)
+    return found
 
 
 def _metadata(path: Path, indexing: Indexing) -> IngotSource:

@@ -2,8 +2,7 @@
 
 import json
 
-from ingot.dataset.read.indexed.unpacking import plain_name
-from ingot.records.formats import format_of
+from ingot.records.formats import format_of, plain_name
 
 _LAYOUTS = {name: {"format": name} for name in ("tfrecord", "webdataset", "jsonlines", "csv")}
 """The layout of the rows of a file, by the name of its format."""

@@ -5,19 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from ingot._core import unpack
-
-_COMPRESSIONS = {".bz2": "bz2", ".gz": "gz", ".tgz": "gz", ".zst": "zstd"}
-_SHORT = {".tgz": ".tar"}
-"""The suffixes that stand for two."""
-
-
-def plain_name(path: str) -> str:
-    """Return the name that a file has without compression."""
-    name = Path(path)
-    suffix = name.suffix.lower()
-    if suffix not in _COMPRESSIONS:
-        return path
-    return str(name.with_suffix(_SHORT.get(suffix, "")))
+from ingot.records.formats import COMPRESSIONS
 
 
 def unpacked(paths: Sequence[str], folder: str | None) -> list[str]:
@@ -34,5 +22,5 @@ def unpacked(paths: Sequence[str], folder: str | None) -> list[str]:
 
 
 def _unpacked(path: str, folder: str | None) -> str:
-    compression = _COMPRESSIONS.get(Path(path).suffix.lower())
+    compression = COMPRESSIONS.get(Path(path).suffix.lower())
     return path if compression is None else os.fspath(unpack(path, compression, None, folder))

@@ -12,12 +12,12 @@ from ingot.dataset.nested import flat
 from ingot.dataset.read.arrow.file import values_at
 from ingot.dataset.read.arrow.leaf import PATH, Leaf, leaves_of
 from ingot.dataset.read.arrow.library import pyarrow
-from ingot.dataset.read.arrow.media import type_of_file
 from ingot.dataset.read.arrow.metadata import features_of, metadata_of
 from ingot.dataset.read.arrow.packer import Packer
 from ingot.dataset.read.dataset import Dataset
 from ingot.dataset.read.discovery import Options, find_dataset
 from ingot.dataset.read.ingot_plan import Unpacking
+from ingot.dataset.read.media import type_of_file
 from ingot.dataset.read.plan import Packed
 from ingot.dataset.spec import Field, Spec
 from ingot.dataset.write.arrow.input import Input

@@ -1,10 +1,16 @@
-"""Images, sounds and videos that are stored as files in a column."""
+"""Images, sounds and videos that are stored as files."""
 
 from typing import Any
 
 from ingot.codecs import Codec, codec_of
 from ingot.codecs.signature import name_of
-from ingot.dataset.read.arrow.types import MEDIA
+
+MEDIA = {
+    "Image": ("jpg", "png", "webp"),
+    "Audio": ("wav", "flac"),
+    "Video": ("mp4",),
+}
+"""Features of Hugging Face that are files, and the types that such files may have here."""
 
 
 class AnyFile(Codec):
