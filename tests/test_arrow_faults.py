@@ -1,5 +1,6 @@
 """Damaged, truncated and hostile Parquet and Arrow files: always an error of ours."""
 
+import os
 import struct
 import subprocess
 import sys
@@ -149,3 +150,87 @@ def test_a_file_that_is_cut_while_it_is_read_gives_errors_not_a_signal(kind, tmp
 def test_a_missing_file_is_a_missing_file(tmp_path):
     with pytest.raises(FileNotFoundError):
         ingot.open(tmp_path / "none.parquet")
+
+
+def changed(path, old, new):
+    data = path.read_bytes()
+    assert data.count(old) == 1
+    path.write_bytes(data.replace(old, new))
+    return path
+
+
+def test_a_view_that_leads_outside_of_its_buffer_is_refused(tmp_path):
+    text = "a text that is longer than a view"
+    table = pa.table({"v": pa.array([text], pa.string_view())})
+    path = write(table, tmp_path / "x.arrow", "stream")
+    view = struct.pack("<i4sii", len(text), text[:4].encode(), 0, 0)
+    changed(path, view, struct.pack("<i4sii", len(text), text[:4].encode(), 0, 4096))
+    with pytest.raises(ingot.CorruptFileError, match=r"x\.arrow: pyarrow cannot read this"):
+        ingot.open(path)[0]
+
+
+def test_rows_that_share_one_long_value_are_not_all_made_at_once(tmp_path):
+    view = struct.pack("<i4sii", 1_000_000, b"xxxx", 0, 0)
+    buffers = [None, pa.py_buffer(view * 3000), pa.py_buffer(b"x" * 1_000_000)]
+    shared = pa.Array.from_buffers(pa.string_view(), 3000, buffers)
+    path = write(pa.table({"v": shared}), tmp_path / "x.arrow", "stream", rows=3000)
+    assert path.stat().st_size < 2_000_000
+    with pytest.raises(ingot.FormatError, match="it decodes to at least"):
+        ingot.open(path)[0]
+
+
+def test_a_struct_whose_parts_are_shorter_is_refused(tmp_path):
+    struct_of = pa.StructArray.from_arrays([pa.array(range(8))], ["p"])
+    path = write(pa.table({"n": struct_of}), tmp_path / "x.arrow", "stream")
+    node = struct.pack("<qq", 8, 0)
+    data = path.read_bytes()
+    assert data.count(node * 2) == 1
+    path.write_bytes(data.replace(node * 2, node + struct.pack("<qq", 4, 0)))
+    with pytest.raises(ingot.CorruptFileError, match=r"x\.arrow"):
+        ingot.open(path)[[1, 5]]
+
+
+@pytest.mark.parametrize("kind", [pa.null(), pa.list_(pa.null())])
+def test_a_batch_that_claims_values_without_bytes_is_refused(tmp_path, kind):
+    rows = [None] * 77_777 if kind == pa.null() else [[None] * 77_777]
+    path = write(pa.table({"x": pa.array(rows, kind)}), tmp_path / "x.arrow", "stream", rows=10**6)
+    data = path.read_bytes()
+    assert 0 < data.count(struct.pack("<q", 77_777)) <= 3
+    path.write_bytes(data.replace(struct.pack("<q", 77_777), struct.pack("<q", 1 << 40)))
+    with pytest.raises(ingot.CorruptFileError, match=r"claims 1099511627776 values"):
+        ingot.open(path)
+
+
+def test_a_dictionary_that_decompresses_without_measure_is_refused(tmp_path):
+    values = pa.array(["x" * 100_000] * 30).dictionary_encode()
+    table = pa.table(
+        {"d": pa.DictionaryArray.from_arrays(pa.array([0], pa.int8()), values.dictionary)}
+    )
+    options = pa.ipc.IpcWriteOptions(compression="zstd")
+    path = tmp_path / "x.arrow"
+    with (
+        pa.OSFile(str(path), "wb") as file,
+        pa.ipc.new_stream(file, table.schema, options=options) as writer,
+    ):
+        writer.write_table(table)
+    zstd = b"\x28\xb5\x2f\xfd"
+    changed(path, struct.pack("<q", 100_000) + zstd, struct.pack("<q", 1 << 40) + zstd)
+    with pytest.raises(ingot.FormatError, match="it decodes to at least"):
+        ingot.open(path)
+
+
+@pytest.mark.parametrize("name", ["x.arrow", "x.parquet", "x.npz", "x.h5", "x.jsonl"])
+def test_a_pipe_is_refused_and_not_waited_for(tmp_path, name):
+    os.mkfifo(tmp_path / name)
+    with pytest.raises(ingot.FormatError, match="not a regular file"):
+        ingot.open(tmp_path / name)
+
+
+def test_few_files_are_open_however_many_are_read(tmp_path):
+    for k in range(100):
+        pa.parquet.write_table(pa.table({"k": [k]}), tmp_path / f"{k:03}.parquet")
+    ds = ingot.open(tmp_path)
+    before = len([*Path("/proc/self/fd").iterdir()])
+    assert [row["k"] for row in ds] == list(range(100))
+    assert len([*Path("/proc/self/fd").iterdir()]) - before <= 40
+    assert ds.column("k").tolist() == list(range(100))

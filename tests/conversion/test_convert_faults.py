@@ -22,6 +22,14 @@ def write_records(path, count, size):
     return path
 
 
+def write_rows(folder):
+    """Write a data set directory, whatever its name ends in."""
+    made = folder.with_name("made")
+    with ingot.DatasetWriter(made, {"precious": "int"}, sync=False) as writer:
+        writer.append({"precious": 7})
+    made.rename(folder)
+
+
 def files_in(folder):
     return {file.name: file.stat().st_mtime_ns for file in folder.glob("*.ingot")}
 
@@ -232,8 +240,7 @@ def test_a_folder_that_is_to_be_replaced_comes_back_if_that_fails(
 ):
     source = write_records(tmp_path / "x.ingot", 10, 100)
     old = tmp_path / target
-    old.mkdir()
-    (old / "precious").write_bytes(b"data")
+    write_rows(old)
     rename, replace = Path.rename, Path.replace
 
     def refuse(move):
@@ -249,15 +256,14 @@ def test_a_folder_that_is_to_be_replaced_comes_back_if_that_fails(
         patch.setattr(Path, "replace", refuse(replace))
         with pytest.raises((error, ingot.StorageError)):
             ingot.convert(source, old, overwrite=True)
-    assert (old / "precious").read_bytes() == b"data"
+    assert ingot.open(old).column("precious").tolist() == [7]
     assert sorted(one.name for one in tmp_path.iterdir()) == ["x.ingot", target]
 
 
 def test_a_folder_stays_where_it_was_moved_to_if_its_name_is_taken(tmp_path, monkeypatch):
     source = write_records(tmp_path / "x.ingot", 10, 100)
     old = tmp_path / "y"
-    old.mkdir()
-    (old / "precious").write_bytes(b"data")
+    write_rows(old)
     rename = Path.rename
 
     def moved(path, other):
@@ -270,7 +276,8 @@ def test_a_folder_stays_where_it_was_moved_to_if_its_name_is_taken(tmp_path, mon
         patch.setattr(Path, "rename", moved)
         with pytest.raises(FileExistsError):
             ingot.convert(source, old, overwrite=True)
-    assert (tmp_path / ".y.converting" / "old" / "precious").read_bytes() == b"data"
+    kept = ingot.open(tmp_path / ".y.converting" / "old")
+    assert kept.column("precious").tolist() == [7]
 
 
 def test_a_directory_takes_the_place_of_a_file(tmp_path):

@@ -100,3 +100,54 @@ def test_images_go_through_a_loader_and_into_an_ingot_file(folder, tmp_path):
     assert sorted(k for batch in loader for k in batch["label"].tolist()) == [0, 1, 1, 2]
     ds.save(tmp_path / "x.ingot")
     assert ingot.open(tmp_path / "x.ingot").column("label").tolist() == [0, 1, 1, 2]
+
+
+def test_a_directory_of_splits_says_which_there_are(tmp_path):
+    for split in ("train", "val"):
+        picture(tmp_path / "set" / split / "cat" / "a.png", 1)
+    with pytest.raises(ingot.FormatError, match=r"has the splits 'train', 'val'; open one of them"):
+        ingot.open(tmp_path / "set")
+    assert ingot.open(tmp_path / "set" / "val").metadata == {"classes": ["cat"]}
+
+
+def test_an_image_is_decoded_by_its_content_not_by_its_name(tmp_path):
+    picture(tmp_path / "set" / "a.jpg", 10)
+    picture(tmp_path / "b.png", 20)
+    (tmp_path / "b.png").rename(tmp_path / "set" / "b.jpg")
+    ds = ingot.open(tmp_path / "set")
+    assert dict(ds.spec) == {"image": "jpg"}
+    assert [row["image"][0, 0, 0] for row in ds] == [10, 20]
+    assert ds[[0, 1]]["image"].shape == (2, 3, 4, 3)
+
+
+def test_a_spec_says_of_which_type_images_are(tmp_path):
+    picture(tmp_path / "set" / "cat" / "a.jpg", 10)
+    picture(tmp_path / "set" / "cat" / "b.png", 20)
+    assert dict(ingot.open(tmp_path / "set").spec) == {"image": "bytes", "label": "int"}
+    ds = ingot.open(tmp_path / "set", spec={"image": "png", "label": "int"})
+    assert [row["image"][0, 0, 0] for row in ds] == [10, 20]
+    with pytest.raises(ingot.FormatError, match="no field 'nope' of type int, only 'image': "):
+        ingot.open(tmp_path / "set", spec={"nope": "int"})
+
+
+def test_images_are_never_encoded_again(tmp_path):
+    picture(tmp_path / "set" / "cat" / "a.jpg", 10)
+    picture(tmp_path / "set" / "dog" / "b.jpg", 20)
+    files = [(tmp_path / "set" / name).read_bytes() for name in ("cat/a.jpg", "dog/b.jpg")]
+    ds = ingot.open(tmp_path / "set")
+    assert ds.to_arrow()["image"].to_pylist() == files
+    ds.save(tmp_path / "saved")
+    for name in ("x.ingot", "x.parquet", "x.tar", "x.tfrecord"):
+        ingot.convert(tmp_path / "set", tmp_path / name)
+    for name in ("saved", "x.ingot"):
+        assert [row["image"] for row in ingot.open(tmp_path / name).stored()] == files
+    assert [row["image"]["jpg"] for row in ingot.open(tmp_path / "x.tar").stored()] == files
+    assert ingot.open(tmp_path / "saved").column("label").tolist() == [0, 1]
+
+
+def test_an_image_of_another_type_is_not_stored_as_one(tmp_path):
+    picture(tmp_path / "b.png", 20)
+    (tmp_path / "set").mkdir()
+    (tmp_path / "b.png").rename(tmp_path / "set" / "b.jpg")
+    with pytest.raises(ingot.FormatError, match=r"b\.jpg: this is not a jpg file"):
+        ingot.convert(tmp_path / "set", tmp_path / "x.ingot")

@@ -9,6 +9,7 @@ import numpy.typing as npt
 
 from ingot.dataset.read.arrow import ArrowRows
 from ingot.dataset.read.chain import Chain
+from ingot.dataset.read.images import ImageRows
 from ingot.dataset.read.ingot_source import IngotSource
 from ingot.dataset.read.selection import Selection
 from ingot.dataset.read.source import Source
@@ -91,7 +92,7 @@ def packed(selection: Selection, spec: Spec) -> Iterator[PackedRows] | None:
 def _is_stored(source: Source) -> bool:
     if isinstance(source, Chain | Zipped):
         return all(_is_stored(one.source) for one in source.parts)
-    return isinstance(source, IngotSource | ArrowRows)
+    return isinstance(source, IngotSource | ArrowRows | ImageRows)
 
 
 def _packed(selection: Selection, names: list[str]) -> Iterator[PackedRows]:
@@ -108,7 +109,7 @@ def _packed(selection: Selection, names: list[str]) -> Iterator[PackedRows]:
 
 
 def _fields(source: Source, names: Sequence[str], numbers: Numbers) -> list[PackedField]:
-    if isinstance(source, IngotSource | ArrowRows):
+    if isinstance(source, IngotSource | ArrowRows | ImageRows):
         return [PackedField(*one) for one in source.read_packed(names, numbers)]
     if isinstance(source, Zipped):
         found: dict[str, PackedField] = {}

@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from ingot.codecs import codec_of
 from ingot.codecs.codec import offsets_of
+from ingot.codecs.signature import is_file_type, name_of
 from ingot.dataset.read.decoding import undecodable
 from ingot.dataset.read.images.listing import METADATA, images, splits_of, type_of
 from ingot.dataset.read.indexed import Indexing, layout_of, open_indexed
@@ -135,11 +136,46 @@ class ImageRows:
         asked = {name: picks for name, picks in wanted.items() if name not in (IMAGE, LABEL)}
         return self._about.plan(numbers, asked) if self._about is not None and asked else None
 
-    def read_images(self, numbers: npt.NDArray[np.int64]) -> Any:
-        """Read and decode images, many at a time."""
+    def read_packed(
+        self, names: Sequence[str], numbers: npt.NDArray[np.int64]
+    ) -> list[tuple[Any, bytes, bytes | None]]:
+        """Return values as an Ingot file would store them: images as the files they are.
+
+        Raises:
+            FormatError: An image is of another type than its name tells.
+        """
+        others = [name for name in names if name not in _OWN]
+        found: dict[str, tuple[Any, bytes, bytes | None]] = {}
+        if self._about is not None and others:
+            found |= zip(others, self._about.read_packed(others, numbers), strict=True)
+        if IMAGE in names:
+            found[IMAGE] = self._packed_images(numbers)
+        if LABEL in names and LABEL not in found:
+            ends = 8 * np.arange(len(numbers) + 1, dtype=np.int64)
+            found[LABEL] = (self.labels(numbers).tobytes(), ends.tobytes(), None)
+        return [found[name] for name in names]
+
+    def _packed_images(self, numbers: npt.NDArray[np.int64]) -> tuple[bytes, bytes, None]:
+        cells = self._files(numbers)
+        kind = self.spec[IMAGE]
+        for number, cell in zip(numbers.tolist(), cells, strict=True):
+            if is_file_type(kind) and name_of(cell) != kind:
+                path = self._names[number]
+                message = (
+                    f"{path}: this is not a {kind} file, which its row needs; rename the images "
+                    "by their types, and they are stored as bytes"
+                )
+                raise FormatError(message, str(path))
+        return b"".join(cells), offsets_of(map(len, cells)), None
+
+    def _files(self, numbers: npt.NDArray[np.int64]) -> list[bytes]:
         paths = self._names[numbers].tolist()
         with ThreadPoolExecutor(min(_THREADS, max(1, len(paths)))) as pool:
-            cells = list(pool.map(_content, paths))
+            return list(pool.map(_content, paths))
+
+    def read_images(self, numbers: npt.NDArray[np.int64]) -> Any:
+        """Read and decode images, many at a time."""
+        paths, cells = self._names[numbers].tolist(), self._files(numbers)
         field = self.spec.fields[IMAGE]
         try:
             values = field.codec.decode_many(
