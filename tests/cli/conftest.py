@@ -5,7 +5,6 @@ import os
 import pty
 import struct
 import subprocess
-import sys
 import termios
 from pathlib import Path
 from typing import NamedTuple
@@ -13,8 +12,7 @@ from typing import NamedTuple
 import pytest
 
 import containers
-
-COMMAND = [sys.executable, "-m", "ingot"]
+from program import COMMAND, environment
 
 
 class Ran(NamedTuple):
@@ -23,10 +21,6 @@ class Ran(NamedTuple):
     code: int
     out: str
     err: str = ""
-
-
-def environment(**more):
-    return {**os.environ, "COLUMNS": "100", "TERM": "xterm-256color", **more}
 
 
 @pytest.fixture

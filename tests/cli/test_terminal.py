@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import ingot
-from conftest import COMMAND, environment
 from containers import ALL
+from program import COMMAND, environment
 
 STYLES = re.compile(r"\x1b\[[0-9;]*[mK]")
 COMMANDS = (
@@ -177,3 +177,26 @@ def test_without_typer_the_command_says_what_to_install(tmp_path):
 def test_completion_offers_the_commands(ingot_cli):
     ran = ingot_cli(_INGOT_COMPLETE="complete_bash", COMP_WORDS="ingot ver", COMP_CWORD="1")
     assert ran.out.split() == ["verify", "version"]
+
+
+def test_text_of_any_language_is_readable(ingot_cli, tmp_path):
+    text = "\u65e5\u672c \u00e9 \U0001f600 \u202e\x1b"
+    with ingot.DatasetWriter(tmp_path / "x.ingot", {"t": "utf8"}) as writer:
+        writer.append({"t": text})
+    ran = ingot_cli("head", "x.ingot", cwd=tmp_path)
+    assert "\u65e5\u672c \u00e9 \U0001f600 \\u202e\\u001b" in ran.out
+    assert json.loads(ran.out) == {"t": text}
+
+
+@pytest.mark.parametrize("closed", [">&-", "2>&-", ">&- 2>&-"])
+def test_closed_streams_change_no_exit_code(data, closed):
+    words = " ".join(map(str, COMMAND))
+    for arguments, code in (("verify rows", 0), ("info nowhere", 2), ("--no-such-option", 2)):
+        ran = subprocess.run(
+            ["/bin/sh", "-c", f"{words} {arguments} {closed}"],
+            cwd=data,
+            env=environment(),
+            capture_output=True,
+            check=False,
+        )
+        assert (ran.returncode, b"Traceback" in ran.stderr) == (code, False)

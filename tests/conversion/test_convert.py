@@ -382,3 +382,15 @@ def test_keys_that_cannot_be_names_of_files_are_refused(tmp_path, key):
         writer.append({"__key__": key, "n": 2})
     with pytest.raises(ValueError, match=r"row 1: '__key__' is .* leave the field out"):
         ingot.convert(tmp_path / "x.ingot", tmp_path / "x.tar")
+
+
+def test_a_field_with_a_slash_does_not_fit_into_hdf5(tmp_path):
+    (tmp_path / "x.csv").write_text("a/b\n1\n", encoding="utf-8")
+    with pytest.raises(ValueError, match="field 'a/b' is int: an HDF5 file takes a slash"):
+        ingot.convert(tmp_path / "x.csv", tmp_path / "x.h5")
+
+
+def test_a_spec_says_what_the_source_holds(tmp_path):
+    (tmp_path / "x.jsonl").write_text('{"a": 1, "b": 2}\n', encoding="utf-8")
+    ingot.convert(tmp_path / "x.jsonl", tmp_path / "x.ingot", spec={"a": "float"})
+    assert list(ingot.open(tmp_path / "x.ingot")) == [{"a": 1.0}]

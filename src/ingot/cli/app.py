@@ -5,6 +5,7 @@ import os
 import sys
 from collections.abc import Callable, Iterator, MutableMapping
 from importlib import import_module
+from pathlib import Path
 from typing import Annotated, Any, cast
 
 import typer
@@ -132,8 +133,10 @@ def command() -> TyperGroup:
 
 def run() -> int:
     """Run the command that the arguments name; return the exit code."""
-    for stream in (sys.stdout, sys.stderr):
-        reconfigure = getattr(stream, "reconfigure", None)
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:  # The caller has closed it.
+            setattr(sys, name, Path(os.devnull).open("w", encoding="utf-8"))  # noqa: SIM115
+        reconfigure = getattr(getattr(sys, name), "reconfigure", None)
         if reconfigure is not None:
             reconfigure(errors="backslashreplace")
     try:

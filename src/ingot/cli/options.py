@@ -29,8 +29,11 @@ Quiet: TypeAlias = Annotated[
 
 
 def write_json(content: Any) -> None:
-    """Print an object on one line; ASCII alone, so a terminal gets no control characters."""
-    sys.stdout.write(json.dumps(content, allow_nan=False) + "\n")
+    """Print an object on one line; what is not printable is escaped, as JSON has it."""
+    text = json.dumps(content, allow_nan=False, ensure_ascii=False)
+    if not text.isprintable():
+        text = "".join(one if one.isprintable() else json.dumps(one)[1:-1] for one in text)
+    sys.stdout.write(text + "\n")
 
 
 def progress(*, quiet: bool) -> bool:

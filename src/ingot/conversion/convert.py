@@ -16,6 +16,7 @@ from ingot.conversion.content import (
 from ingot.conversion.sinks.table import Format, format_for
 from ingot.conversion.transfer import Job, transfer
 from ingot.dataset import Dataset
+from ingot.dataset.spec import SpecLike
 from ingot.dataset.write.shards import Compression, limits
 from ingot.opening import open as open_any
 from ingot.records import Reader, View
@@ -56,6 +57,7 @@ def convert(
     *,
     format: str | None = None,  # noqa: A002 -- the word that users know
     names: Sequence[str] | None = None,
+    spec: SpecLike | None = None,
     shard_bytes: int | str = "1GB",
     compression: Compression = "auto",
     check: bool = True,
@@ -86,6 +88,7 @@ def convert(
             Granular.
         names: The fields to convert, in this order; None for all. If records are converted to
             rows, the name of the field of bytes that they become, "record" by default.
+        spec: The fields of the source and their types, as for `ingot.open`.
         shard_bytes: The maximum size of the files in a data set directory.
         compression: How Ingot files are compressed, as for `Writer`.
         check: Whether to compare the target with the source.
@@ -122,7 +125,7 @@ def convert(
     chosen = format_for(target, format)
     shard, _ = limits(shard_bytes, None)
     job = Job(compression, sync, shard or 0, check, workers, resume, progress)
-    with closing(open_any(src)) as opened:
+    with closing(open_any(src, spec=spec)) as opened:
         sources = paths_of(src, opened)
         check_apart(sources, target)
         content = fitting(opened, chosen, names)

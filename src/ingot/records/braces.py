@@ -7,6 +7,9 @@ from ingot.errors import FormatError
 
 _RANGE = re.compile(r"([0-9]{1,18})\.\.([0-9]{1,18})(?:\.\.([0-9]{1,18}))?")
 _PATHS_MAX = 100_000
+_BRACES_MAX = 100
+_LENGTH_MAX = 4096
+"""No path is longer, on the systems that there are."""
 
 
 def braces(path: str) -> list[str]:
@@ -18,10 +21,13 @@ def braces(path: str) -> list[str]:
     directory that exists under the very name.
 
     Raises:
-        FormatError: The braces stand for more than 100,000 paths.
+        FormatError: There are more than 100 braces, or they stand for more than 100,000 paths.
     """
-    if "{" not in path:
+    if "{" not in path or len(path) > _LENGTH_MAX:
         return [path]
+    if path.count("{") > _BRACES_MAX:
+        message = f"{path}: there are more than {_BRACES_MAX} braces"
+        raise FormatError(message, path)
     known = path
     while known and not os.path.exists(os.path.expanduser(known)):  # noqa: PTH110, PTH111
         above = os.path.dirname(known)  # noqa: PTH120 -- text, which may be longer than any path

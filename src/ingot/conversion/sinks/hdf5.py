@@ -19,6 +19,9 @@ class Hdf5Sink:
     def __init__(self, path: Path, content: Content, options: Options) -> None:
         del options
         fields = content.fields or {}
+        for field in fields.values():
+            if "/" in field.name:
+                refuse(field, _TITLE, "takes a slash for a group")
         self._bytes = {name for name, one in fields.items() if _is_bytes(one)}
         self._texts = [name for name, one in fields.items() if one.codec.name == "utf8"]
         self._writer = Hdf5Writer.create(path, [_column(one) for one in fields.values()])

@@ -17,6 +17,7 @@ from ingot.records import Damage, Verification
 
 INDEX = "index.json"
 _INDEX_BYTES = 256 << 20
+_NAME_MAX = 255
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,13 +78,19 @@ def read_index(folder: Path) -> Any:
     return found if isinstance(found, dict) else None
 
 
+def _is_short(name: str) -> bool:
+    """Return whether a file may have a name, whatever the system says."""
+    return "\0" not in name and len(name.encode(errors="replace")) <= _NAME_MAX
+
+
 def check_name(name: object, folder: Path) -> str:
     """Return the name of a listed file.
 
     Raises:
-        FormatError: It leads out of the directory.
+        FormatError: It leads out of the directory, or no file has such a name.
     """
-    if not isinstance(name, str) or name in ("", ".", "..") or Path(name).name != name:
+    is_name = isinstance(name, str) and name not in {"", ".", ".."} and Path(name).name == name
+    if not isinstance(name, str) or not is_name or not _is_short(name):
         message = f"{folder / INDEX}: {name!r} is not the name of a file in the directory"
         raise FormatError(message, str(folder))
     return name
