@@ -136,3 +136,14 @@ def test_damaged_arrays_give_errors_but_never_crash(tmp_path):
         path.write_bytes(whole[:cut])
         with pytest.raises(ingot.IngotError):
             ingot.open(path)
+
+
+def test_rows_without_bytes_are_not_counted_without_end(tmp_path):
+    np.save(tmp_path / "x.npy", np.empty((5, 0), np.float32))
+    assert len(ingot.open(tmp_path / "x.npy")) == 5
+    data = (tmp_path / "x.npy").read_bytes()
+    head = data.replace(b"(5, 0), }" + b" " * 16, b"(10000000000000000, 0), }", 1)
+    assert head != data
+    (tmp_path / "x.npy").write_bytes(head)
+    with pytest.raises(ingot.CorruptFileError, match="10000000000000000 rows have no bytes"):
+        ingot.open(tmp_path / "x.npy")

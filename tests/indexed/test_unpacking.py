@@ -144,3 +144,9 @@ def test_a_directory_has_files_with_and_without_compression(tmp_path):
     (tmp_path / "c.JSONL").write_bytes(b'{"k": 2}\n')
     (tmp_path / "notes.gz").write_bytes(gzip.compress(b"not a row"))
     assert ingot.open(tmp_path).column("k").tolist() == [0, 1, 2]
+
+
+def test_a_name_of_many_bytes_is_cut_where_a_character_ends(tmp_path):
+    path = tmp_path / ("\u65e5" * 80 + ".jsonl.gz")
+    path.write_bytes(gzip.compress(LINES))
+    assert len(ingot.open(path)) == 500

@@ -35,6 +35,9 @@ pub static FORMAT: Format = Format {
 /// The field of an `.npy` file.
 pub const ARRAY: &str = "array";
 
+/// Rows that a file may have without a byte in any of them.
+const EMPTY_ROWS_MAX: u64 = 1 << 24;
+
 /// Arrays of one file, row by row.
 pub struct Npy {
     storage: Arc<dyn ReadAt>,
@@ -95,6 +98,9 @@ impl Npy {
         let schema = Schema::new(fields)
             .map_err(|why| Error::Format { path: name.clone(), reason: why.0 })?;
         let rows = rows.map_or(0, |(rows, _)| rows);
+        if rows > EMPTY_ROWS_MAX && places.iter().all(|&(_, len)| len == 0) {
+            return Err(source.corrupt(0, Violation(format!("{rows} rows have no bytes"))));
+        }
         Ok(Npy { storage, name, size, rows, schema, places, fingerprint: stamp.fingerprint() })
     }
 

@@ -14,6 +14,9 @@ use crate::format::foreign::litdata::{Framed, unpacked_items};
 use crate::format::riegeli::hash;
 use crate::limit::Growth;
 
+/// Bytes of the file's name in that of the decompressed one.
+const NAME_MAX: usize = 100;
+
 /// Bytes that are decompressed between two looks at whether to go on.
 const STEP: usize = 1 << 20;
 
@@ -36,7 +39,8 @@ pub fn unpack(
         refused(&name, "there is no folder for the decompressed file; pass index_dir")
     })?;
     let file_name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-    let target = folder.join(format!("{file_name:.100}.{:016x}.unpacked", hash(&text)));
+    let shown = (0..=NAME_MAX).rev().find_map(|end| file_name.get(..end)).unwrap_or(&file_name);
+    let target = folder.join(format!("{shown}.{:016x}.unpacked", hash(&text)));
     if fs::metadata(&target).is_ok_and(|found| bytes.is_none_or(|bytes| bytes == found.len())) {
         return Ok(target);
     }
@@ -70,7 +74,8 @@ fn write(
             false => unpacked_items(&chunk),
         };
         let plain = plain.map_err(|why| source.corrupt(0, why))?;
-        return out.write_all(&plain).map_err(|source| failed(hidden, "write", source));
+        out.write_all(&plain).map_err(|source| failed(hidden, "write", source))?;
+        return out.sync_all().map_err(|source| failed(hidden, "write", source));
     }
     let file = File::open(path).map_err(|source| failed(path, "open", source))?;
     let mut plain = reader(compression, BufReader::new(file), source)?;
@@ -98,7 +103,8 @@ fn write(
             let why = format!("it decompresses to {done} bytes or more, expected {bytes}");
             Err(source.corrupt(0, Violation(why)))
         }
-        _ => Ok(()),
+        // The name tells that all of it is there, also after a power failure.
+        _ => out.sync_all().map_err(|source| failed(hidden, "write", source)),
     }
 }
 
