@@ -45,7 +45,8 @@ def open(  # noqa: A001
             `train-*.ingot`, `train-{000..127}.tar` or `{train,val}.parquet`, a location in an
             HDF5 file such as `mnist.h5/train`, or a list of these.
         partial: Read the committed records of an unfinished Ingot file, even while it is
-            still being written; `Reader.refresh` finds further records.
+            still being written; `Reader.refresh` finds further records. Of a tar archive that
+            is cut short, read the whole samples.
         allow_pickle: Read fields that are stored as pickle, which can execute any code.
             Without it, reading such a field raises FormatError.
         skip_damaged: Open a data set in a directory without those of its files that are

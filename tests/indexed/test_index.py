@@ -227,3 +227,59 @@ def test_an_index_of_many_rows_has_several_pages(tmp_path):
     assert ds.stats().pages > 1
     np.testing.assert_array_equal(ds[[29_999, 0, 12_345]]["id"], [29_999, 0, 12_345])
     np.testing.assert_array_equal(ds.column("id"), np.arange(30_000))
+
+
+TWO = ("a,b\n1,x\n", "a,b\n2.5,\n")
+
+
+@pytest.mark.parametrize(
+    "before", [[], ["0.csv"], ["1.csv"], ["*.csv"], ["0.csv", "1.csv", "*.csv"]]
+)
+@pytest.mark.parametrize(
+    ("what", "spec"),
+    [
+        ("0.csv", {"a": "int", "b": "utf8"}),
+        ("1.csv", {"a": "float", "b": "utf8?"}),
+        ("*.csv", {"a": "float", "b": "utf8?"}),
+    ],
+)
+def test_types_do_not_depend_on_what_was_opened_before(tmp_path, before, what, spec):
+    for k, text in enumerate(TWO):
+        write(tmp_path / f"{k}.csv", text.encode())
+    for one in before:
+        ingot.open(str(tmp_path / one))
+    assert ingot.open(str(tmp_path / what)).spec == spec
+    assert ingot.open(str(tmp_path / what)).spec == spec
+
+
+def test_an_index_with_chosen_fields_does_not_hide_that_rows_have_others(tmp_path):
+    lines = '{"a": 1}\n' * 1000 + '{"a": 1, "b": 2}\n'
+    path = write(tmp_path / "x.jsonl", lines.encode())
+    assert ingot.open(path, spec={"a": "int"}).spec == {"a": "int"}
+    with pytest.raises(ingot.FormatError, match=r'line 1001, .*"b" appears here'):
+        ingot.open(path)
+
+
+def test_a_new_file_leaves_the_indexes_of_others(tmp_path):
+    for k in range(3):
+        write(tmp_path / f"{k}.csv", b"a\n1\n")
+        assert len(ingot.open(str(tmp_path / "*.csv"))) == k + 1
+    assert len(indexes(tmp_path)) == 3
+
+
+def test_damaged_notes_about_fields_are_made_anew(data):
+    spec = ingot.open(data).spec
+    (notes,) = data.parent.rglob("*.fields")
+    whole = notes.read_bytes()
+    for at in range(0, len(whole), 7):
+        notes.write_bytes(whole[:at] + bytes([whole[at] ^ 0x01]) + whole[at + 1 :])
+        assert ingot.open(data).spec == spec
+
+
+def test_a_spec_with_a_name_that_no_row_has_says_which_there_are(data, tmp_path):
+    files = [data, write(tmp_path / "x.jsonl", b'{"id": 1, "text": "x"}\n')]
+    files.append(write(tmp_path / "x.csv", b"id,text\n1,x\n"))
+    for path in files:
+        why = rf'{path.name}: there is no field "idd"; the fields are \["id", "text"\]'
+        with pytest.raises(ingot.FormatError, match=why):
+            ingot.open(path, spec={"idd": "int", "text": "bytes"})

@@ -145,3 +145,56 @@ def test_any_rows_come_out_as_pythons_parser_has_them(tmp_path_factory, rows, es
     for row, expected in zip(ingot.open(path), rows, strict=True):
         found = plain(row)
         assert found == {name: expected.get(name) for name in found}
+
+
+BIG = [1 << 63, -(1 << 63) - 1, 12345678901234567891, 10**60]
+
+
+@pytest.mark.parametrize("big", BIG)
+def test_whole_numbers_beyond_int64_stay_exact(tmp_path, big):
+    rows = [{"h": big, "l": [big, 1], "f": 1.5}, {"h": 1, "l": [2], "f": 2.5}]
+    ds = ingot.open(lines(tmp_path / "x.jsonl", rows))
+    assert ds.spec == {"h": "json", "l": "json", "f": "float"}
+    assert list(ds) == rows
+
+
+def test_a_spec_reads_unsigned_numbers(tmp_path):
+    path = lines(tmp_path / "x.jsonl", [{"h": (1 << 64) - 1, "l": [1 << 63]}])
+    ds = ingot.open(path, spec={"h": "array(uint64)", "l": "array(uint64)[]"})
+    assert (int(ds[0]["h"]), ds[0]["l"].tolist()) == ((1 << 64) - 1, [1 << 63])
+    with pytest.raises(ingot.FormatError, match=r"line 1: field .h. is int, but .* is no int64"):
+        ingot.open(path, spec={"h": "int"})
+
+
+@pytest.mark.parametrize("late", [{"h": BIG[0], "l": [1.5]}, {"h": 1.5, "l": [1.5, BIG[3]]}])
+def test_a_later_whole_number_beyond_int64_is_not_rounded(tmp_path, late):
+    path = lines(tmp_path / "x.jsonl", [{"h": 1.5, "l": [1.5]}] * 1000 + [late])
+    with pytest.raises(ingot.FormatError, match=r"line 1001: .* a whole number is beyond int64"):
+        ingot.open(path)
+
+
+@pytest.mark.parametrize(
+    "line", ['{"a.b": 1, "a": {"b": 2}}', '{"a.b": 1, "a.b": 2}', '{"a.b": null, "a.b": 2}']
+)
+def test_two_members_with_one_name_are_an_error(tmp_path, line):
+    path = write(tmp_path / "x.jsonl", f'{{"a.b": 0}}\n\n{line}\n'.encode())
+    with pytest.raises(ingot.FormatError, match=r"x\.jsonl: line 3.* two members"):
+        ingot.open(path)
+    path = write(tmp_path / "y.jsonl", f"{line}\n".encode())
+    with pytest.raises(ingot.FormatError, match=r'line 1.* two members are the field "a.b"'):
+        ingot.open(path)
+
+
+def test_an_empty_name_is_an_error_that_says_what_to_do(tmp_path):
+    path = lines(tmp_path / "x.jsonl", [{"a": 1}, {"a": 2, "": 1}])
+    with pytest.raises(ingot.FormatError, match="line 2: a member has an empty name: rename it"):
+        ingot.open(path)
+    assert ingot.open(path, spec={"a": "int"})[1] == {"a": 2}
+
+
+@pytest.mark.parametrize("value", ["NaN", "Infinity", "-Infinity"])
+@pytest.mark.parametrize("line", ['{{"a": {}}}', '{{"a": 1, "b": {{"c": [1, {}]}}}}'])
+def test_numbers_that_json_does_not_have_are_named(tmp_path, line, value):
+    path = write(tmp_path / "x.jsonl", b'{"a": 1}\n' + line.format(value).encode())
+    with pytest.raises(ingot.FormatError, match=rf"line 2: .*: {value} at column .*write null"):
+        ingot.open(path)

@@ -4,6 +4,7 @@ import contextlib
 import csv
 import io
 import pickle
+import re
 
 import numpy as np
 import pytest
@@ -147,3 +148,60 @@ def test_rows_without_bytes_are_not_counted_without_end(tmp_path):
     (tmp_path / "x.npy").write_bytes(head)
     with pytest.raises(ingot.CorruptFileError, match="10000000000000000 rows have no bytes"):
         ingot.open(tmp_path / "x.npy")
+
+
+@pytest.mark.parametrize("text", ["9223372036854775808", "-9223372036854775809", "1" * 60])
+@pytest.mark.parametrize("other", ["1", "1.5"])
+def test_whole_numbers_beyond_int64_are_text(tmp_path, text, other):
+    ds = ingot.open(write(tmp_path / "x.csv", f"a\n{text}\n{other}\n".encode()))
+    assert (dict(ds.spec), ds[0], ds[1]) == ({"a": "utf8"}, {"a": text}, {"a": other})
+
+
+def test_a_spec_reads_unsigned_numbers_and_codes(tmp_path):
+    path = write(tmp_path / "x.csv", b"a,b,c\n18446744073709551615,007,+49\n")
+    ds = ingot.open(path, spec={"a": "array(uint64)", "b": "int", "c": "int"})
+    assert ds[0] == {"a": (1 << 64) - 1, "b": 7, "c": 49}
+    with pytest.raises(ingot.FormatError, match=r"line 2: field .a. is int, but .* is no int64"):
+        ingot.open(path, spec={"a": "int"})
+
+
+@pytest.mark.parametrize("first", ["1", "1.5"])
+@pytest.mark.parametrize(
+    ("late", "why"),
+    [
+        ("01234", "has a leading zero, so it is text"),
+        ("-01", "has a leading zero, so it is text"),
+        ("+4917612345", "has a plus sign, so it is text"),
+        ("12345678901234567891", "is beyond int64, so it is text"),
+    ],
+)
+def test_later_digits_that_are_text_are_not_made_a_number(tmp_path, first, late, why):
+    path = write(tmp_path / "x.csv", ("a\n" + f"{first}\n" * 1000 + late).encode())
+    with pytest.raises(
+        ingot.FormatError, match=rf'line 1002: field "a" .*"{re.escape(late)}" {why}'
+    ):
+        ingot.open(path)
+
+
+def test_digits_with_a_plus_sign_are_text(tmp_path):
+    ds = ingot.open(write(tmp_path / "x.csv", b"tel,x\n+4917612345,+1.5\n"))
+    assert (dict(ds.spec), ds[0]) == (
+        {"tel": "utf8", "x": "float"},
+        {"tel": "+4917612345", "x": 1.5},
+    )
+
+
+def test_columns_without_a_name_are_named_by_their_position(tmp_path):
+    ds = ingot.open(write(tmp_path / "x.csv", b",a,\n0,1.5,x\n"))
+    assert ds[0] == {"unnamed_0": 0, "a": 1.5, "unnamed_2": "x"}
+    path = write(tmp_path / "y.csv", b",unnamed_0\n0,1\n")
+    with pytest.raises(ingot.FormatError, match=r"row 1: two columns are called .unnamed_0."):
+        ingot.open(path)
+
+
+def test_a_csv_file_of_only_a_header_has_no_rows(tmp_path):
+    ds = ingot.open(write(tmp_path / "x.csv", b"a,b\n"))
+    assert (len(ds), dict(ds.spec), list(ds)) == (0, {"a": "utf8", "b": "utf8"}, [])
+    write(tmp_path / "y.csv", b"a,b\n1,2\n")
+    ds = ingot.open(str(tmp_path / "*.csv"))
+    assert (dict(ds.spec), list(ds)) == ({"a": "int", "b": "int"}, [{"a": 1, "b": 2}])

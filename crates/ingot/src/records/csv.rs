@@ -56,6 +56,8 @@ impl Table {
         let names: Vec<String> = spans
             .iter()
             .map(|span| String::from_utf8_lossy(&content(head, span)).trim().to_owned())
+            .enumerate()
+            .map(|(k, name)| if name.is_empty() { format!("unnamed_{k}") } else { name })
             .collect();
         if let Some(k) = (1..names.len()).find(|&k| names[..k].contains(&names[k])) {
             let why = format!("two columns are called {:?}", names[k]);
@@ -112,14 +114,16 @@ impl Layout for Csv {
         let mut seen = Seen::<Known>::default();
         for (k, stream) in files.iter_mut().enumerate() {
             let Some(table) = Table::read(stream)? else { continue };
-            let mut rows = probe_rows(k);
+            // Without any row, the columns are those that the first row names.
+            table.names.iter().for_each(|name| seen.note_missing(name).is_seen = true);
+            let (mut rows, mut line) = (probe_rows(k), 1);
             while rows > 0 && stream.offset() < PROBE_BYTES {
                 let Some(extent) = next_row(stream)? else { break };
                 let row = stream.peek(extent.len as u64)?;
                 if !row.is_empty() {
                     seen.begin();
+                    line += 1;
                     let spans = table.spans(row);
-                    let line = seen.num_rows() + 1;
                     let spans = spans.map_err(|why| refused(stream, line, &why))?;
                     let row = stream.peek(extent.len as u64)?;
                     for (name, span) in table.names.iter().zip(&spans) {
@@ -178,6 +182,10 @@ fn put(field: usize, offset: u64, row: &[u8], span: &Span, sink: &mut Sink<'_>) 
         return Ok(());
     }
     if let Some(number) = kind.number.filter(|_| kind.is_column()) {
+        if let Some(why) = text_like(bytes).filter(|_| sink.is_strict) {
+            let shown = bytes[..bytes.len().min(40)].escape_ascii();
+            return Err(sink.misfit(field, &Violation(format!("\"{shown}\" {why}"))));
+        }
         let given = number.parse(&content(row, span)).map_err(|why| sink.misfit(field, &why))?;
         return sink.number(field, given);
     }
@@ -199,13 +207,11 @@ impl Known {
         let is = |number: Number| !is_quoted && number.parse(bytes).is_ok();
         let is_bool = !is_quoted
             && matches!(bytes, b"true" | b"false" | b"True" | b"False" | b"TRUE" | b"FALSE");
-        // A number with a leading zero, such as a post code, is text.
-        let digits = bytes.strip_prefix(b"-").unwrap_or(bytes);
-        let is_code = digits.len() > 1 && digits[0] == b'0' && digits[1].is_ascii_digit();
+        let is_number = text_like(bytes).is_none();
         self.is_bool = Some(self.is_bool.unwrap_or(true) && is_bool);
-        let is_int = is(Number::Int(8)) && !is_code && put_fits(bytes);
+        let is_int = is(Number::Int(8)) && is_number;
         self.is_int = Some(self.is_int.unwrap_or(true) && is_int);
-        let is_float = is(Number::Float(8)) && !is_code;
+        let is_float = is(Number::Float(8)) && is_number;
         self.is_float = Some(self.is_float.unwrap_or(true) && is_float);
     }
 
@@ -219,7 +225,18 @@ impl Known {
     }
 }
 
-fn put_fits(bytes: &[u8]) -> bool {
-    let number = Number::Int(8);
-    number.parse(bytes).is_ok_and(|given| number.put(given, &mut Vec::new()).is_ok())
+/// Returns why digits are text unless users say otherwise: as a number they would lose
+/// something. None for everything else.
+fn text_like(bytes: &[u8]) -> Option<&'static str> {
+    let bytes = bytes.trim_ascii();
+    let digits = bytes.strip_prefix(b"-").or(bytes.strip_prefix(b"+")).unwrap_or(bytes);
+    let is_whole = !digits.is_empty() && digits.iter().all(u8::is_ascii_digit);
+    if digits.len() > 1 && digits[0] == b'0' && digits[1].is_ascii_digit() {
+        return Some("has a leading zero, so it is text");
+    }
+    if is_whole && bytes[0] == b'+' {
+        return Some("has a plus sign, so it is text");
+    }
+    let fits = || std::str::from_utf8(bytes).is_ok_and(|text| text.parse::<i64>().is_ok());
+    (is_whole && digits.len() > 18 && !fits()).then_some("is beyond int64, so it is text")
 }

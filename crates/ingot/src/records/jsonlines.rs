@@ -13,7 +13,7 @@ use crate::error::{Error, Result};
 use crate::format::Violation;
 use crate::format::foreign::json::{Shape, elements, members, number, shape};
 use crate::format::foreign::kind::{Kind, by_name};
-use crate::format::foreign::number::Given;
+use crate::format::foreign::number::{Given, Number};
 use crate::format::foreign::{Coding, Recipe};
 use crate::format::ingot::{Field, FieldKind};
 
@@ -55,7 +55,7 @@ impl Layout for JsonLines {
                 let text = stream.peek(line.len as u64)?;
                 if let Some(object) = trimmed(text) {
                     seen.begin();
-                    let noted = note(object, "", 0, &mut seen);
+                    let noted = note(object, ("", 0), &mut Vec::new(), &mut seen);
                     noted.map_err(|why| Error::Format {
                         path: stream.name().to_owned(),
                         reason: format!("line {number}: {why}"),
@@ -129,6 +129,16 @@ fn trimmed(line: &[u8]) -> Option<&[u8]> {
     (!line.is_empty()).then_some(line)
 }
 
+/// Whether a number is whole, but no `int`: as a `float` it would be rounded.
+fn is_beyond(value: &str) -> bool {
+    value.len() > 18 && !value.contains(['.', 'e', 'E']) && value.parse::<i64>().is_err()
+}
+
+/// Whether an array has such a number.
+fn has_beyond(array: &str) -> bool {
+    array.trim_matches(['[', ']']).split(',').any(|element| is_beyond(element.trim()))
+}
+
 /// The type that stands for an object whose members are fields; no field has it in the end.
 const GROUP: &str = "group";
 
@@ -180,7 +190,8 @@ impl Known {
             Shape::Text => self.texts = true,
             Shape::Object => self.objects = true,
             Shape::Number => match number(value)? {
-                Given::Int(value) if i64::try_from(value).is_ok() => self.ints = true,
+                _ if is_beyond(value) => self.others = true,
+                Given::Int(_) => self.ints = true,
                 _ => self.floats = true,
             },
             Shape::Array => {
@@ -189,7 +200,8 @@ impl Known {
                     let one = match shape(element) {
                         Shape::Text => Elements::Texts,
                         Shape::Number => match number(element)? {
-                            Given::Int(value) if i64::try_from(value).is_ok() => Elements::Ints,
+                            _ if is_beyond(element) => Elements::Others,
+                            Given::Int(_) => Elements::Ints,
                             _ => Elements::Floats,
                         },
                         _ => Elements::Others,
@@ -239,10 +251,28 @@ fn is_inside(name: &str, above: &str) -> bool {
     name.strip_prefix(above).is_some_and(|rest| rest.starts_with('.'))
 }
 
-fn note(object: &[u8], above: &str, depth: usize, seen: &mut Seen<Known>) -> Result<(), Violation> {
+/// Notes the members of an object, which has a name and is so deep in the line. `dotted` has the names of members of the line that have a
+/// dot, as members of objects inside of it have as fields.
+fn note(
+    object: &[u8],
+    (above, depth): (&str, usize),
+    dotted: &mut Vec<String>,
+    seen: &mut Seen<Known>,
+) -> Result<(), Violation> {
     let mut inner: Vec<(String, Vec<u8>)> = Vec::new();
     members(object, |name, value| {
+        if above.is_empty() && name.is_empty() {
+            let why =
+                "a member has an empty name: rename it, or pass spec= with the fields to read";
+            return Err(Violation(why.to_owned()));
+        }
         let whole = joined(above, &name);
+        if depth > 0 && dotted.contains(&whole) {
+            return Err(Violation(format!("two members are the field {whole:?}; rename one")));
+        }
+        if depth == 0 && name.contains('.') {
+            dotted.push(whole.clone());
+        }
         let known = if value == "null" { seen.note_missing(&whole) } else { seen.note(&whole) };
         known.add(value)?;
         if shape(value) == Shape::Object {
@@ -257,7 +287,7 @@ fn note(object: &[u8], above: &str, depth: usize, seen: &mut Seen<Known>) -> Res
     })?;
     for (name, value) in inner {
         if depth < DEPTH {
-            note(&value, &name, depth + 1, seen)?;
+            note(&value, (&name, depth + 1), dotted, seen)?;
         }
     }
     Ok(())
@@ -300,7 +330,7 @@ impl<'a> Line<'a> {
 
     fn member(&self, name: &str, value: &'a str, sink: &mut Sink<'_>) -> Result<()> {
         match self.fields.get(name) {
-            Some(&field) => self.put(field, value, sink),
+            Some(&field) => sink.meet(field).and_then(|()| self.put(field, value, sink)),
             None if shape(value) == Shape::Object && self.has_fields_in(name) => {
                 self.fill(value.as_bytes(), name, sink)
             }
@@ -326,6 +356,14 @@ impl<'a> Line<'a> {
             let shown: String = value.chars().take(40).collect();
             sink.misfit(field, &Violation(format!("the line has {shown}")))
         };
+        let is_list = store == FieldKind::Cell && shape(value) == Shape::Array && base != "json";
+        if sink.is_strict && numbers == Some(Number::Float(8)) {
+            let is_rounded = if is_list { has_beyond(value) } else { is_beyond(value) };
+            if is_rounded {
+                let why = Violation("a whole number is beyond int64".to_owned());
+                return Err(sink.misfit(field, &why));
+            }
+        }
         match (store, shape(value)) {
             (FieldKind::Column, Shape::Number | Shape::Bool) => {
                 let given = number(value).map_err(|why| sink.misfit(field, &why))?;

@@ -18,11 +18,18 @@ use crate::error::{Error, Result};
 #[serde(tag = "format", rename_all = "lowercase", deny_unknown_fields)]
 enum Described {
     TfRecord,
-    WebDataset,
+    WebDataset {
+        #[serde(default)]
+        partial: bool,
+    },
     JsonLines,
     Csv,
-    Mds { columns: Vec<(String, String)> },
-    LitData { leaves: Vec<(String, String)> },
+    Mds {
+        columns: Vec<(String, String)>,
+    },
+    LitData {
+        leaves: Vec<(String, String)>,
+    },
 }
 
 /// Returns the layout that JSON describes: `format`, and what belongs to it.
@@ -31,7 +38,7 @@ pub fn layout_of(description: &str) -> Result<Arc<dyn Layout>> {
         .map_err(|error| Error::Invalid(format!("no layout of a format: {error}")))?;
     Ok(match described {
         Described::TfRecord => Arc::new(TfRecord),
-        Described::WebDataset => Arc::new(WebDataset),
+        Described::WebDataset { partial } => Arc::new(WebDataset { is_partial: partial }),
         Described::JsonLines => Arc::new(JsonLines),
         Described::Csv => Arc::new(Csv),
         Described::Mds { columns } => Arc::new(Mds::of(columns)?),

@@ -121,6 +121,10 @@ impl Layout for LitData {
         self.options.clone()
     }
 
+    fn knows_fields(&self) -> bool {
+        true
+    }
+
     fn infer(&self, _files: &mut [Stream<'_>]) -> Result<Option<Vec<Field>>> {
         let fields = self.leaves.iter().map(|one| field(&one.name, &one.type_name, false));
         Ok(Some(fields.collect()))

@@ -147,6 +147,10 @@ impl Layout for Mds {
         self.options.clone()
     }
 
+    fn knows_fields(&self) -> bool {
+        true
+    }
+
     fn infer(&self, _files: &mut [Stream<'_>]) -> Result<Option<Vec<Field>>> {
         let fields = self.columns.iter().map(|one| field(&one.name, &one.type_name, false));
         Ok(Some(fields.collect()))

@@ -25,7 +25,8 @@ pub static FORMAT: Format = Format {
     is_checked: false,
     begins,
     open: |opening: Opening<'_>, watch: &mut Watch<'_>| -> Result<Arc<dyn Container>> {
-        let request = Request { layout: Arc::new(WebDataset), fields: None, folder: None };
+        let request =
+            Request { layout: Arc::new(WebDataset::default()), fields: None, folder: None };
         let locations = [opening.location.clone()];
         let mut found = indexed::open(&locations, &request, &mut |_, _| watch())?;
         Ok(found.pop().expect("one container for each file"))
@@ -40,39 +41,72 @@ const KEY: &str = "__key__";
 const SMALL: u64 = 1 << 30;
 
 /// The layout of WebDataset archives.
-#[derive(Debug, Clone, Copy)]
-pub struct WebDataset;
+#[derive(Debug, Clone, Copy, Default)]
+pub struct WebDataset {
+    /// Whether an archive that is cut short is read as far as it goes.
+    pub is_partial: bool,
+}
+
+impl WebDataset {
+    /// Refuses an archive that is cut short at an offset, behind so many whole samples.
+    fn check_whole(self, cut: Option<u64>, rows: u64, stream: &Stream<'_>) -> Result<()> {
+        match cut.filter(|_| !self.is_partial) {
+            None => Ok(()),
+            Some(offset) => {
+                let or = if rows > 0 { ", or open it with partial=True to read these" } else { "" };
+                let why = format!(
+                    "the archive is cut short: no block of zeros ends it; {rows} whole samples are \
+                     there; copy it again{or}"
+                );
+                Err(stream.corrupt(offset, Violation(why)))
+            }
+        }
+    }
+}
 
 impl Layout for WebDataset {
     fn format(&self) -> &'static str {
         FORMAT.name
     }
 
+    fn options(&self) -> String {
+        let options = if self.is_partial { r#"{"partial":true}"# } else { "{}" };
+        options.to_owned()
+    }
+
     fn infer(&self, files: &mut [Stream<'_>]) -> Result<Option<Vec<Field>>> {
         let mut seen = Seen::<Known>::default();
         for (k, stream) in files.iter_mut().enumerate() {
             let mut members = Members::default();
-            let mut key = None;
-            let mut rows = probe_rows(k);
+            let mut sample: Option<Sample> = None;
+            let mut rows = 0;
             while let Some(found) = members.next(stream)? {
                 let Some((own, field)) = sample_of(&found.name) else {
                     stream.skip(padded(found.size))?;
                     continue;
                 };
-                if key.as_deref() != Some(own) {
-                    if rows == 0 || stream.offset() > PROBE_BYTES {
+                if sample.as_ref().is_none_or(|sample| sample.key != own) {
+                    rows += u64::from(sample.is_some());
+                    if let Some(sample) = sample.take() {
+                        sample.note(&mut seen);
+                    }
+                    if rows == probe_rows(k) as u64 || stream.offset() > PROBE_BYTES {
                         break;
                     }
-                    rows -= 1;
-                    key = Some(own.to_vec());
-                    seen.begin();
-                    seen.note(KEY);
+                    sample = Some(Sample { key: own.to_vec(), fields: Vec::new() });
                 }
-                let known = seen.note(&field);
-                let type_name = type_of(&field);
-                known.is_text |= type_name == "int" && !is_int(stream, found.size)?;
+                let is_text = type_of(&field) == "int" && !is_int(stream, found.size)?;
+                let sample = sample.as_mut().expect("a sample was begun");
+                sample.fields.push((field, is_text));
                 stream.skip(padded(found.size))?;
             }
+            // What is behind the cut may have belonged to the last sample.
+            let last = sample.filter(|one| members.cut.is_none() || one.has_all(&seen));
+            rows += u64::from(last.is_some());
+            if let Some(sample) = last {
+                sample.note(&mut seen);
+            }
+            self.check_whole(members.cut, rows, stream)?;
         }
         if seen.is_empty() {
             let path = files.first().map_or_else(String::new, |first| first.name().to_owned());
@@ -132,10 +166,13 @@ impl Layout for WebDataset {
             row.names.push(field);
             (row.end, row.crc) = (stream.offset(), members.since_row);
         }
-        if let Some(row) = row {
+        let has_all = |row: &Row| {
+            fields.keys().all(|&name| name == KEY || row.names.iter().any(|one| one == name))
+        };
+        if let Some(row) = row.filter(|row| members.cut.is_none() || has_all(row)) {
             sink.end(row.end - row.start, row.crc)?;
         }
-        Ok(())
+        self.check_whole(members.cut, sink.num_rows(), stream)
     }
 }
 
@@ -151,6 +188,29 @@ struct Row {
     end: u64,
     crc: u32,
     names: Vec<String>,
+}
+
+/// A sample that is looked at: its key, and for each field whether it is text in the place of
+/// a number.
+struct Sample {
+    key: Vec<u8>,
+    fields: Vec<(String, bool)>,
+}
+
+impl Sample {
+    fn note(self, seen: &mut Seen<Known>) {
+        seen.begin();
+        seen.note(KEY);
+        for (field, is_text) in self.fields {
+            seen.note(&field).is_text |= is_text;
+        }
+    }
+
+    /// Whether the sample has every field that others have.
+    fn has_all(&self, seen: &Seen<Known>) -> bool {
+        let has = |name: &str| name == KEY || self.fields.iter().any(|(field, _)| field == name);
+        !seen.is_empty() && seen.names().all(has)
+    }
 }
 
 /// What is known of a field.
@@ -260,6 +320,8 @@ struct Members {
     /// Of everything since the first header of this member.
     since_start: u32,
     is_done: bool,
+    /// Where the first thing begins that is not whole, once that is found.
+    cut: Option<u64>,
 }
 
 impl Members {
@@ -278,8 +340,12 @@ impl Members {
         let mut start = stream.offset();
         self.since_start = 0;
         let (mut long, mut size): (Option<(Vec<u8>, u64)>, Option<u64>) = (None, None);
-        while !self.is_done && stream.left() > 0 {
+        while !self.is_done && self.cut.is_none() {
             let at = stream.offset();
+            if stream.left() < BLOCK as u64 {
+                self.cut = Some(at);
+                break;
+            }
             let block: [u8; BLOCK] = match stream.peek(BLOCK as u64)?.first_chunk() {
                 Some(block) => *block,
                 None => unreachable!("so many bytes were asked for"),
@@ -292,10 +358,9 @@ impl Members {
             self.skip(stream, BLOCK as u64)?;
             let own = if header.member == Member::File { size.take() } else { None };
             let len = own.unwrap_or(header.size);
-            if len > stream.left() {
-                let left = stream.left();
-                let why = format!("the archive ends inside a member of {len} bytes: {left} left");
-                return Err(stream.corrupt(at, Violation(why)));
+            if len.checked_next_multiple_of(BLOCK as u64).is_none_or(|all| all > stream.left()) {
+                self.cut = Some(at);
+                break;
             }
             match header.member {
                 Member::File => {
@@ -330,7 +395,7 @@ impl Members {
                     return Err(stream.corrupt(at, Violation(why)));
                 }
                 Member::Other => {
-                    self.skip(stream, padded(len).min(stream.left()))?;
+                    self.skip(stream, padded(len))?;
                     // The link name of GNU belongs to the next member, as a long name does.
                     if block[156] != b'K' && block[156] != b'g' {
                         (long, size, start) = (None, None, stream.offset());

@@ -159,7 +159,7 @@ def _ingot_files(paths: Sequence[str], folder: Path | None, options: Options) ->
 
 
 def _indexed_files(paths: Sequence[str], folder: Path | None, options: Options) -> Dataset | None:
-    layout = layout_of(paths[0])
+    layout = layout_of(paths[0], partial=options.partial)
     if layout is None:
         return None
     found = open_indexed(paths, options.indexing(layout), str(folder) if folder else None)

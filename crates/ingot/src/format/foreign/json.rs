@@ -51,8 +51,8 @@ pub fn members<'a>(
     if let Some(failure) = failure {
         return Err(failure);
     }
-    read.map_err(|error| not_json(&error))?;
-    reader.end().map_err(|error| not_json(&error))
+    read.map_err(|error| not_an_object(object, &error))?;
+    reader.end().map_err(|error| not_an_object(object, &error))
 }
 
 /// Calls `take` with each element of an array.
@@ -68,6 +68,20 @@ pub fn elements<'a>(
     }
     read.map_err(|error| not_json(&error))?;
     reader.end().map_err(|error| not_json(&error))
+}
+
+/// As [`not_json`]; names what Python writes for numbers that JSON does not have.
+fn not_an_object(object: &[u8], error: &serde_json::Error) -> Violation {
+    let column = error.column();
+    let end = object.len().min(column + 9);
+    let near = String::from_utf8_lossy(&object[end.min(column.saturating_sub(3))..end]);
+    match ["-Infinity", "Infinity", "NaN"].into_iter().find(|&name| near.contains(name)) {
+        Some(name) => Violation::new(format!(
+            "not a JSON object: {name} at column {column}, which JSON does not have; write null, \
+             or text"
+        )),
+        None => not_json(error),
+    }
 }
 
 fn not_json(error: &serde_json::Error) -> Violation {

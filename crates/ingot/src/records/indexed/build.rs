@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use super::container::Indexed;
 use super::entry::{self, Width};
+use super::inferred::Inferred;
 use super::place::candidates;
 use super::sink::Sink;
 use super::stamp::Stamp;
@@ -28,7 +29,7 @@ use crate::records::source::Source;
 use crate::storage::{Location, Memory, ReadAt};
 
 /// The version of what is in an index.
-const VERSION: u32 = 1;
+pub(super) const VERSION: u32 = 2;
 
 /// An index of no more bytes is read and verified whole when it is opened.
 const VERIFIED: u64 = 64 << 20;
@@ -63,6 +64,8 @@ struct About {
     format: String,
     options: String,
     fields: Vec<Field>,
+    /// Whether nobody has asked for these fields, so that no row has any other.
+    inferred: bool,
     wide: bool,
     data: Stamp,
 }
@@ -77,12 +80,11 @@ struct Target {
 }
 
 impl Target {
-    fn of(location: &Location, key: &str, folder: Option<&Path>) -> Result<Target> {
+    fn of(location: &Location) -> Result<Target> {
         let storage = reading(location)?;
         let name = location.name();
         let stamp = Stamp::of(location, Source { storage: &*storage, name: &name })?;
-        let places = candidates(location, key, folder);
-        Ok(Target { location: location.clone(), storage, name, stamp, places })
+        Ok(Target { location: location.clone(), storage, name, stamp, places: Vec::new() })
     }
 
     fn source(&self) -> Source<'_> {
@@ -97,21 +99,33 @@ pub fn open(
     report: &mut Report<'_>,
 ) -> Result<Vec<Arc<dyn Container>>> {
     let layout = &*request.layout;
-    let key = key_of(layout, request.fields.as_deref());
     let folder = request.folder.as_deref();
-    let target = |k: usize| Target::of(&locations[k], &key, folder);
-    let targets = each(locations.len(), &target).into_iter().collect::<Result<Vec<_>>>()?;
-    let fields = match &request.fields {
-        Some(fields) => fields.clone(),
-        None => known_fields(layout, &targets)?.ok_or_else(|| no_fields(&targets))?,
+    let mut targets = targets_of(locations)?;
+    let (fields, kept) = match &request.fields {
+        Some(fields) => (fields.clone(), None),
+        None => {
+            let (fields, kept) = known_fields(layout, &targets, folder)?;
+            (fields.ok_or_else(|| no_fields(&targets))?, kept)
+        }
     };
-    let find = |k: usize| find(&targets[k], layout, Some(&fields)).map(|(found, _)| found);
-    let mut found: Vec<Option<Indexed>> = each(targets.len(), &find);
+    let plan = Plan { layout, fields: &fields, is_inferred: request.fields.is_none() };
+    let key = plan.key();
+    for target in &mut targets {
+        target.places = candidates(&target.location, &key, folder);
+    }
+    let mut found: Vec<Option<Indexed>> = each(targets.len(), &|k| find(&targets[k], &plan));
     if found.iter().any(Option::is_none) {
-        let plan = Plan { layout, fields: &fields, is_inferred: request.fields.is_none() };
-        build_all(&targets, &plan, &mut found, report)?;
+        let built = build_all(&targets, &plan, &mut found, report);
+        built.map_err(|error| unknown_field(&targets, &plan).unwrap_or(error))?;
+    }
+    if let Some(kept) = kept {
+        kept.save(&fields);
     }
     Ok(found.into_iter().flatten().map(|one| Arc::new(one) as Arc<dyn Container>).collect())
+}
+
+fn targets_of(locations: &[Location]) -> Result<Vec<Target>> {
+    each(locations.len(), &|k| Target::of(&locations[k])).into_iter().collect()
 }
 
 /// Does something for each of many files, many at a time.
@@ -121,10 +135,23 @@ fn each<T: Send>(count: usize, work: &(dyn Fn(usize) -> T + Sync)) -> Vec<T> {
 
 /// Returns the fields that the rows of files have; none if they are records without fields.
 pub fn infer(locations: &[Location], request: &Request) -> Result<Option<Vec<Field>>> {
-    let key = key_of(&*request.layout, None);
-    let folder = request.folder.as_deref();
-    let targets = locations.iter().map(|location| Target::of(location, &key, folder));
-    known_fields(&*request.layout, &targets.collect::<Result<Vec<Target>>>()?)
+    let (layout, targets) = (&*request.layout, targets_of(locations)?);
+    Ok(known_fields(layout, &targets, request.folder.as_deref())?.0)
+}
+
+/// Returns the fields that the rows of files have, and where to keep them if they are not kept
+/// yet.
+fn known_fields(
+    layout: &dyn Layout,
+    targets: &[Target],
+    folder: Option<&Path>,
+) -> Result<(Option<Vec<Field>>, Option<Inferred>)> {
+    let looks = !layout.knows_fields();
+    let inferred = looks.then(|| Inferred::of(layout, &probed(targets), folder));
+    match inferred.as_ref().and_then(Inferred::load) {
+        Some(fields) => Ok((Some(fields), None)),
+        None => Ok((inferred_from(layout, targets)?, inferred)),
+    }
 }
 
 fn no_fields(targets: &[Target]) -> Error {
@@ -132,28 +159,47 @@ fn no_fields(targets: &[Target]) -> Error {
     Error::Format { path, reason: "its records have no fields".to_owned() }
 }
 
-/// Returns what tells one way to index a file from another.
-fn key_of(layout: &dyn Layout, fields: Option<&[Field]>) -> String {
-    let fields = fields.map_or_else(|| "inferred".to_owned(), |fields| json_of(&fields));
-    [layout.format(), &layout.options(), &fields].join("\n")
-}
-
 fn json_of(value: &impl Serialize) -> String {
     serde_json::to_string(value).expect("these are plain values")
 }
 
-/// Returns the fields in the index of the first file, else those that its rows have.
-fn known_fields(layout: &dyn Layout, targets: &[Target]) -> Result<Option<Vec<Field>>> {
-    let Some(first) = targets.first() else { return Ok(None) };
-    if let Some((_, about)) = find(first, layout, None) {
-        return Ok(Some(about.fields));
-    }
-    let step = targets.len().div_ceil(PROBED).max(1);
+/// Returns the files that are looked at to infer fields.
+fn looked_at(targets: &[Target]) -> impl Iterator<Item = &Target> {
+    targets.iter().step_by(targets.len().div_ceil(PROBED).max(1))
+}
+
+fn probed(targets: &[Target]) -> Vec<(&Location, &Stamp)> {
+    looked_at(targets).map(|one| (&one.location, &one.stamp)).collect()
+}
+
+/// Returns the fields that the rows of some files have.
+fn inferred_from(layout: &dyn Layout, targets: &[Target]) -> Result<Option<Vec<Field>>> {
     let no_progress = |_| Ok(());
-    let probed = targets.iter().step_by(step);
-    let mut streams =
-        probed.map(|one| Stream::of(one.source(), &no_progress)).collect::<Result<Vec<_>>>()?;
-    layout.infer(&mut streams)
+    let streams = looked_at(targets).map(|one| Stream::of(one.source(), &no_progress));
+    let mut streams = streams.collect::<Result<Vec<_>>>()?;
+    if streams.is_empty() { Ok(None) } else { layout.infer(&mut streams) }
+}
+
+/// Returns the error for a field that every row must have, but that no row has which is looked
+/// at; none if there is no such field.
+fn unknown_field(targets: &[Target], plan: &Plan<'_>) -> Option<Error> {
+    if plan.is_inferred || plan.fields.is_empty() {
+        return None;
+    }
+    let there = inferred_from(plan.layout, targets).ok()??;
+    let there = Kind::of_fields(&there);
+    let names: Vec<&str> = there.iter().flatten().map(|kind| kind.name.as_str()).collect();
+    // An object of JSON is a field, or its members are.
+    let is_in = |name: &str, above: &str| {
+        name.strip_prefix(above).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+    };
+    let kinds = Kind::of_fields(plan.fields);
+    let unknown = kinds.iter().flatten().find(|kind| {
+        kind.present.is_none()
+            && !names.iter().any(|name| is_in(name, &kind.name) || is_in(&kind.name, name))
+    })?;
+    let reason = format!("there is no field {:?}; the fields are {names:?}", unknown.name);
+    Some(Error::Format { path: targets.first()?.name.clone(), reason })
 }
 
 /// Returns how many rows of a file are looked at.
@@ -162,28 +208,20 @@ pub fn probe_rows(file: usize) -> usize {
 }
 
 /// Returns the file with an index that is sound and belongs to it.
-fn find(
-    target: &Target,
-    layout: &dyn Layout,
-    fields: Option<&[Field]>,
-) -> Option<(Indexed, About)> {
-    target.places.iter().find_map(|place| opened(target, place, layout, fields))
+fn find(target: &Target, plan: &Plan<'_>) -> Option<Indexed> {
+    target.places.iter().find_map(|place| opened(target, place, plan))
 }
 
-fn opened(
-    target: &Target,
-    place: &Path,
-    layout: &dyn Layout,
-    fields: Option<&[Field]>,
-) -> Option<(Indexed, About)> {
+fn opened(target: &Target, place: &Path, plan: &Plan<'_>) -> Option<Indexed> {
     let index = path::open(place, Mode::Whole).ok()?;
     let about: About = serde_json::from_str(index.metadata()).ok()?;
     let width = if about.wide { Width::Wide } else { Width::Narrow };
     let is_ours = about.index == VERSION
-        && about.format == layout.format()
-        && about.options == layout.options()
+        && about.format == plan.layout.format()
+        && about.options == plan.layout.options()
         && about.data == target.stamp
-        && fields.is_none_or(|fields| fields == about.fields)
+        && about.fields == plan.fields
+        && about.inferred == plan.is_inferred
         && entry::schema(&about.fields, width).is_ok_and(|schema| schema == *index.schema());
     if !is_ours || !is_sound(&index) {
         return None;
@@ -192,7 +230,7 @@ fn opened(
         [] => None,
         fields => Some(Schema::new(fields.to_vec()).ok()?),
     };
-    let found = Indexed {
+    Some(Indexed {
         storage: Arc::clone(&target.storage),
         name: target.name.clone(),
         size: target.stamp.bytes,
@@ -200,8 +238,7 @@ fn opened(
         schema,
         width,
         fingerprint: target.stamp.fingerprint(),
-    };
-    Some((found, about))
+    })
 }
 
 /// Whether nothing in an index is damaged, as far as that is looked at now. What is found
@@ -217,6 +254,14 @@ struct Plan<'a> {
     fields: &'a [Field],
     /// Whether nobody has asked for these fields, so that others must not be lost.
     is_inferred: bool,
+}
+
+impl Plan<'_> {
+    /// Returns what tells one way to index a file from another.
+    fn key(&self) -> String {
+        let chosen = if self.is_inferred { "inferred" } else { "given" };
+        [self.layout.format(), &self.layout.options(), chosen, &json_of(&self.fields)].join("\n")
+    }
 }
 
 /// Builds the indexes that were not found, on several threads; only one process does so in a
@@ -239,13 +284,12 @@ fn build_all(
     };
     let one = |k: usize| -> Result<Indexed> {
         let target = &targets[k];
-        if let Some((found, _)) = find(target, plan.layout, Some(plan.fields)) {
+        if let Some(found) = find(target, plan) {
             work.done.fetch_add(target.stamp.bytes, Ordering::Relaxed);
             return Ok(found);
         }
         let built = build(target, plan, &|bytes| work.add(bytes))?;
-        let opened = opened(target, &built, plan.layout, Some(plan.fields));
-        opened.map(|(found, _)| found).ok_or_else(|| changed(target))
+        opened(target, &built, plan).ok_or_else(|| changed(target))
     };
     thread::scope(|scope| {
         let threads = Pool::compute().width().clamp(1, wanted.len());
@@ -436,6 +480,7 @@ fn write(
         format: layout.format().to_owned(),
         options: layout.options(),
         fields: fields.to_vec(),
+        inferred: is_inferred,
         wide: width == Width::Wide,
         data: target.stamp.clone(),
     };

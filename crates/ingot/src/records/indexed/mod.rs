@@ -8,6 +8,7 @@
 mod build;
 mod container;
 mod entry;
+mod inferred;
 mod offsets;
 mod place;
 mod probe;
@@ -49,6 +50,11 @@ pub trait Layout: Send + Sync {
     /// What errors count: `record` or `line`.
     fn unit(&self) -> &'static str {
         "record"
+    }
+
+    /// Whether fields are known without a look at rows.
+    fn knows_fields(&self) -> bool {
+        false
     }
 
     /// Returns the fields that the first rows of files have; none if these are records

@@ -19,6 +19,8 @@ pub struct Sink<'a> {
     /// What the index says of each field of this row.
     values: Vec<Vec<u8>>,
     seen: Vec<bool>,
+    /// Fields that this row has named, with a value or without.
+    met: Vec<bool>,
     offset: u64,
     rows: u64,
     /// Whether a row was too large for narrow entries.
@@ -48,6 +50,7 @@ impl<'a> Sink<'a> {
             kinds,
             width,
             values,
+            met: seen.clone(),
             seen,
             offset: 0,
             rows: 0,
@@ -63,6 +66,16 @@ impl<'a> Sink<'a> {
         self.offset = offset;
         self.values.iter_mut().for_each(Vec::clear);
         self.seen.fill(false);
+        self.met.fill(false);
+    }
+
+    /// Refuses a field that the row has named before.
+    pub fn meet(&mut self, field: usize) -> Result<()> {
+        if !std::mem::replace(&mut self.met[field], true) {
+            return Ok(());
+        }
+        let name = &self.kind(field).name;
+        Err(self.refuse(&Violation(format!("two members are the field {name:?}; rename one"))))
     }
 
     /// Number of rows that were ended.
