@@ -328,3 +328,12 @@ def test_a_spec_is_refused_where_rows_know_their_fields(tmp_path, name):
     np.save(tmp_path / "x.npy", np.arange(3))
     with pytest.raises(ValueError, match=r"know their fields: leave out spec="):
         ingot.open(tmp_path / name, spec={"n": "int"})
+
+
+def test_paths_may_come_from_a_generator(tmp_path):
+    for k in range(2):
+        (tmp_path / f"{k}.jsonl").write_text(f'{{"k": {k}}}\n', encoding="utf-8")
+    assert ingot.open(one for one in sorted(tmp_path.glob("*.jsonl"))).column("k").tolist() == [
+        0,
+        1,
+    ]

@@ -4,7 +4,8 @@ The module is not called `open`: `ingot.open` is the function, and whatever reso
 by the names of files, as documentation tools do, would find a module of this name instead.
 """
 
-from collections.abc import Sequence
+import os
+from collections.abc import Iterable, Sequence
 
 from ingot.dataset import Dataset
 from ingot.dataset.read.discovery import Options, find_dataset
@@ -19,7 +20,7 @@ _RECORDS = ("tfrecord", "jsonlines")
 
 
 def open(  # noqa: A001
-    source: StrPath | Sequence[StrPath],
+    source: StrPath | Iterable[StrPath],
     *,
     partial: bool = False,
     allow_pickle: bool = False,
@@ -64,6 +65,10 @@ def open(  # noqa: A001
         UnfinishedFileError: The file was not closed by its writer.
         FormatError: The file is damaged, or its format is unknown.
     """
+    if not isinstance(source, str | bytes | os.PathLike | Sequence) and isinstance(
+        source, Iterable
+    ):
+        source = list(source)  # A generator of paths.
     folder = None if index_dir is None else str(absolute(index_dir))
     options = Options(partial, allow_pickle, skip_damaged, spec, folder)
     found = find_dataset(source, options)
@@ -76,7 +81,7 @@ def open(  # noqa: A001
 
 
 def open_dataset(
-    source: StrPath | Sequence[StrPath],
+    source: StrPath | Iterable[StrPath],
     *,
     partial: bool = False,
     allow_pickle: bool = False,
