@@ -283,3 +283,10 @@ def test_a_spec_with_a_name_that_no_row_has_says_which_there_are(data, tmp_path)
         why = rf'{path.name}: there is no field "idd"; the fields are \["id", "text"\]'
         with pytest.raises(ingot.FormatError, match=why):
             ingot.open(path, spec={"idd": "int", "text": "bytes"})
+
+
+@pytest.mark.parametrize(("name", "there"), [("webdataset/shard-*.tar", "cls"), ("mds", "")])
+def test_a_spec_with_an_unknown_name_is_refused_for_shards(golden, name, there):
+    folder = golden(name.split("/")[0])
+    with pytest.raises(ingot.FormatError, match=rf'no field "aa"; the fields are .*{there}'):
+        ingot.open(str(folder.parent / name), spec={"aa": "int"})
