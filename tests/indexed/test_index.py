@@ -70,6 +70,34 @@ def test_where_the_data_cannot_be_written_the_index_is_in_the_cache(data, cache)
     assert len(ingot.open(data)) == 40
 
 
+def test_what_killed_writers_have_left_is_removed_after_a_day(data):
+    folder = data.parent / ".ingot-index"
+    folder.mkdir()
+    left = [".x.index.7-0-0123456789abcdef.part", ".y.unpacked.7-12-0123456789abcdef.part"]
+    others = [".mine.part", ".x.7-0-nothex.part", "x.7-0-0123456789abcdef.part", ".x.7-0-ab.tmp"]
+    young = ".young.index.7-0-0123456789abcdef.part"
+    for name in (*left, *others, young):
+        (folder / name).write_bytes(b"half")
+        if name != young:
+            os.utime(folder / name, (0, 0))
+    ingot.open(data)
+    found = {one.name for one in folder.iterdir()}
+    assert found & {*left, *others, young} == {*others, young}
+
+
+@pytest.mark.parametrize("kind", ["pipe", "link"])
+def test_a_lock_that_is_none_is_neither_waited_for_nor_followed(data, tmp_path, kind):
+    folder = data.parent / ".ingot-index"
+    folder.mkdir()
+    if kind == "pipe":
+        os.mkfifo(folder / "lock")
+    else:
+        (folder / "lock").symlink_to(tmp_path / "elsewhere")
+    assert len(ingot.open(data)) == 40
+    assert len(indexes(data.parent)) == 1
+    assert not (tmp_path / "elsewhere").exists()
+
+
 def test_a_read_only_file_system_is_left_alone(data, cache):
     if os.geteuid() != 0 or shutil.which("unshare") is None:
         pytest.skip("a read-only mount needs root and unshare")

@@ -4,7 +4,7 @@ use std::fs::{self, File};
 use std::io::{self, BufReader, Read, Write};
 use std::path::{Path, PathBuf};
 
-use super::indexed::{Stamp, cache, chosen, temporary};
+use super::indexed::{Stamp, cache, chosen, sweep, temporary};
 use super::open::reading;
 use super::publish::failed;
 use super::source::{Source, Watch};
@@ -45,6 +45,7 @@ pub fn unpack(
         return Ok(target);
     }
     fs::create_dir_all(&folder).map_err(|source| failed(&folder, "create", source))?;
+    sweep(&folder);
     let hidden = temporary(&target);
     let made = write(source, path, compression, bytes, &hidden, watch)
         .and_then(|()| fs::rename(&hidden, &target).map_err(|one| failed(&target, "rename", one)));

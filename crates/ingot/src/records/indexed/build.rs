@@ -2,6 +2,8 @@
 
 use std::fs::{self, File, TryLockError};
 use std::io;
+#[cfg(unix)]
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -13,6 +15,7 @@ use serde::{Deserialize, Serialize};
 use super::container::Indexed;
 use super::entry::{self, Width};
 use super::inferred::Inferred;
+use super::part::{sweep, temporary};
 use super::place::candidates;
 use super::sink::Sink;
 use super::stamp::Stamp;
@@ -276,6 +279,7 @@ fn build_all(
     let folder = prepared(&targets[wanted[0]])?;
     let total = wanted.iter().map(|&k| targets[k].stamp.bytes).sum();
     let _lock = locked(&folder, &mut || report(0, total))?;
+    sweep(&folder);
     let work = Work {
         next: AtomicUsize::new(0),
         done: AtomicU64::new(0),
@@ -401,25 +405,15 @@ fn try_folder(folder: &Path) -> io::Result<()> {
     fs::remove_file(probe)
 }
 
-/// Returns a name that no other process or thread uses.
-pub fn temporary(place: &Path) -> PathBuf {
-    static NUMBER: AtomicU64 = AtomicU64::new(0);
-    let number = NUMBER.fetch_add(1, Ordering::Relaxed);
-    let mut random = [0; 8];
-    // Without randomness the process and the number tell names apart.
-    let _ = getrandom::fill(&mut random);
-    let id = u64::from_le_bytes(random);
-    let name = place.file_name().unwrap_or_default().to_string_lossy();
-    let name = format!(".{:.150}.{}-{number}-{id:016x}.part", name, std::process::id());
-    place.with_file_name(name)
-}
-
 /// Waits until no other process builds indexes in a folder. Where files cannot be locked, they
 /// build the same indexes side by side, and each is whole when it gets its name.
 fn locked(folder: &Path, watch: &mut dyn FnMut() -> Result<()>) -> Result<Option<File>> {
-    let Ok(file) = File::options().create(true).append(true).open(folder.join(LOCK)) else {
-        return Ok(None);
-    };
+    let mut options = File::options();
+    options.create(true).append(true);
+    // Neither a link that leads elsewhere nor a pipe that nobody reads is a lock.
+    #[cfg(unix)]
+    options.custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK);
+    let Ok(file) = options.open(folder.join(LOCK)) else { return Ok(None) };
     loop {
         match file.try_lock() {
             Ok(()) => return Ok(Some(file)),
