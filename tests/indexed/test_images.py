@@ -124,8 +124,11 @@ def test_a_spec_says_of_which_type_images_are(tmp_path):
     picture(tmp_path / "set" / "cat" / "a.jpg", 10)
     picture(tmp_path / "set" / "cat" / "b.png", 20)
     assert dict(ingot.open(tmp_path / "set").spec) == {"image": "bytes", "label": "int"}
-    ds = ingot.open(tmp_path / "set", spec={"image": "png", "label": "int"})
+    ds = ingot.open(tmp_path / "set", spec={"image": "png"})
+    assert dict(ds.spec) == {"image": "png"}
     assert [row["image"][0, 0, 0] for row in ds] == [10, 20]
+    again = pickle.loads(pickle.dumps(ds))  # noqa: S301
+    assert dict(again.spec) == {"image": "png"}
     with pytest.raises(ingot.FormatError, match="no field 'nope' of type int, only 'image': "):
         ingot.open(tmp_path / "set", spec={"nope": "int"})
 

@@ -27,7 +27,7 @@ from ingot.dataset.read.indexed import (
 from ingot.dataset.read.ingot_source import IngotSource
 from ingot.dataset.read.selection import Selection
 from ingot.dataset.read.source import Source
-from ingot.dataset.spec import SpecLike
+from ingot.dataset.spec import Spec, SpecLike
 from ingot.errors import FormatError
 from ingot.records.expand import StrPath, absolute, check_regular, expand, named
 
@@ -141,7 +141,10 @@ def _listed_directory(folder: Path, options: Options) -> Dataset | None:
 
 
 def _image_directory(folder: Path, options: Options) -> Dataset | None:
-    return Dataset(open_images(folder, options.indexing(""))) if is_images(folder) else None
+    if not is_images(folder):
+        return None
+    found = Dataset(open_images(folder, options.indexing("")))
+    return found if options.spec is None else found.select(*Spec.of(options.spec))
 
 
 def _hdf5_files(paths: Sequence[str], folder: Path | None, options: Options) -> Dataset | None:
