@@ -438,3 +438,13 @@ def test_a_spec_names_fields_of_a_saved_folder(tmp_path):
     pictures(tmp_path / "saved", [jpg(1), jpg(2)])
     ds = ingot.open(tmp_path / "saved", spec={"label": "int"})
     assert [dict(row) for row in ds] == [{"label": 0}, {"label": 1}]
+
+
+@pytest.mark.parametrize("first", [49_999, 32_768, 20_000, 0])
+def test_a_large_row_group_is_read_from_anywhere(tmp_path, first):
+    pa.parquet.write_table(pa.table({"k": range(50_000)}), tmp_path / "x.parquet")
+    ds = ingot.open(tmp_path / "x.parquet")
+    assert ds[first]["k"] == first
+    asked = np.random.default_rng(first).integers(0, 50_000, 500)
+    assert ds[asked]["k"].tolist() == asked.tolist()
+    assert ds[-1]["k"] == 49_999

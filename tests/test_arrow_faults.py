@@ -226,6 +226,19 @@ def test_a_pipe_is_refused_and_not_waited_for(tmp_path, name):
         ingot.open(tmp_path / name)
 
 
+def test_rows_that_share_one_value_of_a_dictionary_are_decoded_some_at_a_time(tmp_path):
+    path = tmp_path / "x.parquet"
+    pa.parquet.write_table(pa.table({"s": ["x" * 100_000] * 6000, "k": range(6000)}), path)
+    assert path.stat().st_size < 1_000_000
+    ds = ingot.open(path)
+    ingot.set_max_decoded_bytes(100_000_000)
+    try:
+        assert ds[5999]["k"] == 5999
+        assert [len(one) for one in ds[[0, 3000]]["s"]] == [100_000] * 2
+    finally:
+        ingot.set_max_decoded_bytes(1 << 30)
+
+
 def test_few_files_are_open_however_many_are_read(tmp_path):
     for k in range(100):
         pa.parquet.write_table(pa.table({"k": [k]}), tmp_path / f"{k:03}.parquet")

@@ -75,7 +75,7 @@ impl Footer {
             (3, I64) => input.number(&mut group.rows),
             _ => input.skip(kind, DEPTH_MAX),
         })?;
-        if group.rows < 0 || chunks.iter().any(|chunk| chunk.size < 0) {
+        if group.rows < 0 {
             return Err(Violation::new("a row group of the footer has negative sizes"));
         }
         group.largest = chunks.iter().map(|chunk| chunk.size).max().unwrap_or(0);
@@ -97,6 +97,8 @@ impl Footer {
 #[derive(Default)]
 struct Chunk {
     path: Vec<String>,
+    /// Bytes of its pages, or of its values if these are told and more: many rows may share one
+    /// value of a dictionary.
     size: i64,
     nulls: Option<i64>,
 }
@@ -120,13 +122,27 @@ impl Chunk {
                 self.path.push(input.text(kind)?);
                 Ok(())
             }),
-            (6, I64) => input.number(&mut self.size),
+            (6, I64) => self.grow(input),
+            (16, STRUCT) => input.fields(|input, id, kind| match (id, kind) {
+                (1, I64) => self.grow(input),
+                _ => input.skip(kind, DEPTH_MAX),
+            }),
             (12, STRUCT) => input.fields(|input, id, kind| match (id, kind) {
                 (3, I64) => input.number(self.nulls.insert(0)),
                 _ => input.skip(kind, DEPTH_MAX),
             }),
             _ => input.skip(kind, DEPTH_MAX),
         }
+    }
+
+    /// Reads a size, and keeps the larger one.
+    fn grow(&mut self, input: &mut Input<'_>) -> Result<(), Violation> {
+        let size = input.zigzag()?;
+        if size < 0 {
+            return Err(Violation::new("a row group of the footer has negative sizes"));
+        }
+        self.size = self.size.max(size);
+        Ok(())
     }
 
     fn has_nulls(&self) -> bool {

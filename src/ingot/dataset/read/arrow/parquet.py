@@ -48,10 +48,12 @@ class ParquetFile(ColumnFile):
         groups, columns = parquet_footer(footer, path, offset)
         self._columns = [(tuple(names), nulls) for names, nulls in columns]
         self._rows = [rows for rows, _ in groups]
+        self._heights: list[int] = []
         self._groups: list[tuple[int, int, int]] = []
         for group, (rows, largest) in enumerate(groups):
             height = max(1, min(_ROWS, _BYTES * rows // max(1, largest), rows))
             parts = range(0, rows, height)
+            self._heights.append(height)
             if len(self._groups) + len(parts) > _BLOCKS:
                 message = f"{path}: row group {group} has {rows} rows of {largest} bytes: too many"
                 raise FormatError(message, path)
@@ -113,12 +115,13 @@ class ParquetFile(ColumnFile):
 
     def _part(self, block: int, start: int, path: Path) -> Any:
         """Decode a row group up to a part of it; the parts before it are kept as well."""
-        group, _, rows = self._groups[block]
+        group = self._groups[block][0]
+        height = self._heights[group]  # The last part may have fewer rows.
         cursor = self._cursors.get(path)
         if cursor is None or cursor.group != group or cursor.start > start:
-            cursor = self._cursors[path] = _Cursor(self._file, group, path, rows)
+            cursor = self._cursors[path] = _Cursor(self._file, group, path, height)
         while True:
-            first = block - (start - cursor.start) // rows
+            first = block - (start - cursor.start) // height
             array = self._kept(first, path, cursor.take())
             if first == block:
                 return array
