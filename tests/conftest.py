@@ -1,5 +1,6 @@
 """What the tests share: files to read, and programs to break them with."""
 
+import contextlib
 import os
 import shutil
 import subprocess
@@ -29,6 +30,24 @@ def make(tmp_path: Path) -> Callable[..., Path]:
         return tmp_path / name
 
     return make
+
+
+@pytest.fixture
+def open_files() -> Callable[[Path], list[str]]:
+    """Return a function that returns what this process has open in a folder.
+
+    All descriptors of the process would not do: what other tests left may open and close
+    files meanwhile.
+    """
+
+    def open_files(folder: Path) -> list[str]:
+        found = []
+        for one in Path("/proc/self/fd").iterdir():
+            with contextlib.suppress(FileNotFoundError):
+                found.append(str(one.readlink()))
+        return [one for one in found if one.startswith(str(folder))]
+
+    return open_files
 
 
 @pytest.fixture

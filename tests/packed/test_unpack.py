@@ -1,5 +1,3 @@
-import gc
-import os
 import shutil
 import threading
 import tracemalloc
@@ -152,12 +150,8 @@ def test_no_part_of_a_file_is_left_if_writing_fails(tmp_path):
     assert read_back(tmp_path / "target") == {"a": b"a"}
 
 
-def test_descriptors_are_closed(tmp_path, folder, packed_path):
-    def count():
-        gc.collect()  # readers that other tests left open
-        return len(os.listdir("/proc/self/fd"))  # noqa: PTH208
-
-    before = count()
+def test_descriptors_are_closed(tmp_path, folder, packed_path, open_files):
+    before = open_files(tmp_path)
     folder.unpack(tmp_path / "target")
     (tmp_path / "other").mkdir()
     (tmp_path / "other" / "sub").symlink_to(tmp_path)
@@ -168,4 +162,4 @@ def test_descriptors_are_closed(tmp_path, folder, packed_path):
         with pytest.raises(ingot.FormatError):
             ingot.PackedFolder(write_pack(tmp_path / "x.ingot", b"?"))
         (tmp_path / "x.ingot").unlink()
-    assert count() <= before
+    assert open_files(tmp_path) == before

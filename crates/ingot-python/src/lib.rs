@@ -26,6 +26,7 @@ mod region;
 mod rows;
 mod signals;
 mod stream;
+mod tar;
 mod threads;
 mod writer;
 
@@ -59,6 +60,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(rows::read_plans, module)?)?;
     module.add_function(wrap_pyfunction!(example::encode_examples, module)?)?;
     module.add_function(wrap_pyfunction!(example::frame_records, module)?)?;
+    module.add_function(wrap_pyfunction!(tar::archive_files, module)?)?;
     module.add_function(wrap_pyfunction!(rows::unpack, module)?)?;
     module.add_function(wrap_pyfunction!(ffrecord::decode_tree, module)?)?;
     module.add_function(wrap_pyfunction!(ffrecord::write_ffrecord, module)?)?;

@@ -4,11 +4,14 @@ import io
 import json
 import tarfile
 from collections.abc import Callable
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, TypeAlias
 
 import numpy as np
 
+from ingot._core import archive_files
+from ingot.codecs.codec import offsets_of
 from ingot.conversion.content import MEDIA, Content, Piece
 from ingot.conversion.sinks.sink import Options, Stream, refuse
 from ingot.dataset.spec import Field
@@ -45,23 +48,26 @@ class TarSink(Stream):
 
     def encode(self, rows: range, piece: Piece) -> bytes:
         """Return the files of rows, each behind its header."""
-        out = bytearray()
+        names: list[str] = []
+        cells: list[bytes] = []
         for place, row in enumerate(rows):
             key = self._key(row, piece[KEY][place]) if self._has_keys else self._number(row)
-            before = len(out)
+            before = len(names)
             for name, (ending, encode) in self._files.items():
                 value = piece[name][place]
                 if value is not None:
-                    _put(out, f"{key}.{ending}", encode(value))
-            if len(out) == before:
+                    names.append(f"{key}.{ending}")
+                    cells.append(encode(value))
+            if len(names) == before:
                 message = (
                     f"{self._source}: row {row} has no value at all, and so no file in {_TITLE}"
                 )
                 raise ValueError(message)
+        found = archive_files(names, b"".join(cells), offsets_of(map(len, cells)))
         if rows.start == 0:
             self._length = 0
-        self._length += len(out)
-        return bytes(out)
+        self._length += len(found)
+        return found
 
     def _number(self, row: int) -> str:
         return f"{row:0{self._digits}}"
@@ -95,14 +101,6 @@ def _is_key(key: str) -> bool:
 
 def _is_folder(name: str) -> bool:
     return name not in {"", ".", ".."}
-
-
-def _put(out: bytearray, name: str, data: bytes) -> None:
-    entry = tarfile.TarInfo(name)
-    entry.size = len(data)
-    out += entry.tobuf(tarfile.PAX_FORMAT)
-    out += data
-    out += bytes(-len(data) % _BLOCK)
 
 
 def _file_of(field: Field) -> tuple[str, _File]:
@@ -141,8 +139,16 @@ def _kind(field: Field) -> tuple[str, _File] | None:
 
 
 def _npy(value: Any) -> bytes:
+    array = np.asarray(value)
+    return _npy_head(array.dtype, array.shape) + array.tobytes()
+
+
+@lru_cache(maxsize=1024)
+def _npy_head(dtype: np.dtype[Any], shape: tuple[int, ...]) -> bytes:
+    """Return what comes before the numbers of an array in a `.npy` file, in C order."""
     stream = io.BytesIO()
-    np.save(stream, np.asarray(value), allow_pickle=False)
+    description = {"descr": dtype.str, "fortran_order": False, "shape": shape}
+    np.lib.format.write_array_header_1_0(stream, description)
     return stream.getvalue()
 
 

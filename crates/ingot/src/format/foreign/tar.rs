@@ -178,6 +178,57 @@ pub fn key_in(block: &[u8]) -> Result<Vec<u8>, Violation> {
     Ok(key.to_vec())
 }
 
+/// Appends a file: its header, its content, and zeros up to the next block. A name or a size
+/// that a header of ustar cannot hold stands in a pax header before it.
+pub fn put_file(out: &mut Vec<u8>, name: &str, content: &[u8]) {
+    let mut records = Vec::new();
+    if !name.is_ascii() || name.len() > NAME_BYTES {
+        put_record(&mut records, "path", name);
+    }
+    if content.len() as u64 > SIZE_MAX {
+        put_record(&mut records, "size", &content.len().to_string());
+    }
+    if !records.is_empty() {
+        put_member(out, b'x', "././@PaxHeader", &records);
+    }
+    put_member(out, b'0', name, content);
+}
+
+/// Bytes of a name in a header, and the largest size: eleven octal digits.
+const NAME_BYTES: usize = 100;
+const SIZE_MAX: u64 = (1 << 33) - 1;
+
+/// Appends a pax record, which begins with its own length.
+fn put_record(out: &mut Vec<u8>, name: &str, value: &str) {
+    let rest = format!(" {name}={value}\n");
+    let mut len = rest.len() + 1;
+    while len != rest.len() + len.to_string().len() {
+        len = rest.len() + len.to_string().len();
+    }
+    out.extend_from_slice(format!("{len}{rest}").as_bytes());
+}
+
+fn put_member(out: &mut Vec<u8>, kind: u8, name: &str, content: &[u8]) {
+    let mut block = [0; BLOCK];
+    for (byte, place) in name.bytes().zip(&mut block[..NAME_BYTES]) {
+        *place = if byte.is_ascii() { byte } else { b'?' };
+    }
+    let size = (content.len() as u64).min(SIZE_MAX);
+    block[100..108].copy_from_slice(b"0000644\0");
+    block[108..116].copy_from_slice(b"0000000\0");
+    block[116..124].copy_from_slice(b"0000000\0");
+    block[124..136].copy_from_slice(format!("{size:011o}\0").as_bytes());
+    block[136..148].copy_from_slice(b"00000000000\0");
+    block[148..156].copy_from_slice(b"        ");
+    block[156] = kind;
+    block[257..265].copy_from_slice(b"ustar\x0000");
+    let sum: u32 = block.iter().map(|&byte| u32::from(byte)).sum();
+    block[148..156].copy_from_slice(format!("{sum:06o}\0 ").as_bytes());
+    out.extend_from_slice(&block);
+    out.extend_from_slice(content);
+    out.resize(out.len().next_multiple_of(BLOCK), 0);
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -207,6 +258,25 @@ mod tests {
         assert_eq!(number(b"\x80\0\0\0\0\0\0\0\0\0\x01\0").unwrap(), 256);
         for bad in [&b"8\0"[..], b"\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff", b"-1"] {
             assert!(number(bad).is_err(), "{bad:?}");
+        }
+    }
+
+    #[test]
+    fn a_file_that_was_put_is_read_again() {
+        for name in ["000007.jpg", &"n".repeat(100), &"n".repeat(101), "日本/é.txt"] {
+            let mut out = Vec::new();
+            put_file(&mut out, name, b"content");
+            assert_eq!(out.len() % BLOCK, 0);
+            let first = Header::decode(out.first_chunk().unwrap()).unwrap().unwrap();
+            if first.member == Member::File {
+                assert_eq!((first.size, &first.name[..]), (7, name.as_bytes()));
+                assert_eq!(&out[BLOCK..BLOCK + 7], b"content");
+                continue;
+            }
+            let records = &out[BLOCK..BLOCK + first.size as usize];
+            let (key, place) = pax(records).unwrap().remove(0);
+            assert_eq!((first.member, key), (Member::Pax, &b"path"[..]));
+            assert_eq!(&records[place], name.as_bytes());
         }
     }
 
