@@ -16,6 +16,7 @@ __all__ = [
     "Reader",
     "RecordWriter",
     "Region",
+    "RowPlan",
     "Rows",
     "Stream",
     "Writer",
@@ -48,6 +49,8 @@ __version__: str
 _Field: TypeAlias = tuple[str, str, int | None, str | None]
 _Packed: TypeAlias = tuple[memoryview | bytearray, bytes | None, bytes | None]
 _Ask: TypeAlias = tuple[int, Sequence[tuple[int, int, int]] | None]
+_Step: TypeAlias = tuple[str, int, int | None, str, Callable[[Any], Any]]
+_Elements: TypeAlias = tuple[int | None, int | None, int | None]
 _Encoding: TypeAlias = tuple[int, bytes, int, int]
 _Damage: TypeAlias = tuple[int | None, int, int, str]
 _Bag: TypeAlias = tuple[str | None, str, bytes | None, bool]
@@ -130,6 +133,14 @@ class Listing:
     def content(self) -> bytes: ...
     def odd(self, folder: str) -> tuple[int, int | None] | None: ...
 
+@final
+class RowPlan:
+    def __new__(
+        cls,
+        steps: Sequence[_Step],
+        undecodable: Callable[[str, int, Exception], Exception],
+    ) -> Self: ...
+
 @disjoint_base
 class Rows:
     def __new__(cls, paths: Sequence[str], partial: bool) -> Self: ...
@@ -155,10 +166,8 @@ class Rows:
     def row_counts(self) -> list[int]: ...
     def figures(self) -> tuple[int, int, int, int, int, int, bool]: ...
     def read_row(
-        self,
-        index: SupportsIndex,
-        wanted: Sequence[tuple[int, int | None, int | None, int | None]],
-    ) -> list[Any]: ...
+        self, index: SupportsIndex, plan: RowPlan, elements: Sequence[_Elements] | None
+    ) -> dict[str, Any]: ...
     def count(self, indices: _Indices, field: int) -> bytearray: ...
     def sizes(self, indices: _Indices, field: int) -> bytearray: ...
     def column(self, field: int, indices: _Indices | None) -> bytearray: ...

@@ -3,7 +3,7 @@
 
 use ingot::Error;
 use ingot::limit::{Growth, has_memory};
-use ingot::records::{Cell, Files, Sequence, add_growth};
+use ingot::records::{Cell, Files, Rows, Sequence, add_growth};
 use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
@@ -63,6 +63,39 @@ pub fn read_one<'py>(
         py.detach(|| reader.fetch_one(cell, value)).map_err(raised)?;
     }
     Ok(object)
+}
+
+/// Reads the cells of one row into bytes objects.
+pub fn read_row<'py>(
+    py: Python<'py>,
+    rows: &Rows,
+    cells: &[Cell],
+) -> PyResult<Vec<Bound<'py, PyBytes>>> {
+    let len = cells.iter().fold(0u64, |len, cell| len.saturating_add(cell.raw));
+    let is_quick = len <= QUICK && !cells.iter().any(Cell::is_encoded);
+    if let Some(objects) = is_quick.then(|| read_ready(py, rows, cells)).transpose()?.flatten() {
+        return Ok(objects);
+    }
+    let (objects, failed) = read_many(py, rows, cells.len(), |k| Ok(cells[k]))?;
+    failed.map_or(Ok(objects), |error| Err(raised(error)))
+}
+
+/// Reads cells that are not encoded; None if one of them has to wait, or is bad.
+fn read_ready<'py>(
+    py: Python<'py>,
+    rows: &Rows,
+    cells: &[Cell],
+) -> PyResult<Option<Vec<Bound<'py, PyBytes>>>> {
+    let mut objects = Vec::with_capacity(cells.len());
+    for cell in cells {
+        let object = uninitialised(py, cell.raw)?;
+        // SAFETY: the object is handed out after the last use of its memory.
+        if !rows.fetch_ready(cell, unsafe { memory(&object) }) {
+            return Ok(None);
+        }
+        objects.push(object);
+    }
+    Ok(Some(objects))
 }
 
 /// Reads the cells that `locate` gives for each number below `count` into bytes objects.

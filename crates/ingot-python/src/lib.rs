@@ -23,6 +23,7 @@ mod pictures;
 mod reader;
 mod record;
 mod region;
+mod row;
 mod rows;
 mod signals;
 mod stream;
@@ -42,6 +43,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<reader::PyReader>()?;
     module.add_class::<region::PyRegion>()?;
     module.add_class::<rows::PyRows>()?;
+    module.add_class::<row::PyRowPlan>()?;
     module.add_class::<listing::PyListing>()?;
     module.add_class::<hdf5::PyColumn>()?;
     module.add_class::<hdf5::PyHdf5>()?;

@@ -9,27 +9,23 @@ use ingot::Error;
 use ingot::format::ingot::{Field, FieldKind, Schema};
 use ingot::records::indexed::{Request, infer, open};
 use ingot::records::{
-    Ask, Cell, Container, Found, Mode, Npy, Rows, Sequence, Wanted, fetch_found, layout_of,
-    unpack as unpack_file,
+    Ask, Container, Found, Mode, Npy, Rows, Sequence, fetch_found, layout_of, unpack as unpack_file,
 };
 use ingot::storage::Location;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
-use pyo3::types::{PyByteArray, PyBytes, PyList};
+use pyo3::types::{PyByteArray, PyBytes, PyDict, PyList};
 
 use crate::buffer::{self, Packed, Spares};
-use crate::bytes;
 use crate::damage::{self, DamageTuple};
 use crate::error::raised;
 use crate::indices::{row_of, rows_of};
 use crate::listing::PyListing;
 use crate::object;
 use crate::reader::{Figures, figures_of};
+use crate::row::{Elements, PyRowPlan};
 use crate::signals::{reported, watched};
 use crate::threads;
-
-/// What is asked of a row: a field, and of a sequence from where to where and every which.
-type Asked = (usize, Option<u64>, Option<u64>, Option<NonZeroUsize>);
 
 /// A field as Python has it: name, kind, width of a column, type.
 pub type FieldTuple = (String, String, Option<u32>, Option<String>);
@@ -193,39 +189,17 @@ impl PyRows {
         py.detach(|| rows.files().stats()).map(figures_of).map_err(raised)
     }
 
-    /// Reads what is wanted of a row: for each (field, start, stop, step) its bytes, which of a
-    /// sequence are a list of its elements.
+    /// Reads a row as a plan says; `elements` are those wanted of each field, if not all.
     fn read_row<'py>(
         &self,
         py: Python<'py>,
         index: &Bound<'py, PyAny>,
-        wanted: Vec<Asked>,
-    ) -> PyResult<Bound<'py, PyList>> {
+        plan: &Bound<'py, PyRowPlan>,
+        elements: Option<Vec<Elements>>,
+    ) -> PyResult<Bound<'py, PyDict>> {
         let rows = self.rows()?;
         let row = row_of(rows.files(), index)?;
-        let parts: Vec<Part> = py
-            .detach(|| {
-                let parts = wanted.into_iter().map(|one| part_of(&rows, row, one));
-                parts.collect::<ingot::Result<_>>()
-            })
-            .map_err(raised)?;
-        let cells: Vec<Cell> = parts.iter().flat_map(Part::cells).copied().collect();
-        let (objects, failed) = bytes::read_many(py, &*rows, cells.len(), |k| Ok(cells[k]))?;
-        if let Some(error) = failed {
-            return Err(raised(error));
-        }
-        let mut objects = objects.into_iter();
-        let found = PyList::empty(py);
-        for part in parts {
-            match part {
-                Part::Number(value) => found.append(object::bytes(py, &value)?)?,
-                Part::Cell(_) => found.append(objects.next())?,
-                Part::Elements(cells) => {
-                    found.append(PyList::new(py, objects.by_ref().take(cells.len()))?)?;
-                }
-            }
-        }
-        Ok(found)
+        plan.get().read(py, &rows, row, elements)
     }
 
     /// Returns how many elements a sequence has in each row, as uint64 bytes.
@@ -333,35 +307,6 @@ pub fn read_plans<'py>(py: Python<'py>, plans: Vec<Plan<'py>>) -> PyResult<Vec<V
             fields.map(|(one, buffer)| buffer::pack(py, one, buffer, &spares)).collect()
         })
         .collect()
-}
-
-/// What there is of a field in a row.
-enum Part {
-    Number(Vec<u8>),
-    Cell(Cell),
-    Elements(Vec<Cell>),
-}
-
-impl Part {
-    fn cells(&self) -> &[Cell] {
-        match self {
-            Part::Number(_) => &[],
-            Part::Cell(cell) => std::slice::from_ref(cell),
-            Part::Elements(cells) => cells,
-        }
-    }
-}
-
-fn part_of(rows: &Rows, row: u64, (field, start, stop, step): Asked) -> ingot::Result<Part> {
-    let kind = rows.schema().fields().get(field).map(|field| field.kind);
-    if kind == Some(FieldKind::Column) {
-        return rows.values(&[row], field).map(Part::Number);
-    }
-    let elements =
-        (start.is_some() || stop.is_some()).then(|| start.unwrap_or(0)..stop.unwrap_or(u64::MAX));
-    let step = step.unwrap_or(NonZeroUsize::MIN);
-    let cells = rows.locate_wanted(row, &Wanted { field, elements, step })?;
-    Ok(if kind == Some(FieldKind::Sequence) { Part::Elements(cells) } else { Part::Cell(cells[0]) })
 }
 
 /// Returns whether a file is an Ingot file whose rows have fields.

@@ -13,11 +13,12 @@ Numbers: TypeAlias = npt.NDArray[np.int64]
 Rows: TypeAlias = range | npt.NDArray[np.int64]
 
 _BLOCK = 1024
+_INTEGERS = (int, np.integer)
 
 
 def is_one(index: Any) -> bool:  # noqa: ANN401 -- users pass anything
     """Whether this is one index, not a sequence of them."""
-    return isinstance(index, int | np.integer) or (
+    return isinstance(index, _INTEGERS) or (
         hasattr(index, "__index__") and getattr(index, "ndim", 0) == 0
     )
 

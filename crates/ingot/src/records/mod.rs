@@ -53,7 +53,7 @@ pub use locate::{Missing, prepare};
 pub use npy::Npy;
 pub use open::{FORMATS, Format, Mode, Opening, open};
 pub use read_ahead::{ReadAhead, Window};
-pub use rows::{Ask, Found, Rows, Wanted, fetch_found};
+pub use rows::{Ask, Found, Part, Rows, Wanted, fetch_found};
 pub use sequence::Sequence;
 pub use source::Watch;
 pub use spool::Spool;

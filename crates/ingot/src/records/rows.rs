@@ -17,7 +17,7 @@ use crate::limit::has_memory;
 /// What is wanted of a field of a row.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Wanted {
-    /// The field's place in the schema; not a column.
+    /// The field's place in the schema.
     pub field: usize,
     /// Which elements of a sequence; all if there is no range. One that reaches past the
     /// end is cut there.
@@ -53,6 +53,28 @@ impl Found {
         match self {
             Found::Numbers(_) => &[],
             Found::Cells(cells) | Found::Elements(cells, _) => cells,
+        }
+    }
+}
+
+/// What there is of a field in one row.
+#[derive(Debug)]
+pub enum Part {
+    /// The value of a column.
+    Number(Vec<u8>),
+    /// Where the value is.
+    Cell(Cell),
+    /// Where the elements of a sequence are.
+    Elements(Vec<Cell>),
+}
+
+impl Part {
+    /// Returns where the values are that must be fetched.
+    pub fn cells(&self) -> &[Cell] {
+        match self {
+            Part::Number(_) => &[],
+            Part::Cell(cell) => std::slice::from_ref(cell),
+            Part::Elements(cells) => cells,
         }
     }
 }
@@ -163,26 +185,34 @@ impl Rows {
             let step = range.map_or(NonZeroUsize::MIN, |(_, _, step)| step);
             let wanted = Wanted { field: ask.field, elements, step };
             let before = cells.len();
-            cells.extend(self.locate_wanted(row, &wanted)?);
+            cells.extend(self.elements(row, &wanted)?);
             counts.push((cells.len() - before) as u64);
         }
         Ok(Found::Elements(cells, counts))
     }
 
-    /// Returns where the wanted elements of a sequence, or the one cell of another field, of
-    /// a row are.
-    pub fn locate_wanted(&self, row: u64, wanted: &Wanted) -> Result<Vec<Cell>> {
+    /// As [`Rows::find`], for one row.
+    pub fn find_row(&self, row: u64, wanted: &[Wanted]) -> Result<Vec<Part>> {
         self.check(&[row])?;
+        let _pins = self.files.prepare(&[row]);
         let (file, local) = self.files.place(row);
         let table = self.table(file)?;
-        let is_sequence = table
-            .schema()
-            .fields()
-            .get(wanted.field)
-            .is_some_and(|field| field.kind == FieldKind::Sequence);
-        if !is_sequence {
-            return Ok(vec![in_file(table.locate_field(local, wanted.field), file, row)?]);
+        let mut parts = Vec::with_capacity(wanted.len());
+        for one in wanted {
+            let kind = table.schema().fields().get(one.field).map(|field| field.kind);
+            parts.push(match kind {
+                Some(FieldKind::Column) => self.numbers(&[row], one.field).map(Part::Number)?,
+                Some(FieldKind::Sequence) => self.elements(row, one).map(Part::Elements)?,
+                _ => in_file(table.locate_field(local, one.field), file, row).map(Part::Cell)?,
+            });
         }
+        Ok(parts)
+    }
+
+    /// Returns where the wanted elements of a sequence of a row are.
+    fn elements(&self, row: u64, wanted: &Wanted) -> Result<Vec<Cell>> {
+        let (file, local) = self.files.place(row);
+        let table = self.table(file)?;
         let found = table.num_elements(local, wanted.field).and_then(|len| {
             let all = 0..len;
             let range = wanted.elements.as_ref().unwrap_or(&all);

@@ -8,7 +8,7 @@ from typing import Any, Self, SupportsIndex, overload
 import numpy as np
 import numpy.typing as npt
 
-from ingot.dataset.nested import deep, deep_each
+from ingot.dataset.nested import DOT, deep, deep_each
 from ingot.dataset.read import iteration
 from ingot.dataset.read.chain import Chain
 from ingot.dataset.read.choosing import ChoosingRows, Truths
@@ -54,6 +54,7 @@ class Dataset(ChoosingRows, Sequence[Row]):
         self._selection = Selection(source, names, range(len(source)) if rows is None else rows)
         self._wanted = dict.fromkeys(names, ALL)
         self._picks: dict[str, Picks] = dict.fromkeys(names)
+        self._is_nested = any(DOT in name for name in names)
 
     def _of(
         self, source: Source, names: Sequence[str] | None = None, rows: Rows | None = None
@@ -143,7 +144,8 @@ class Dataset(ChoosingRows, Sequence[Row]):
         if type(index) is np.ndarray and index.ndim:
             return deep(selection.read(selection.resolve(index), self._picks))
         if is_one(index):
-            return deep(selection.source.read_row(selection.number(index), self._wanted))
+            row = selection.source.read_row(selection.number(index), self._wanted)
+            return deep(row) if self._is_nested else row
         match index:
             case (which, dict() | list() | tuple() | str() as mask):
                 return self._masked(which, mask)

@@ -1,19 +1,25 @@
 """Decoding of one row."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, Protocol, TypeAlias
+from functools import partial
+from typing import Any, TypeAlias
 
 import numpy as np
 
-from ingot.dataset.read.source import ALL, Elements
+from ingot._core import RowPlan as NativeRowPlan
+from ingot._core import Rows
+from ingot.codecs.codec import Codec
+from ingot.codecs.scalar import Bool, Float, Int
+from ingot.codecs.text import Bytes, Utf8
+from ingot.dataset.read.source import ALL, Elements, Row
 from ingot.dataset.spec import Field
 from ingot.errors import FormatError
 
 Stored: TypeAlias = bytes | list[bytes]
 """The value of a field in a file; a list for a sequence."""
 
-Asked: TypeAlias = tuple[int, int | None, int | None, int | None]
-"""The position of a field, and the elements to read of it."""
+_NATIVE: dict[type[Codec], str] = {codec: codec.name for codec in (Bool, Bytes, Float, Int, Utf8)}
+"""Codecs of which the engine makes the values of one row itself."""
 
 
 def decode(field: Field, stored: Stored, path: str, number: int) -> Any:
@@ -43,56 +49,57 @@ def undecodable(field: Field, path: str, number: int, error: Exception) -> Forma
     return FormatError(message, path)
 
 
-class RowSource(Protocol):
-    """A source of single rows."""
-
-    def read_row(self, index: int, wanted: list[Asked], /) -> Any:
-        """Return the stored value of each field: bytes, or a list of bytes for a sequence."""
-
-
 class RowPlan:
     """How some fields of one row are read.
 
     Args:
         fields: The fields.
         places: The position of each field in the source.
+        path: The name of the source in errors.
     """
 
-    def __init__(self, fields: Iterable[Field], places: Mapping[str, int]) -> None:
-        self._steps = [(field, decoder(field), places[field.name]) for field in fields]
-        optional = [field.name for field, *_ in self._steps if field.is_optional]
-        self._flags = [(places[f"{name}?"], *ALL) for name in optional]
-        self._present = {name: len(self._steps) + k for k, name in enumerate(optional)}
+    def __init__(self, fields: Iterable[Field], places: Mapping[str, int], path: str) -> None:
+        self._fields = {field.name: field for field in fields}
+        steps = [
+            (
+                name,
+                places[name],
+                places[f"{name}?"] if field.is_optional else None,
+                "other" if field.is_sequence else _NATIVE.get(type(field.codec), "other"),
+                decoder(field),
+            )
+            for name, field in self._fields.items()
+        ]
+        self._native = NativeRowPlan(steps, partial(_undecodable, self._fields, path))
 
-    def read(
-        self, source: RowSource, path: str, number: int, wanted: Sequence[Elements]
-    ) -> dict[str, Any]:
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of the fields."""
+        return tuple(self._fields)
+
+    def read(self, source: Rows, number: int, wanted: Sequence[Elements] | None) -> Row:
         """Return the fields of a row; missing values are None.
 
         Args:
-            source: The source of the row.
-            path: The name of the source in errors.
+            source: The files.
             number: The number of the row.
-            wanted: The elements to read of each field.
+            wanted: The elements to read of each field, or None for all.
 
         Raises:
             FormatError: A codec cannot decode a value.
         """
-        asked = [
-            (place, *(elements if field.kind == "sequence" else ALL))
-            for (field, _, place), elements in zip(self._steps, wanted, strict=True)
-        ]
-        stored = source.read_row(number, asked + self._flags)
-        found: dict[str, Any] = {}
-        try:
-            for k, (field, decode_one, _) in enumerate(self._steps):
-                name = field.name
-                if name in self._present and stored[self._present[name]] == b"\0":
-                    found[name] = None
-                    continue
-                value = decode_one(stored[k])
-                is_cut = wanted[k] != ALL and field.kind == "cell"
-                found[name] = value[slice(*wanted[k])] if is_cut else value
-        except (ValueError, OSError) as error:
-            raise undecodable(field, path, number, error) from error
+        if wanted is None:
+            return source.read_row(number, self._native, None)
+        each = list(zip(self._fields.values(), wanted, strict=True))
+        stored = [elements if field.kind == "sequence" else ALL for field, elements in each]
+        found = source.read_row(number, self._native, stored)
+        for field, elements in each:
+            if field.kind == "cell" and elements != ALL and found[field.name] is not None:
+                found[field.name] = found[field.name][slice(*elements)]
         return found
+
+
+def _undecodable(
+    fields: Mapping[str, Field], path: str, name: str, number: int, error: Exception
+) -> FormatError:
+    return undecodable(fields[name], path, number, error)

@@ -4,7 +4,7 @@ import hashlib
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Protocol, Self
+from typing import Any, Protocol, Self, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -16,13 +16,16 @@ from ingot.dataset.read.decoding import RowPlan
 from ingot.dataset.read.ingot_plan import IngotPlan
 from ingot.dataset.read.iteration import ROWS
 from ingot.dataset.read.plan import Plan
-from ingot.dataset.read.source import Elements, Picks, Row
+from ingot.dataset.read.source import ALL, Elements, Picks, Row
 from ingot.dataset.spec import Field, Spec
 from ingot.errors import FormatError
 from ingot.records import Damage, Verification
 from ingot.records.indices import Rows
 
 _BYTES = codec_of("bytes")
+
+_Latest: TypeAlias = tuple[Mapping[str, Elements], RowPlan, Sequence[Elements] | None]
+"""What was wanted of the last row, and how it was read."""
 
 
 class Origin(Protocol):
@@ -126,7 +129,7 @@ class IngotSource:
         self.path = origin.path
         self._stored_fields = spec.stored()
         self._places = {name: k for k, (name, *_) in enumerate(self._stored_fields)}
-        self._latest: tuple[tuple[str, ...], RowPlan] = ((), RowPlan((), self._places))
+        self._latest: _Latest = ({}, RowPlan((), self._places, self.path), None)
 
     @classmethod
     def open(
@@ -207,11 +210,13 @@ class IngotSource:
 
     def read_row(self, number: int, wanted: Mapping[str, Elements]) -> Row:
         """Read the wanted fields of one row."""
-        names, plan = self._latest
-        if names != tuple(wanted):
-            names, plan = tuple(wanted), RowPlan(self._fields(wanted), self._places)
-            self._latest = (names, plan)
-        return plan.read(self.native, self.path, number, list(wanted.values()))
+        latest, plan, elements = self._latest
+        if latest is not wanted:
+            if plan.names != tuple(wanted):
+                plan = RowPlan(self._fields(wanted), self._places, self.path)
+            elements = None if all(one == ALL for one in wanted.values()) else [*wanted.values()]
+            self._latest = (wanted, plan, elements)
+        return plan.read(self.native, number, elements)
 
     def _present(self, number: int, fields: Iterable[Field]) -> dict[str, bool]:
         return {

@@ -1,0 +1,86 @@
+"""One row at a time: values that the engine makes itself, and values that a codec decodes."""
+
+import pytest
+
+import ingot
+from ingot.codecs.text import Utf8
+
+VALUES = {
+    "int": [-(2**63), 2**63 - 1, 0],
+    "float": [0.5, float("-inf"), -0.0],
+    "bool": [True, False, True],
+    "bytes": [b"", b"\0\xff", b"x" * 100_000],
+    "utf8": ["", "a\0b", "日本 🦀" * 9],
+    "json": [[], {"a": [1]}, 2],
+    "utf8[]": [[], ["é"], ["a", "", "b"]],
+    "int[]": [[], [1], [2, 3]],
+}
+
+
+class Loud(Utf8):
+    """Text that comes back louder."""
+
+    name = "loud"
+
+    def decode(self, data):
+        text = super().decode(data)
+        if text == "?":
+            raise ValueError("nothing to say")
+        if text == "!":
+            raise RuntimeError("too loud")
+        return text.upper()
+
+
+LOUD = Loud()
+
+
+@pytest.mark.parametrize("kind", VALUES)
+@pytest.mark.parametrize("missing", [[], [None]])
+def test_a_row_has_what_was_written(path, kind, missing):
+    values = VALUES[kind] + missing
+    with ingot.DatasetWriter(path, {"x": kind + "?" * len(missing), "n": "int"}) as writer:
+        writer.extend({"x": one, "n": k} for k, one in enumerate(values))
+    ds = ingot.open(path)
+    for k, expected in enumerate(values):
+        found = ds[k]
+        assert list(found) == ["x", "n"]
+        if kind == "int[]" and expected is not None:
+            found["x"] = found["x"].tolist()
+        assert (type(found["x"]), repr(found["x"])) == (type(expected), repr(expected))
+        assert (type(found["n"]), found["n"]) == (int, k)
+
+
+@pytest.fixture
+def loud(path):
+    ingot.codecs.register(LOUD)
+    with ingot.DatasetWriter(path, {"x": "loud", "y": "utf8"}) as writer:
+        writer.extend({"x": x, "y": "quiet"} for x in ["hello", "?", "!"])
+    return ingot.open(path)
+
+
+def test_a_codec_made_of_text_decodes_its_own_values(loud):
+    assert loud[0] == {"x": "HELLO", "y": "quiet"}
+
+
+def test_what_a_codec_refuses_is_named_with_its_cause(loud):
+    with pytest.raises(ingot.FormatError, match="row 1: field 'x' is not valid loud") as caught:
+        loud[1]
+    assert isinstance(caught.value.__cause__, ValueError)
+    assert str(caught.value.__cause__) == "nothing to say"
+
+
+def test_a_mistake_of_a_codec_is_raised_as_it_is(loud):
+    with pytest.raises(RuntimeError, match="too loud"):
+        loud[2]
+
+
+def test_elements_of_sequences_and_of_numbers_are_read_alone(path):
+    with ingot.DatasetWriter(path, {"s": "utf8[]", "v": "int[]?", "t": "utf8"}) as writer:
+        writer.append({"s": ["a", "b", "c"], "v": [1, 2, 3], "t": "text"})
+        writer.append({"s": ["a"], "v": None, "t": "text"})
+    ds = ingot.open(path)
+    found = ds[0, {"s": range(1, 3), "v": range(2)}]
+    assert found["s"] == ["b", "c"]
+    assert found["v"].tolist() == [1, 2]
+    assert ds[1, {"v": range(2)}] == {"v": None}
+    assert ds[0, ["t"]] == {"t": "text"}
