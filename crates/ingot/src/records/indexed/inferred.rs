@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 use super::Layout;
-use super::build::VERSION;
 use super::entry::{self, Width};
+use super::find::VERSION;
 use super::part::temporary;
 use super::place::candidates;
 use super::stamp::Stamp;

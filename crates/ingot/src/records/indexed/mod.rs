@@ -8,8 +8,10 @@
 mod build;
 mod container;
 mod entry;
+mod find;
 mod inferred;
 mod offsets;
+mod open;
 mod part;
 mod place;
 mod probe;
@@ -26,10 +28,11 @@ use crate::error::Result;
 use crate::format::foreign::kind::Kind;
 use crate::format::ingot::Field;
 
-pub use build::{Report, Request, examine, infer, open, probe_rows};
+pub use build::examine;
 pub use container::Indexed;
 pub use entry::Place;
 pub use offsets::Offsets;
+pub use open::{Report, Request, infer, open, probe_rows};
 pub(super) use part::{sweep, temporary};
 pub use place::{cache, chosen};
 pub use probe::Seen;
