@@ -30,6 +30,7 @@ from ingot.dataset.read.source import Source
 from ingot.dataset.spec import Spec, SpecLike
 from ingot.errors import FormatError
 from ingot.records.expand import StrPath, absolute, check_regular, expand, named
+from ingot.records.formats import format_of, plain_name
 
 _LISTED = 5
 
@@ -165,6 +166,7 @@ def _indexed_files(paths: Sequence[str], folder: Path | None, options: Options) 
     layout = layout_of(paths[0], partial=options.partial)
     if layout is None:
         return None
+    _check_one_format(paths)
     found = open_indexed(paths, options.indexing(layout), str(folder) if folder else None)
     return None if found is None else Dataset(found)
 
@@ -173,6 +175,7 @@ def _array_files(paths: Sequence[str], folder: Path | None, options: Options) ->
     del options
     if not is_arrays(paths[0]):
         return None
+    _check_one_format(paths)
     return Dataset(open_arrays(paths, str(folder) if folder else None))
 
 
@@ -198,6 +201,23 @@ _KNOWN = (
     _array_files,
 )
 """The kinds that know their fields."""
+
+
+def _check_one_format(paths: Sequence[str]) -> None:
+    """Refuse files of several formats, by their names.
+
+    Raises:
+        FormatError: They have several.
+    """
+    first = format_of(plain_name(paths[0]))
+    for path in paths:
+        other = format_of(plain_name(path))
+        if first is not None and other is not None and other is not first:
+            message = (
+                f"{path}: this is {other.title}, but {paths[0]} is {first.title}; open them "
+                "separately, and join them with concat"
+            )
+            raise FormatError(message, path)
 
 
 def _check_no_writer(folder: Path, paths: Sequence[str]) -> None:
