@@ -84,6 +84,9 @@ __all__ = [
     "set_threads",
 ]
 
+_MODULES = ("compat", "fsspec", "grain", "hf", "jax", "tf", "torch")
+"""What is for one framework, imported when it is first used."""
+
 _LATER = {
     "Conversion": "ingot.conversion",
     "Loader": "ingot.loader",
@@ -104,6 +107,8 @@ _LATER = {
 if not TYPE_CHECKING:  # With a `__getattr__`, checkers of types would accept any name.
 
     def __getattr__(name):  # noqa: ANN001, ANN202
+        if name in _MODULES:
+            return import_module(f"ingot.{name}")
         if name not in _LATER:
             message = f"module 'ingot' has no attribute {name!r}"
             raise AttributeError(message, name=name, obj=import_module("ingot"))

@@ -13,6 +13,8 @@ from datasets.iterable_dataset import ArrowExamplesIterable, ExamplesIterable
 from ingot.dataset import Dataset
 from ingot.hf.export import features_and_reader
 from ingot.order import Order
+from ingot.order.order import node_of
+from ingot.order.reading import samples_of
 
 _BYTES = 8 << 20
 _ROWS = 256
@@ -57,7 +59,7 @@ class Share:
             stop = first + _AHEAD if length is None else min(first + _AHEAD, length)
             if stop <= first:
                 return
-            yield from self.order.__getitems__(range(first, stop))
+            yield from samples_of(node_of(self.order), self.order.rows(first, stop))
 
 
 class _Shards:

@@ -12,6 +12,7 @@ import numpy.typing as npt
 from ingot._core import Order as Native
 from ingot.dataset import Dataset
 from ingot.order.description import Description, describe_source, digest_of, name_of, text_of
+from ingot.order.pictures import Pictures
 
 Condition = Callable[..., Any] | npt.NDArray[np.bool_]
 
@@ -32,6 +33,11 @@ class Node(ABC):
     def native(self) -> Native:
         """The function from positions to rows."""
         return self._make()
+
+    @cached_property
+    def repeats(self) -> bool:
+        """Whether positions count on from epoch to epoch."""
+        return any(part.repeats for part in self.parts)
 
     @cached_property
     def sources(self) -> tuple[Sequence[Any], ...]:
@@ -174,6 +180,7 @@ class Repeat(Step):
     """Several epochs, or epochs without end."""
 
     times: int | None
+    repeats: ClassVar[bool] = True
 
     def _make(self) -> Native:
         return self.of.native.repeat(self.times)
@@ -211,6 +218,21 @@ class Map(Step):
     def maps(self) -> "tuple[Map, ...]":
         """The maps below, and this one."""
         return (*self.of.maps, self)
+
+    @property
+    def is_random(self) -> bool:
+        """Whether the function makes random choices, which a seed decides."""
+        if isinstance(self.function, Pictures):
+            return self.function.is_random
+        return self.takes_rng
+
+    def apply(self, sample: Any, seed: int) -> Any:
+        """Return what the function makes of a sample."""
+        if isinstance(self.function, Pictures):
+            return self.function(sample, seed)
+        if self.takes_rng:
+            return self.function(sample, rng=np.random.default_rng(seed))
+        return self.function(sample)
 
     def _make(self) -> Native:
         return self.of.native.map(self.number)

@@ -2,6 +2,7 @@
 
 import operator
 import os
+import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Literal, SupportsIndex, overload
 
@@ -26,6 +27,11 @@ from ingot.order.rows import Rows, rows_of
 
 _POSITIONS = (1 << 63) - 1
 _AHEAD = 32
+_SAME_CHOICES = (
+    "whoever asks this order for the same positions in every epoch, as PyTorch's sampler does, "
+    "gets the same random choices in every epoch: use ingot.torch.DataLoader(order, batch_size), "
+    "or pass ingot.torch.Dataset(data, function) to PyTorch's loader"
+)
 
 
 class Order(Sequence[Any]):
@@ -128,13 +134,19 @@ class Order(Sequence[Any]):
             raise TypeError(message)
         position = operator.index(index)
         if position < 0 or position >= self._bound():
-            (sample,) = self.__getitems__([position])
+            (sample,) = samples_of(self._node, self.rows_at([position]))
         else:
             (sample,) = samples_of(self._node, self.rows(position, position + 1))
         return sample
 
     def __getitems__(self, positions: Indices) -> list[Any]:
-        """Return the samples at several positions, with one read for all data sets."""
+        """Return the samples at several positions, with one read for all data sets.
+
+        PyTorch's loader calls this per batch. It asks for the same positions in every epoch, so
+        an order of one epoch that makes random choices warns of that.
+        """
+        if any(one.is_random for one in self._node.maps) and not self._node.repeats:
+            warnings.warn(_SAME_CHOICES, stacklevel=2)
         return samples_of(self._node, self.rows_at(positions))
 
     def __iter__(self) -> Iterator[Any]:

@@ -179,18 +179,34 @@ class Pictures:
             table.itemsize,
         )
 
-    def __call__(self, sample: Mapping[str, Any], key: int = 0) -> dict[str, Any]:
+    @property
+    def is_random(self) -> bool:
+        """Whether what becomes of a picture depends on a key."""
+        return self.crop in {"random", "resized"} or 0 < self.flip < 1
+
+    def __call__(
+        self, sample: Mapping[str, Any], key: int | np.random.Generator | None = None
+    ) -> dict[str, Any]:
         """Return a sample with its picture changed; one without a picture as it is.
 
         Args:
             sample: The sample.
-            key: Decides the random choices: 64 bits.
+            key: Decides the random choices: 64 bits, or a generator to draw them from. An order
+                gives each of its positions a key.
 
         Raises:
             KeyError: The sample has no such field.
-            TypeError: The field is not a picture.
+            TypeError: The field is not a picture, or there is no key for random choices.
             ValueError: The picture is smaller than the crop.
         """
+        if key is None and self.is_random:
+            message = (
+                "random crops and flips need a key, another one for each sample: "
+                "pictures(sample, key), or ds.map(pictures), which has keys of its own"
+            )
+            raise TypeError(message)
+        if isinstance(key, np.random.Generator):
+            key = int(key.integers(1 << 64, dtype=np.uint64, endpoint=False))
         try:
             value = at(sample, self.field)
         except (KeyError, TypeError):
@@ -199,7 +215,7 @@ class Pictures:
             raise KeyError(message) from None
         if value is None:
             return dict(sample)
-        return _with(sample, self.field.split(DOT), self.of_array(value, key))
+        return _with(sample, self.field.split(DOT), self.of_array(value, key or 0))
 
     def of_array(self, value: Any, key: int) -> npt.NDArray[Any]:
         """Return what becomes of the pixels of a picture.

@@ -15,7 +15,6 @@ from ingot.dataset.read.dataset import selection_of
 from ingot.dataset.read.plan import Fetched, Plan, fetch
 from ingot.dataset.read.source import Source
 from ingot.order.node import Map, Node
-from ingot.order.pictures import Pictures
 from ingot.order.rows import Int64s, Rows
 
 Cuts: TypeAlias = list[tuple[int, int | None]] | None
@@ -115,17 +114,9 @@ def _mapped(
         sample = item
         for number, seed in zip(own, seeds, strict=True):
             if number >= 0:
-                sample = _apply(maps[number], sample, seed)
+                sample = maps[number].apply(sample, seed)
         mapped.append(sample)
     return mapped
-
-
-def _apply(one: Map, sample: Any, seed: int) -> Any:
-    if isinstance(one.function, Pictures):
-        return one.function(sample, seed)
-    if one.takes_rng:
-        return one.function(sample, rng=np.random.default_rng(seed))
-    return one.function(sample)
 
 
 def items_of(node: Node, content: Content) -> list[Any]:

@@ -65,7 +65,10 @@ class Dataset(torch.utils.data.Dataset[T_co], Generic[T_co]):
         source: A reader, a view, an `ingot.Dataset`, an `ingot.Order`, or anything that
             `ingot.open` takes.
         transform: Called in the worker with each record (bytes), row (a dict) or sample; returns
-            the item. By default the item is the record, row or sample itself.
+            the item. By default the item is the record, row or sample itself. If it has a
+            parameter `rng`, it gets a `numpy.random.Generator`; that, and the choices of
+            `ingot.Pictures`, follow PyTorch's random numbers, or, with an
+            `ingot.torch.Sampler`, the position alone.
 
     Attributes:
         source: The reader, view, data set or order.
@@ -122,7 +125,7 @@ class Dataset(torch.utils.data.Dataset[T_co], Generic[T_co]):
         """Return the items at `indices`; PyTorch's loader calls this per batch."""
         if isinstance(indices, Positions):
             rows = self._epochs.rows(indices.start, indices.stop)
-            return self._transformed(samples_of(node_of(self._epochs), rows))
+            return samples_of(node_of(self._epochs), rows)
         if isinstance(indices, list) and any(isinstance(one, Positions) for one in indices[:1]):
             message = (
                 "a sampler of an order has whole batches: pass batch_size=None to the data loader, "
@@ -133,17 +136,24 @@ class Dataset(torch.utils.data.Dataset[T_co], Generic[T_co]):
         return self._transformed(source.__getitems__(indices))
 
     def _transformed(self, samples: list[Any]) -> list[Any]:
-        return samples if self.transform is None else list(map(self.transform, samples))
+        if self.transform is None:
+            return samples
+        (*_, step) = node_of(self._epochs).maps
+        if not step.is_random:
+            return list(map(self.transform, samples))
+        seeds = torch.empty(len(samples), dtype=torch.int64).random_().tolist()
+        return list(map(step.apply, samples, seeds))
 
     @cached_property
     def _epochs(self) -> Order:
-        """The samples of all epochs, one after the other."""
+        """The items of all epochs, one after the other."""
         order = Order.of(self.source)
+        order = order if self.transform is None else order.map(self.transform)
         return order if order.is_infinite else order.repeat()
 
     @cached_property
     def _columns(self) -> Columns | None:
-        return Columns.of(node_of(self._epochs)) if self.transform is None else None
+        return Columns.of(node_of(self._epochs))
 
     def _batch(self, positions: Positions) -> Any:
         """Return the batch of some positions as tensors, as `ingot.Loader` makes it."""
