@@ -44,7 +44,8 @@ def open(  # noqa: A001
     Args:
         source: A file, a directory (its record files, sorted by name), a pattern such as
             `train-*.ingot`, `train-{000..127}.tar` or `{train,val}.parquet`, a location in an
-            HDF5 file such as `mnist.h5/train`, or a list of these.
+            HDF5 file such as `mnist.h5/train`, or a list of these. Data sets in a list may have
+            several formats if they have the same fields.
         partial: Read the committed records of an unfinished Ingot file, even while it is
             still being written; `Reader.refresh` finds further records. Of a tar archive that
             is cut short, read the whole samples.

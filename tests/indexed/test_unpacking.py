@@ -5,7 +5,6 @@ import gzip
 import io
 import tarfile
 
-import numpy as np
 import pytest
 import zstandard
 
@@ -151,16 +150,3 @@ def test_a_name_of_many_bytes_is_cut_where_a_character_ends(tmp_path):
     path = tmp_path / ("\u65e5" * 80 + ".jsonl.gz")
     path.write_bytes(gzip.compress(LINES))
     assert len(ingot.open(path)) == 500
-
-
-@pytest.mark.parametrize(
-    "names", [("a.csv", "b.jsonl"), ("b.jsonl", "a.csv.gz"), ("c.npy", "a.csv")]
-)
-def test_files_of_two_formats_are_not_read_as_one(tmp_path, names):
-    (tmp_path / "a.csv").write_text("a\n1\n")
-    (tmp_path / "a.csv.gz").write_bytes(gzip.compress(b"a\n1\n"))
-    (tmp_path / "b.jsonl").write_text('{"a": 1}\n')
-    np.save(tmp_path / "c.npy", np.zeros(1))
-    first, second = (tmp_path / name for name in names)
-    with pytest.raises(ingot.FormatError, match=f"{second}: this is .*, but {first} is "):
-        ingot.open([first, second])

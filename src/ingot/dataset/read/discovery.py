@@ -69,6 +69,8 @@ def find_dataset(source: StrPath | Iterable[StrPath], options: Options) -> Datas
         for place in _PLACES:
             if (found := place(folder, options)) is not None:
                 return _with_spec(found, options, knows_fields=place in _KNOWN)
+    if not _are_alike(places) and (found := _open_each(places, options)) is not None:
+        return found
     paths = expand(source)
     for path in paths[:1]:
         check_regular(path)
@@ -77,6 +79,34 @@ def find_dataset(source: StrPath | Iterable[StrPath], options: Options) -> Datas
         if (found := files(paths, folder, options)) is not None:
             return _with_spec(found, options, knows_fields=files in _KNOWN)
     return None
+
+
+def _are_alike(places: Sequence[str]) -> bool:
+    """Return whether these are one place, or files of one format by their names."""
+    if len(places) < 2:  # noqa: PLR2004
+        return True
+    formats = {format_of(plain_name(place)) for place in places}
+    return len(formats) == 1 and not any(absolute(place).is_dir() for place in places)
+
+
+def _open_each(places: Sequence[str], options: Options) -> Dataset | None:
+    """Open data sets of any formats as one; None if one of these is not a data set.
+
+    Raises:
+        FormatError: Their fields differ.
+    """
+    opened: list[Dataset] = []
+    for place in places:
+        found = find_dataset(place, options)
+        if found is None:
+            for one in opened:
+                one.close()
+            return None
+        opened.append(found)
+    try:
+        return opened[0].concat(*opened[1:])
+    except ValueError as error:
+        raise FormatError(str(error), opened[0].path) from error
 
 
 def _with_spec(found: Dataset, options: Options, *, knows_fields: bool) -> Dataset:
