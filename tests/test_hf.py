@@ -325,12 +325,35 @@ def test_an_epoch_shuffles_the_shards(rows):
 
 
 def test_an_infinite_order_is_dealt_out(rows):
-    stream = ingot.hf.iterable(rows.shuffle(seed=1).repeat(), shards=2)
-    running = iter(stream)
     order = rows.shuffle(seed=1).repeat()
-    assert [int(next(running)["k"]) for _ in range(1200)] == [
-        int(one["k"]) for one in order[0:2400:2]
-    ]
+    expected = [int(one["k"]) for one in order[:2400]]
+    for shards in (1, 2, 64):
+        running = iter(ingot.hf.iterable(order, shards=shards))
+        assert [int(next(running)["k"]) for _ in range(1200)] == expected[:1200]
+
+
+def test_readers_of_an_infinite_order_have_all_of_it_together(rows):
+    order = rows.shuffle(seed=1).repeat()
+    stream = ingot.hf.iterable(order, shards=6)
+    found = []
+    for rank in range(3):
+        running = iter(split_dataset_by_node(stream, rank, 3))
+        found += [int(next(running)["k"]) for _ in range(800)]
+    assert sorted(found) == sorted(int(one["k"]) for one in order[:2400])
+
+
+@pytest.mark.parametrize("stop", [0, 1, 7, 31, 32, 33, 100])
+def test_a_stream_of_an_infinite_order_resumes(rows, stop):
+    stream = ingot.hf.iterable(rows.shuffle(seed=1).repeat(), shards=5)
+    running = iter(stream)
+    for _ in range(stop):
+        next(running)
+    state = stream.state_dict()
+    expected = [int(next(running)["k"]) for _ in range(50)]
+    again = ingot.hf.iterable(rows.shuffle(seed=1).repeat(), shards=5)
+    again.load_state_dict(state)
+    running = iter(again)
+    assert [int(next(running)["k"]) for _ in range(50)] == expected
 
 
 def test_an_iterable_pickles_with_its_rows(rows):

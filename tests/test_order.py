@@ -304,6 +304,8 @@ def test_windows_are_cut_from_sequences(cats):
     for sample in parts:
         rebuilt.setdefault(sample["label"], []).extend(sample["frames"])
     assert rebuilt == {k: cats[k]["frames"] for k in range(30) if k % 7}
+    assert list(Order.of([[0, 1, 2]]).window([3], 1, 5, partial=True)) == [[0]]
+    assert list(Order.of([[0, 1, 2], [3]]).window([3, 1], 1, 2, partial=True)) == [[0], [2], [3]]
     texts = ["abcde", "", "xyz"]
     assert list(Order.of(texts).window([5, 0, 3], 2)) == ["ab", "cd", "xy"]
     shuffled = Order.of(texts).shuffle(1).window([5, 0, 3], 2).shuffle(0).repeat(2)

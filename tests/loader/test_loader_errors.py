@@ -1,6 +1,7 @@
 """What fails arrives at its step, or is replaced; misuse is refused."""
 
 import inspect
+import time
 from pathlib import Path
 
 import numpy as np
@@ -263,3 +264,41 @@ def test_arguments_of_other_loaders_are_refused_with_what_to_write(options, inst
     with pytest.raises(TypeError, match="unexpected keyword argument 'nonsense'"):
         ingot.Loader(range(9), 3, nonsense=1)
     assert list(inspect.signature(ingot.Loader).parameters)[:2] == ["order", "batch_size"]
+
+
+def test_stats_count_what_was_replaced(cats):
+    def slow_or_bad(row):
+        time.sleep(0.002)
+        return refuse_sevens(row)
+
+    loader = ingot.Loader(cats.map(slow_or_bad), 10, workers=0, on_error="substitute")
+    list(loader)
+    stats = loader.stats()
+    assert stats.replaced == len(loader.errors) > 0
+    assert stats.replace_s > 0.002
+    assert f"{stats.replaced} samples replaced in" in str(stats)
+
+
+def test_a_source_that_loses_rows_is_refused():
+    class Lossy(list):
+        def __getitems__(self, rows):
+            return [self[row] for row in rows if row != 35]
+
+    with pytest.raises(ingot.WorkerError, match="__getitems__ of Lossy returned 0 items for 1 row"):
+        list(ingot.Loader(Lossy(range(100)), 10))
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"shard": ("0", "2")}, "a rank is an integer, not '0'"),
+        ({"batch_size": 1 << 60}, "batch_size is at most 134,217,728"),
+        ({"collate": 5}, "collate is a function of a list of samples, not 5"),
+        ({"epochs": 3}, r"instead: ds\.repeat\(n\)"),
+    ],
+)
+def test_mistakes_are_named_at_once(options, message):
+    with pytest.raises((TypeError, ValueError), match=message):
+        ingot.Loader(ingot.Order.of(range(9)).repeat(), **{"batch_size": 3} | options)
+    with pytest.raises(TypeError, match="a step is an integer, not '3'"):
+        ingot.Loader(range(9), 3).seek("3")

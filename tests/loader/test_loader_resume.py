@@ -231,3 +231,61 @@ def test_any_pipeline_resumes_exactly_on_any_topology_after_any_stop(data):
 @given(data=st.data())
 def test_many_pipelines_resume_exactly_on_any_topology_after_any_stop(data):
     check_resumes(data)
+
+
+def test_left_out_steps_of_other_epochs_are_refused():
+    first = ingot.Loader(range(100), 30)
+    first.skip(4, 5)
+    state = json.loads(json.dumps(first.state_dict()))
+    with pytest.raises(ValueError, match=r"steps of a loader with drop_last=True: pass that"):
+        ingot.Loader(range(100), 30, drop_last=False).load_state_dict(state)
+    ingot.Loader(range(100), 30).load_state_dict(state)
+
+
+def test_a_place_in_what_is_dropped_is_refused():
+    state = ingot.Loader(range(100), 10)
+    state.seek(9)
+    with pytest.raises(ValueError, match=r"at position 90.*order\.repeat\(\)\.skip\(90\)"):
+        ingot.Loader(range(100), 30).load_state_dict(state.state_dict())
+    loader = ingot.Loader(range(100), 30, drop_last=False)
+    loader.load_state_dict(state.state_dict())
+    assert next(iter(loader)).tolist() == list(range(90, 100))
+
+
+def test_the_advice_for_another_batch_size_goes_on_there():
+    order = ingot.Order.of(range(100)).shuffle(1)
+    rest = ingot.Loader(order.repeat().skip(130), 20)
+    expected = order.repeat()[130:190]
+    assert [n for _, batch in zip(range(3), rest, strict=False) for n in batch.tolist()] == list(
+        expected
+    )
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"position": 10**400},
+        {"version": -1},
+        {"skipped": None},
+        {"skipped": 5},
+        {"skipped": [5]},
+        {"skipped": [["a", "b"]]},
+        {"skipped": [[1, 2, 3]]},
+        {"skipped": [[0, 2**70]]},
+        {"skipped": [[5, 1]]},
+    ],
+    ids=str,
+)
+def test_what_is_no_state_is_refused(change):
+    loader = ingot.Loader(range(100), 10)
+    with pytest.raises(TypeError, match=r"expected what state_dict\(\) returned"):
+        loader.load_state_dict(loader.state_dict() | change)
+    assert loader.step == 0
+
+
+@pytest.mark.parametrize("order", [{}, {"of": {}}, {"kind": "map", "function": 3}, {"of": 5}, 3])
+def test_a_state_whose_order_makes_no_sense_is_of_another_order(order):
+    loader = ingot.Loader(range(100), 10)
+    state = loader.state_dict() | {"fingerprint": "0" * 16, "order": order}
+    with pytest.raises(ValueError, match=r"^the state is of another order$"):
+        loader.load_state_dict(state)

@@ -4,6 +4,8 @@ import gc
 import multiprocessing
 import os
 import threading
+import time
+import weakref
 
 import pytest
 
@@ -168,3 +170,20 @@ def test_where_there_are_no_threads_the_caller_works(monkeypatch):
 
     monkeypatch.setattr(threading.Thread, "start", refuse)
     assert [one.tolist() for one in ingot.Loader(range(6), 3, workers=4)] == [[0, 1, 2], [3, 4, 5]]
+
+
+@pytest.mark.parametrize("options", [{"workers": 2}, {"processes": 1}])
+def test_a_dropped_loader_ends_without_a_collection(options):
+    gc.disable()
+    try:
+        before = threading.active_count()
+        for _ in range(3):
+            loader = ingot.Loader(range(100), 10, **options)
+            assert len(list(loader)) == 10
+            alive = weakref.ref(loader)
+            del loader
+            assert alive() is None
+        while threading.active_count() > before:  # They end on their own.
+            time.sleep(0.01)
+    finally:
+        gc.enable()

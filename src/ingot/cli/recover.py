@@ -26,7 +26,8 @@ def recover(
     if as_json:
         write_json({"path": str(absolute(path)), **asdict(done)})
         return
-    what = "was finished already" if done.was_whole else f"finished, {size(done.cut_bytes)} cut off"
+    whole = "was finished already: nothing to do (ingot verify looks for damage)"
+    what = whole if done.was_whole else f"finished, {size(done.cut_bytes)} cut off"
     line(f"{path}: {counted(done.rows, 'row')}, {what}")
     for one in done.damaged:
         line(f"offset {one.offset}: {one.reason}")

@@ -54,12 +54,24 @@ class Share:
 
     def examples(self, start: int) -> Iterator[Any]:
         """Yield samples from the one at `start` on."""
-        length = None if self.order.is_infinite else len(self.order)
-        for first in count(start, _AHEAD):
-            stop = first + _AHEAD if length is None else min(first + _AHEAD, length)
-            if stop <= first:
-                return
+        for first in range(start, len(self.order), _AHEAD):
+            stop = min(first + _AHEAD, len(self.order))
             yield from samples_of(node_of(self.order), self.order.rows(first, stop))
+
+
+@dataclass(frozen=True)
+class Dealt:
+    """Every so manieth position of an order without end.
+
+    Attributes:
+        order: The order.
+        number: The first of these positions.
+        every: How far they are apart.
+    """
+
+    order: Order
+    number: int
+    every: int
 
 
 class _Shards:
@@ -129,6 +141,29 @@ class _Tables(_Shards, ArrowExamplesIterable):
                     yield f"{k}_{at + j}", {name: values[j] for name, values in batch.items()}
 
 
+class _EndlessSamples(_Shards, ExamplesIterable):
+    """The samples of parts without end, one of each part in turn.
+
+    In their state, the row is the number of rounds, and the shard is that of the next turn.
+    """
+
+    def __iter__(self) -> Iterator[tuple[str, Any]]:
+        parts: list[Dealt] = self.kwargs["parts"]
+        if not parts:
+            return
+        state = self._state_dict or {"shard_idx": 0, "shard_example_idx": 0}
+        begin = state["shard_example_idx"] * len(parts) + state["shard_idx"]
+        for first in count(begin, _AHEAD):
+            turns = [divmod(turn, len(parts)) for turn in range(first, first + _AHEAD)]
+            positions = [at * parts[k].every + parts[k].number for at, k in turns]
+            order = parts[0].order
+            samples = samples_of(node_of(order), order.rows_at(positions))
+            for (at, k), example in zip(turns, samples, strict=True):
+                is_last = k + 1 == len(parts)
+                self._move(0 if is_last else k + 1, at + is_last)
+                yield f"{k}_{at}", example
+
+
 class _Samples(_Shards, ExamplesIterable):
     """The samples of parts of an order."""
 
@@ -157,9 +192,9 @@ def of_dataset(dataset: Dataset, shards: int) -> Any:
 def of_order(order: Order, shards: int) -> Any:
     """Return the samples of an order as an iterable data set."""
     if order.is_infinite:
-        shares = [Share(order.shard(k, shards)) for k in range(shards)]
-    else:
-        shares = [Share(order[a:b]) for a, b in _cuts(len(order), shards)]
+        dealt = [Dealt(order, k, shards) for k in range(shards)]
+        return IterableDataset(_EndlessSamples(dealt))
+    shares = [Share(order[a:b]) for a, b in _cuts(len(order), shards)]
     return IterableDataset(_Samples(shares))
 
 

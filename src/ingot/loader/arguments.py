@@ -15,6 +15,19 @@ To: TypeAlias = Literal["numpy", "torch", "jax"] | Callable[[Any], Any]
 """What batches are made of, or the function that makes it of a batch of numpy arrays."""
 
 _WORKERS_MAX = 8
+_SAMPLES_MAX = 1 << 27
+
+
+def collate_of(function: Any) -> Callable[[list[Any]], Any] | None:
+    """Return the function that collates, if there is one.
+
+    Raises:
+        TypeError: It is not a function.
+    """
+    if function is not None and not callable(function):
+        message = f"collate is a function of a list of samples, not {function!r:.80}"
+        raise TypeError(message)
+    return function  # type: ignore[no-any-return]
 
 
 def one_of(name: str, found: Any, *known: str) -> str:
@@ -28,6 +41,20 @@ def one_of(name: str, found: Any, *known: str) -> str:
         message = f"{name} is {texts}, not {found!r:.80}"
         raise ValueError(message)
     return str(found)
+
+
+def batch_size_of(number: int) -> int:
+    """Return the number of samples of a batch.
+
+    Raises:
+        TypeError: It is not an integer.
+        ValueError: It is less than 1, or more than the engine reads at once.
+    """
+    count = count_of(number, "batch_size", 1)
+    if count > _SAMPLES_MAX:
+        message = f"batch_size is at most {_SAMPLES_MAX:,}, got {count:,}"
+        raise ValueError(message)
+    return count
 
 
 def converter_of(to: To, *, pin_memory: bool) -> Callable[[Any], Any] | None:

@@ -1,6 +1,5 @@
 """Batches along an order, read ahead by threads, with a place that can be saved."""
 
-import operator
 import threading
 import time
 import weakref
@@ -9,7 +8,15 @@ from dataclasses import replace
 from typing import Any, Literal, NoReturn, Self, SupportsIndex
 
 from ingot.errors import ClosedError
-from ingot.loader.arguments import To, converter_of, one_of, steps_of, threads_of
+from ingot.loader.arguments import (
+    To,
+    batch_size_of,
+    collate_of,
+    converter_of,
+    one_of,
+    steps_of,
+    threads_of,
+)
 from ingot.loader.foreign import refuses_foreign
 from ingot.loader.making import Conversion, Made, Maker, Replacement, Threads
 from ingot.loader.meter import Meter
@@ -104,9 +111,9 @@ class Loader:
         progress: bool = False,
     ) -> None:
         self.order = Order.of(order)
-        self.batch_size = count_of(batch_size, "batch_size", 1)
+        self.batch_size = batch_size_of(batch_size)
         self.rank, self.world = topology_of(shard)
-        self.collate = collate
+        self.collate = collate = collate_of(collate)
         self.errors: list[Replacement] = []
         self._options: dict[str, Any] = {
             "to": to,
@@ -129,7 +136,7 @@ class Loader:
         self._meter = Meter(self._steps) if progress else None
         self._began: float | None = None
         self._is_closed = False
-        self._loop: _Batches | None = None
+        self._loop: object = None
         self._taking = threading.Lock()
         num_processes = count_of(processes, "processes")
         num_workers, ahead = threads_of(workers, num_processes, prefetch)
@@ -170,10 +177,11 @@ class Loader:
     def __iter__(self) -> Iterator[Any]:
         """Go on from here to the end of the epoch."""
         self._check_open()
-        self._loop = _Batches(self, self._steps.end_of_epoch(self.step))
-        return self._loop
+        # Not the iterator, which holds the loader: both would outlive whoever uses them.
+        self._loop = loop = object()
+        return _Batches(self, loop, self._steps.end_of_epoch(self.step))
 
-    def _take(self, loop: "_Batches", stop: int | None) -> Any:
+    def _take(self, loop: object, stop: int | None) -> Any:
         """Return the next batch of a loop, before step `stop`."""
         self._check_open()
         if loop is not self._loop:
@@ -213,6 +221,7 @@ class Loader:
             old,
             batches=old.batches + 1,
             samples=old.samples + made.num_samples,
+            replaced=old.replaced + len(made.replaced),
             elapsed_s=now - (self._began or start),
             wait_s=old.wait_s + now - start,
             **{name: getattr(old, name) + more for name, more in made.seconds.items()},
@@ -236,7 +245,7 @@ class Loader:
 
         Other steps keep their numbers and batches.
         """
-        start, end = self._checked(first), operator.index(stop)
+        start, end = self._checked(first), count_of(stop, "stop")
         if end < start:
             message = f"expected first <= stop, got {start} and {end}"
             raise ValueError(message)
@@ -346,9 +355,10 @@ class Loader:
 class _Batches(Iterator[Any]):
     """The batches of a loader from where it is, before step `stop`."""
 
-    def __init__(self, loader: Loader, stop: int | None) -> None:
+    def __init__(self, loader: Loader, loop: object, stop: int | None) -> None:
         self._loader = loader
+        self._loop = loop
         self._stop = stop
 
     def __next__(self) -> Any:
-        return self._loader._take(self, self._stop)  # noqa: SLF001 -- this is a part of the loader
+        return self._loader._take(self._loop, self._stop)  # noqa: SLF001 -- a part of the loader

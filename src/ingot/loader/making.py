@@ -153,14 +153,17 @@ class Maker:
         start, stop = self._steps.share(step, *self._topology)
         made = Made(stop - start)
         check = _nothing if is_wanted is None else _checking(is_wanted)
+        began = time.perf_counter()
         try:
             self._fill(made, fetched or self._read(self._rows(step)), check)
         except Exception as error:  # noqa: BLE001 -- whatever users' functions raise
             positions = self._mended(made, step, range(start, stop), error)
+            seconds = time.perf_counter() - began
             try:
                 self._fill(made, self._read(self._order.rows_at(positions)), check)
             except Exception as again:
                 raise _worker_error(step, again) from again
+            made.seconds["replace_s"] = seconds
         return made
 
     def _read(self, rows: Rows) -> Fetched:

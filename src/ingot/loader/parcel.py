@@ -33,6 +33,9 @@ Returned: TypeAlias = Sequence[tuple[int, bool]]
 _IN_BAND = 1 << 12
 _THROUGH_PIPE = 1 << 16
 _ALIGNMENT = 64
+_SPARE = 16
+"""Files that are kept for the next parcels, at most."""
+
 _MAPPED_MAX = 256
 """Before Python 3.13 a mapping holds a descriptor; with more of these open, or half of those that
 the process may have, parcels are copied."""
@@ -52,12 +55,16 @@ if hasattr(os, "register_at_fork"):
 
 @dataclass(frozen=True, slots=True)
 class _Label:
-    """What is told of a parcel: its parts, and the file that they are in, if there is one."""
+    """What is told of a parcel: its parts, and the file that they are in, if there is one.
+
+    Also the numbers of files that the receiver has given back, and that the sender has closed.
+    """
 
     sizes: Sequence[int]
     file: int | None = None
     is_new: bool = False
     file_bytes: int = 0
+    forgotten: Sequence[int] = ()
 
 
 def pickled(value: Any) -> list[memoryview]:
@@ -96,6 +103,7 @@ class Sender:
         self._pipe = pipe
         self._files: dict[int, tuple[int, int]] = {}  # Descriptor and size.
         self._free: list[int] = []
+        self._forgotten: list[int] = []
         self._next = 0
 
     def take_back(self, returned: Returned) -> None:
@@ -104,7 +112,8 @@ class Sender:
             if is_usable:
                 self._free.append(number)
             else:
-                self._forget(number)
+                self._close(number)
+        self._forget(self._free[:-_SPARE])
 
     def send(self, parts: Sequence[memoryview]) -> None:
         """Send a value, which `pickled` has taken apart.
@@ -115,7 +124,7 @@ class Sender:
         sizes = [part.nbytes for part in parts]
         if _HAS_FILES and sum(sizes) > _THROUGH_PIPE and self._send_file(parts, sizes):
             return
-        self._pipe.send(_Label(sizes))
+        self._pipe.send(_Label(sizes, forgotten=self._told()))
         for part in parts:
             self._pipe.send_bytes(part)
 
@@ -132,11 +141,11 @@ class Sender:
                 _write(file, part, start)
         except OSError:
             if is_new:
-                self._forget(number)
+                self._close(number)
             else:
                 self._free.append(number)
             return False
-        self._pipe.send(_Label(sizes, number, is_new, file_bytes))
+        self._pipe.send(_Label(sizes, number, is_new, file_bytes, self._told()))
         if is_new:
             with _socket_of(self._pipe) as channel:
                 socket.send_fds(channel, [b"\0"], [file])
@@ -148,9 +157,7 @@ class Sender:
             if length <= self._files[number][1] <= 4 * length:
                 del self._free[place]
                 return number, False
-        for number in self._free:
-            self._forget(number)
-        self._free.clear()
+        self._forget(list(self._free))
         file = os.memfd_create("ingot-batch", os.MFD_CLOEXEC)
         try:
             os.ftruncate(file, length)
@@ -161,7 +168,18 @@ class Sender:
         self._files[self._next] = file, length
         return self._next, True
 
-    def _forget(self, number: int) -> None:
+    def _forget(self, free: Sequence[int]) -> None:
+        """Close files that the receiver has given back, and tell it with the next parcel."""
+        for number in free:
+            self._free.remove(number)
+            self._forgotten.append(number)
+            self._close(number)
+
+    def _told(self) -> Sequence[int]:
+        told, self._forgotten = self._forgotten, []
+        return told
+
+    def _close(self, number: int) -> None:
         os.close(self._files.pop(number)[0])
 
 
@@ -192,6 +210,8 @@ class Receiver:
             OSError: It has ended meanwhile, or this process has too many open files.
         """
         label: _Label = self._pipe.recv()
+        for number in label.forgotten:
+            del self._mapped[number]
         if label.file is None:
             return [memoryview(bytearray(self._pipe.recv_bytes())) for _ in label.sizes]
         content = self._content(label, label.file)

@@ -4,15 +4,16 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from ingot.loader.steps import Steps
-from ingot.order.description import difference
+from ingot.order.description import difference, fingerprint_of
 from ingot.order.order import Order
 
 _VERSION = 1
+_POSITIONS = 1 << 63
 
 
 def state_of(order: Order, steps: Steps, step: int, skipped: Sequence[range]) -> dict[str, Any]:
     """Return the state of a loader that hands out `step` next."""
-    state = {
+    state: dict[str, Any] = {
         "version": _VERSION,
         "position": steps.span(step)[0],
         "step": step,
@@ -20,7 +21,10 @@ def state_of(order: Order, steps: Steps, step: int, skipped: Sequence[range]) ->
         "fingerprint": order.fingerprint,
         "order": order.describe(),
     }
-    return state | ({"skipped": [[one.start, one.stop] for one in skipped]} if skipped else {})
+    if skipped:
+        state["skipped"] = [[one.start, one.stop] for one in skipped]
+        state["drop_last"] = steps.drop_last
+    return state
 
 
 def place_in(state: Mapping[str, Any], order: Order, steps: Steps) -> tuple[int, list[range]]:
@@ -36,28 +40,55 @@ def place_in(state: Mapping[str, Any], order: Order, steps: Steps) -> tuple[int,
             "position": int(position),
             "fingerprint": str(fingerprint),
             "batch_size": int(batch_size),
-        } if position >= 0:
-            pass
+        } if version > 0 and 0 <= position < _POSITIONS:
+            skipped = _skipped_in(state)
         case _:
-            message = f"expected what state_dict() returned, got {state!r:.100}"
-            raise TypeError(message)
+            raise TypeError(_no_state(state))
     if version > _VERSION:
         message = f"the state is of version {version}, this Ingot reads up to {_VERSION}"
         raise ValueError(message)
     if fingerprint != order.fingerprint:
-        raise ValueError(_other_order(state.get("order"), order))
-    skipped = [range(*one) for one in state.get("skipped", [])]
+        raise ValueError(_other_order(state.get("order"), fingerprint, order))
     if skipped and batch_size != steps.batch_size:
         message = (
             f"the state leaves out steps of {batch_size} samples, and this loader has steps of "
             f"{steps.batch_size}: remove `skipped` from the state to read them"
         )
         raise ValueError(message)
+    drop_last = state.get("drop_last", steps.drop_last)
+    if skipped and drop_last is not steps.drop_last and steps.length is not None:
+        message = (
+            f"the state leaves out steps of a loader with drop_last={drop_last}: pass that, or "
+            "remove `skipped` from the state to read them"
+        )
+        raise ValueError(message)
     return steps.step_at(position), skipped
 
 
-def _other_order(described: Any, order: Order) -> str:
-    found = difference(described, order.describe()) if isinstance(described, dict) else None
+def _skipped_in(state: Mapping[str, Any]) -> list[range]:
+    """Return the steps that a state leaves out.
+
+    Raises:
+        TypeError: It is not a state.
+    """
+    found = []
+    given = state.get("skipped", [])
+    for one in given if isinstance(given, list) else [None]:
+        match one:
+            case [int(start), int(stop)] if 0 <= start <= stop < _POSITIONS:
+                found.append(range(start, stop))
+            case _:
+                raise TypeError(_no_state(state))
+    return found
+
+
+def _no_state(state: object) -> str:
+    return f"expected what state_dict() returned, got {state!r:.200}"
+
+
+def _other_order(described: Any, fingerprint: str, order: Order) -> str:
+    is_whole = isinstance(described, dict) and fingerprint_of(described) == fingerprint
+    found = difference(described, order.describe()) if is_whole else None
     if found is None:
         return "the state is of another order"
     return f"the state is of another order: it has {found[0]}, this loader has {found[1]}"

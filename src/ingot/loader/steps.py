@@ -1,8 +1,9 @@
 """Which positions of an order make which step."""
 
-import operator
 from dataclasses import dataclass
 from typing import SupportsIndex
+
+from ingot.order.arguments import integer_of
 
 _POSITIONS = (1 << 63) - 1
 
@@ -68,7 +69,7 @@ class Steps:
         Raises:
             ValueError: There is no such step.
         """
-        number = operator.index(step)
+        number = integer_of(step, "a step")
         if number < 0 or self.span(number)[1] > _POSITIONS:
             message = f"a step is at least 0 and its positions are below 2^63, got step {number}"
             raise ValueError(message)
@@ -92,11 +93,13 @@ class Steps:
         else:
             epoch, place = divmod(position, length)
             step, rest = divmod(place, self.batch_size)
+            rest = rest or step >= per_epoch
             step += epoch * per_epoch
         if rest:
+            order = "order" if length is None else "order.repeat()"
             message = (
                 f"no batch of {self.batch_size} begins at position {position}; with this batch "
-                f"size, Loader(order.skip({position}), ...) goes on there"
+                f"size, Loader({order}.skip({position}), ...) goes on there"
             )
             raise ValueError(message)
         return step

@@ -7,6 +7,7 @@ _WORDS = {
     "read_s": "reading and decoding",
     "transform_s": "the functions of map",
     "collate_s": "collating",
+    "replace_s": "replacing samples that failed",
 }
 
 
@@ -24,6 +25,8 @@ class LoaderStats:
         read_s: Seconds in which workers read, verified and decoded rows.
         transform_s: Seconds in which workers ran the functions of `map`.
         collate_s: Seconds in which workers collated samples and made tensors.
+        replace_s: Seconds that batches took in which a sample failed, until it was replaced.
+        replaced: Samples that were replaced in these batches.
     """
 
     __module__ = "ingot.loader"
@@ -35,6 +38,8 @@ class LoaderStats:
     read_s: float = 0.0
     transform_s: float = 0.0
     collate_s: float = 0.0
+    replace_s: float = 0.0
+    replaced: int = 0
 
     @property
     def bottleneck(self) -> str:
@@ -59,5 +64,11 @@ class LoaderStats:
         return (
             f"{self.bottleneck} ({batches}, {self.samples:,} samples in "
             f"{self.elapsed_s:.3g} s: wait {self.wait_s:.3g} s, read {self.read_s:.3g} s, "
-            f"transform {self.transform_s:.3g} s, collate {self.collate_s:.3g} s)"
+            f"transform {self.transform_s:.3g} s, collate {self.collate_s:.3g} s{self._replaced})"
         )
+
+    @property
+    def _replaced(self) -> str:
+        if not self.replaced:
+            return ""
+        return f"; {self.replaced:,} samples replaced in {self.replace_s:.3g} s"

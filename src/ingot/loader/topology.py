@@ -5,11 +5,11 @@ is initialized; `jax.distributed`, if it is initialized; the environment variabl
 WORLD_SIZE. Nobody is imported for it, and no backend of JAX starts.
 """
 
-import operator
 import os
 import sys
 from typing import Any, Literal, Protocol, TypeAlias, runtime_checkable
 
+from ingot.order.arguments import integer_of
 from ingot.order.description import Description, steps_of, text_of
 
 
@@ -49,7 +49,7 @@ def topology_of(shard: Shard | Any) -> tuple[int, int]:
         case "auto":
             return _found()
         case (rank, world):
-            return _checked(operator.index(rank), operator.index(world))
+            return _checked(integer_of(rank, "a rank"), integer_of(world, "a number of ranks"))
         case Mesh(ndim=1):
             return shard.get_local_rank(), shard.size()
         case Mesh():

@@ -14,6 +14,7 @@ from ingot.order.arguments import (
     Lengths,
     count_of,
     fields_of,
+    integer_of,
     integers_of,
     lengths_of,
     seed_of,
@@ -129,7 +130,8 @@ class Order(Sequence[Any]):
         if not hasattr(index, "__index__"):
             message = (
                 f"positions are integers or slices, not {type(index).__name__}; "
-                "__getitems__ reads several samples"
+                "__getitems__ reads several samples, and a data loader with an "
+                "ingot.torch.Sampler takes ingot.torch.Dataset(order)"
             )
             raise TypeError(message)
         position = operator.index(index)
@@ -222,7 +224,7 @@ class Order(Sequence[Any]):
 
     def shard(self, rank: int, world: int) -> "Order":
         """Take every `world`-th sample, from position `rank` on: what one of several has to do."""
-        rank, world = operator.index(rank), operator.index(world)
+        rank, world = integer_of(rank, "rank"), integer_of(world, "world")
         if not 0 <= rank < world:
             message = f"expected 0 <= rank < world, got rank {rank} of {world}"
             raise ValueError(message)

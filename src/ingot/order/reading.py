@@ -188,5 +188,12 @@ def _read_source(
 def _read_rows(source: Sequence[Any], rows: Int64s) -> list[Any]:
     read_many = getattr(source, "__getitems__", None)
     if read_many is not None:
-        return list(read_many(rows))
+        items = list(read_many(rows))
+        if len(items) != len(rows):
+            message = (
+                f"__getitems__ of {type(source).__name__} returned {len(items)} items for "
+                f"{len(rows)} rows"
+            )
+            raise ValueError(message)
+        return items
     return [source[row] for row in rows.tolist()]

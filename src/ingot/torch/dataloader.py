@@ -68,7 +68,7 @@ class DataLoader(torch.utils.data.DataLoader[Any]):
         if not options.get("in_order", True):
             message = "batches that come in any order have no place to resume at: in_order=True"
             raise ValueError(message)
-        samples = dataset if isinstance(dataset, Dataset) else Dataset(dataset)
+        samples = dataset if isinstance(dataset, Dataset) else Dataset(Order.of(dataset))
         self._positions = Sampler(samples, batch_size, shard=shard, drop_last=drop_last)
         self._step = 0
         self._loop: object = None

@@ -5,7 +5,7 @@ from typing import Any, SupportsIndex
 
 import torch.utils.data
 
-from ingot.loader.arguments import steps_of
+from ingot.loader.arguments import batch_size_of, steps_of
 from ingot.loader.state import Skipped, place_in, state_of
 from ingot.loader.topology import Shard, refuse_shards, topology_of
 from ingot.order import Order
@@ -62,7 +62,7 @@ class Sampler(torch.utils.data.Sampler[Positions]):
         drop_last: bool = True,
     ) -> None:
         self.order = Order.of(order.source if isinstance(order, Dataset) else order)
-        self.batch_size = count_of(batch_size, "batch_size", 1)
+        self.batch_size = batch_size_of(batch_size)
         self.rank, self.world = topology_of(shard)
         self._steps = steps_of(self.order, self.batch_size, self.world, drop_last=bool(drop_last))
         refuse_shards(self.order.describe(), self.world)

@@ -75,7 +75,9 @@ impl Windows {
 /// Returns how many windows a row of `len` elements has.
 fn count_of(len: u64, length: u64, stride: u64, partial: bool) -> u64 {
     if partial {
-        return if len == 0 { 0 } else { 1 + len.saturating_sub(length).div_ceil(stride) };
+        // With gaps between windows, the last one may begin behind the end.
+        let whole = 1 + len.saturating_sub(length).div_ceil(stride);
+        return whole.min(len.div_ceil(stride));
     }
     if len < length { 0 } else { 1 + (len - length) / stride }
 }

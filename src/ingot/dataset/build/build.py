@@ -204,10 +204,11 @@ def _make_all(
                 journal.add(chunk, sync=maker.options.sync)
                 tally.add(chunk)
     except BaseException as error:
-        error.add_note(
-            f"{maker.folder}: {len(journal.chunks)} chunks of {source.chunk} inputs are "
-            "finished; the same call resumes from there"
-        )
+        if journal.chunks:
+            error.add_note(
+                f"{maker.folder}: {len(journal.chunks)} chunks of {source.chunk} inputs are "
+                "finished; the same call resumes from there"
+            )
         raise
     if any(number >= source.num_chunks for number in journal.chunks):
         message = (
