@@ -572,3 +572,40 @@ def test_tensors_come_from_the_same_memory(jpegs):
 def test_integers_that_are_no_pixels_are_refused(dtype):
     with pytest.raises(TypeError, match=f"an array of {dtype}.*expected a picture"):
         ingot.Pictures("image", 2)({"image": np.full((4, 4, 3), 200, dtype)})
+
+
+@pytest.fixture
+def mixed(tmp_path):
+    """JPEG, PNG and WebP files as bytes, some of which the engine leaves to Pillow."""
+    rng = np.random.default_rng(0)
+    with ingot.DatasetWriter(tmp_path / "mixed", {"image": "bytes", "n": "int"}) as writer:
+        for k in range(24):
+            stream = io.BytesIO()
+            picture = Image.fromarray(rng.integers(0, 256, (40, 50, 3), np.uint8))
+            kind = ["JPEG", "PNG", "WEBP", "PNG"][k % 4]
+            (picture.quantize(16) if k % 8 == 1 else picture).save(stream, kind)
+            writer.append({"image": stream.getvalue(), "n": k})
+    return ingot.open(tmp_path / "mixed")
+
+
+def test_files_of_several_types_are_told_by_their_content(mixed):
+    crops = ingot.Pictures("image", 32, crop="random", flip=0.5)
+    order = mixed.shuffle(1).map(crops)
+    found = ingot.Loader(order, 24).batch(0)
+    assert found["n"].tolist() == [one["n"] for one in order]
+    for k, sample in enumerate(order):
+        assert np.array_equal(found["image"][k], sample["image"])
+        stored = mixed[int(sample["n"])]["image"]
+        with Image.open(io.BytesIO(stored)) as picture:
+            pixels = np.array(picture.convert("RGB"))
+        codec = codec_of({b"\xff": "jpg", b"\x89": "png", b"R": "webp"}[stored[:1]])
+        assert codec.decode(stored).shape == pixels.shape
+
+
+def test_bytes_that_are_no_picture_are_named(mixed, tmp_path):
+    with ingot.DatasetWriter(tmp_path / "other", {"image": "bytes", "n": "int"}) as writer:
+        writer.append({"image": mixed[0]["image"], "n": 0})
+        writer.append({"image": b"not a picture", "n": 1})
+    loader = ingot.Loader(ingot.open(tmp_path / "other").map(ingot.Pictures("image", 8)), 2)
+    with pytest.raises(ingot.WorkerError, match=r"row 1 of other.*bytes that are not a JPEG, PNG"):
+        loader.batch(0)

@@ -48,6 +48,11 @@ def checked(name: str, data: bytes) -> bytes:
     for offset, expected in _SIGNATURES[name]:
         if data[offset : offset + len(expected)] != expected:
             message = f"{len(data)} bytes are not a {name} file: they begin with {data[:12]!r}"
+            if (other := name_of(data)) is not None:
+                message = (
+                    f"these {len(data)} bytes are a {other} file, not a {name} file; a field of "
+                    "type bytes takes files of several types"
+                )
             raise ValueError(message)
     return data
 

@@ -9,7 +9,9 @@ import numpy as np
 import numpy.typing as npt
 
 from ingot._core import Pictures as Native
-from ingot.codecs import Codec, Image
+from ingot.codecs import Codec, Image, codec_of
+from ingot.codecs.signature import name_of
+from ingot.codecs.text import Bytes
 from ingot.dataset.nested import DOT, at
 from ingot.dataset.spec import Field
 
@@ -18,6 +20,7 @@ Range = tuple[float, float]
 Numbers = float | Sequence[float]
 
 _NATIVE = {"jpg", "png"}
+_FILES = ("jpg", "png", "webp")
 _CROPS = (None, "center", "random", "resized")
 _LAYOUTS = ("hwc", "chw")
 _DTYPES = ("uint8", "float16", "float32")
@@ -58,7 +61,8 @@ class Pictures:
     `rng` is for other functions. They never change from one version of Ingot to the next.
 
     Args:
-        field: The name of the field, of type `jpg`, `png` or `webp`, or of arrays of uint8.
+        field: The name of the field, of type `jpg`, `png` or `webp`, of arrays of uint8, or of
+            `bytes` that are image files of any of these types.
         size: Height and width of the results; an integer for both.
         crop: None, "center", "random" or "resized".
         resize: The length of the shorter side before a "center" or "random" crop.
@@ -237,16 +241,37 @@ class Pictures:
     def reads(self, field: Field) -> bool:
         """Return whether `of_files` takes the stored values of a field."""
         is_one = not field.is_sequence and not field.is_optional
-        return is_one and type(field.codec) is Image and field.codec.name in _NATIVE
+        is_file = type(field.codec) is Image and field.codec.name in _NATIVE
+        return is_one and (is_file or type(field.codec) is Bytes)
 
     def of_files(
         self, codec: Codec, files: Sequence[bytes], keys: npt.NDArray[np.uint64]
     ) -> npt.NDArray[Any]:
-        """Return what becomes of the files of pictures, in one native call.
+        """Return what becomes of the files of pictures, in one native call for each type of file.
 
         Files that the engine does not decode are decoded by the codec.
         """
-        made, refused = self._native.make(codec.name, files, keys.tolist())
+        if codec.name in _NATIVE:
+            return self._of_type(codec.name, codec, files, keys)
+        names = np.array([name_of(one) for one in files], object)
+        batch = np.empty((len(files), *self.shape), self.dtype)
+        for name in dict.fromkeys(names.tolist()):
+            (places,) = np.nonzero(names == name)
+            some = [files[k] for k in places.tolist()]
+            batch[places] = self._of_type(name, codec, some, keys[places])
+        return batch
+
+    def _of_type(
+        self,
+        name: str | None,
+        codec: Codec,
+        files: Sequence[bytes],
+        keys: npt.NDArray[np.uint64],
+    ) -> npt.NDArray[Any]:
+        if name not in _NATIVE:
+            each = zip(files, keys.tolist(), strict=True)
+            return np.stack([self.of_array(codec.decode(one), key) for one, key in each])
+        made, refused = self._native.make(name, files, keys.tolist())
         batch = np.frombuffer(made, self.dtype).reshape(len(files), *self.shape)
         for k, _ in refused:
             batch[k] = self.of_array(codec.decode(files[k]), int(keys[k]))
@@ -292,6 +317,7 @@ def _pixels(field: str, value: Any) -> npt.NDArray[np.uint8]:
     Raises:
         TypeError: It is not a picture.
     """
+    value = _decoded(field, value) if isinstance(value, bytes) else value
     array = value if isinstance(value, np.ndarray) else None
     if array is not None and array.dtype == np.uint16:
         array = (array >> _HIGH_BYTE).astype(np.uint8)
@@ -311,6 +337,20 @@ def _pixels(field: str, value: Any) -> npt.NDArray[np.uint8]:
         )
         raise TypeError(message)
     return np.ascontiguousarray(array)
+
+
+def _decoded(field: str, data: bytes) -> Any:
+    """Return the pixels of a file, by its first bytes.
+
+    Raises:
+        TypeError: It is not the file of a picture.
+        ValueError: It cannot be decoded.
+    """
+    name = name_of(data)
+    if name not in _FILES:
+        message = f"field {field!r} is bytes that are not a JPEG, PNG or WebP file: {data[:12]!r}"
+        raise TypeError(message)
+    return codec_of(name).decode(data)
 
 
 def _with(sample: Mapping[str, Any], path: Sequence[str], value: Any) -> dict[str, Any]:

@@ -163,8 +163,8 @@ class ImageRows:
             if is_file_type(kind) and name_of(cell) != kind:
                 path = self._names[number]
                 message = (
-                    f"{path}: this is not a {kind} file, which its row needs; rename the images "
-                    "by their types, and they are stored as bytes"
+                    f"{path}: this is not a {kind} file, which its row needs; open the images "
+                    'with spec={"image": "bytes", ...}, which stores files of any type'
                 )
                 raise FormatError(message, str(path))
         return b"".join(cells), offsets_of(map(len, cells)), None
