@@ -516,3 +516,18 @@ def test_batches_of_many_sizes_do_not_pile_up_memory(ds):
         for _ in zip(range(60), loader, strict=False):
             pass
         assert mapped_files() - before <= 40
+
+
+def message_of(pipe):
+    try:
+        ingot.Loader(range(10), 5, processes=1)
+    except RuntimeError as error:
+        pipe.send(str(error))
+
+
+def test_a_worker_of_another_loader_has_threads_only():
+    ours, theirs = multiprocessing.Pipe()
+    process = get_context("fork").Process(target=message_of, args=(theirs,), daemon=True)
+    process.start()
+    assert "pass workers= for threads" in ours.recv()
+    process.join()

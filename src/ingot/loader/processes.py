@@ -46,6 +46,12 @@ class Processes:
         count: int,
         context: BaseContext | None = None,
     ) -> None:
+        if multiprocessing.current_process().daemon:
+            message = (
+                "a worker process, such as one of PyTorch's data loader, may not start processes: "
+                "pass workers= for threads, or use the loader in the main process"
+            )
+            raise RuntimeError(message)
         self._maker = maker
         self._context = context or multiprocessing.get_context()
         self._conversion = conversion
