@@ -55,14 +55,14 @@ def test_info_names_formats_of_others(ingot_cli, tmp_path):
     (tmp_path / "images" / "cat" / "1.jpg").write_bytes(containers.jpeg(1))
     for name in ("mds", "litdata"):
         shutil.copytree(Path(__file__).parent.parent / "data" / "foreign" / name, tmp_path / name)
-    for name, expected in [
-        ("x.jsonl", "jsonlines"),
-        ("images", "images"),
-        ("mds", "mds"),
-        ("litdata", "litdata"),
+    for name, *expected in [
+        ("x.jsonl", "jsonlines", "as text"),
+        ("images", "images", "compression unknown"),
+        ("mds", "mds", "not compressed"),
+        ("litdata", "litdata", "not compressed"),
     ]:
         about = json.loads(ingot_cli("info", name, "--json", cwd=tmp_path).out)
-        assert about["format"] == expected
+        assert [about["format"], about["compression"]] == expected
 
 
 def test_a_path_may_have_braces(tmp_path, ingot_cli):

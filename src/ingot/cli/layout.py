@@ -18,10 +18,12 @@ from ingot.dataset.read.images.source import ImageRows
 from ingot.dataset.read.indexed.folder import FolderSource
 from ingot.dataset.read.ingot_source import IngotSource
 from ingot.dataset.spec import Field
-from ingot.records import Reader
+from ingot.records import Reader, Stats
 from ingot.records.formats import format_of
 
 _SAMPLE = 10_000
+_TEXT = ("csv", "jsonlines")
+_INDEXED = ("litdata", "mds", "tfrecord", "webdataset")
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +95,7 @@ def layout_of(found: Reader | Dataset) -> Layout:
         file_bytes=found.nbytes,
         index_bytes=stats.index_bytes,
         value_bytes=values,
-        compression=_compression(stats.dictionaries, found.nbytes, stats.index_bytes, cells),
+        compression=_compression(_format(found), stats, found.nbytes, cells),
         closed=stats.closed,
         fields=fields,
         files=_files(found),
@@ -168,16 +170,17 @@ def _total(fields: Sequence[FieldFigures]) -> int | None:
     return sum(known) if len(known) == len(fields) else None
 
 
-def _compression(
-    dictionaries: int | None, file_bytes: int, index_bytes: int | None, cells: int | None
-) -> str:
+def _compression(format_name: str, stats: Stats, file_bytes: int, cells: int | None) -> str:
     """Return how the values are stored, judged by the sizes."""
-    if index_bytes is None or not cells:
+    if format_name in _TEXT:
+        return "as text"
+    if stats.index_bytes is None or not cells:
         return "compression unknown"
-    if dictionaries:
-        count = "a dictionary" if dictionaries == 1 else f"{dictionaries:,} dictionaries"
-        return f"zstd with {count}"
-    stored = file_bytes - index_bytes
+    if stats.dictionaries:
+        count = stats.dictionaries
+        return f"zstd with {'a dictionary' if count == 1 else f'{count:,} dictionaries'}"
+    # The index of files of others is beside them.
+    stored = file_bytes - (0 if format_name in _INDEXED else stats.index_bytes)
     return "compressed" if stored < 0.98 * cells else "not compressed"
 
 

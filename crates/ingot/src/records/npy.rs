@@ -86,7 +86,7 @@ impl Npy {
             match &rows {
                 Some((known, other)) if *known != count => {
                     let why = format!("it has {count} rows, but {other} has {known}");
-                    return Err(refused(&why));
+                    return Err(Error::Format { path: name, reason: format!("{array}: {why}") });
                 }
                 _ => rows = Some((count, array.clone())),
             }
