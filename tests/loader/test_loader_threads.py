@@ -4,7 +4,6 @@ import gc
 import multiprocessing
 import os
 import threading
-import time
 import weakref
 
 import pytest
@@ -176,14 +175,15 @@ def test_where_there_are_no_threads_the_caller_works(monkeypatch):
 def test_a_dropped_loader_ends_without_a_collection(options):
     gc.disable()
     try:
-        before = threading.active_count()
+        before = set(threading.enumerate())
         for _ in range(3):
             loader = ingot.Loader(range(100), 10, **options)
             assert len(list(loader)) == 10
             alive = weakref.ref(loader)
             del loader
             assert alive() is None
-        while threading.active_count() > before:  # They end on their own.
-            time.sleep(0.01)
+        for thread in set(threading.enumerate()) - before:
+            if thread.name.startswith(NAME):
+                thread.join()
     finally:
         gc.enable()
