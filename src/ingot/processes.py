@@ -50,6 +50,16 @@ def check_pickles(work: object, otherwise: str) -> None:
         raise TypeError(message) from error
 
 
+def unpickling_error(work: object) -> Exception | None:
+    """Return why work that was pickled cannot be unpickled; None if it can."""
+    stored = pickle.dumps(work)
+    try:
+        pickle.loads(stored)  # noqa: S301 -- it was made here
+    except Exception as error:  # noqa: BLE001 -- sources and functions are of any type
+        return error
+    return None
+
+
 def portable(error: Exception) -> Exception:
     """Return an exception that the parent can unpickle: this one, or one with the same text."""
     try:

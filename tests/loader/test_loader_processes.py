@@ -531,3 +531,17 @@ def test_a_worker_of_another_loader_has_threads_only():
     process.start()
     assert "pass workers= for threads" in ours.recv()
     process.join()
+
+
+def test_a_worker_that_cannot_open_the_rows_says_why(tmp_path, monkeypatch):
+    monkeypatch.setattr("multiprocessing.get_context", partial(get_context, "spawn"))
+    opened = []
+    for count in (10, 11):
+        with ingot.DatasetWriter(tmp_path / "x", {"n": "int"}, overwrite=True) as writer:
+            writer.extend({"n": n} for n in range(count))
+        opened.append(ingot.open(tmp_path / "x"))
+    with (
+        ingot.Loader(opened[0], 5, processes=1) as loader,
+        pytest.raises(ingot.WorkerError, match=r"cannot unpickle its work.*replaced since"),
+    ):
+        next(iter(loader))

@@ -17,7 +17,13 @@ from ingot.errors import ClosedError, WorkerError
 from ingot.loader.making import Conversion, Made, Makes
 from ingot.loader.parcel import Receiver, Sender, pickled, unpickled
 from ingot.loader.pipes import Pipe, connected
-from ingot.processes import check_pickles, how_it_died, portable, settle_in
+from ingot.processes import (
+    check_pickles,
+    how_it_died,
+    portable,
+    settle_in,
+    unpickling_error,
+)
 from ingot.threads import set_threads
 
 _PAUSE_S = 0.2
@@ -120,6 +126,10 @@ class Processes:
                 return worker.ask(step)
             except (EOFError, OSError):
                 how = worker.end()
+        reason = self._context.get_start_method() != "fork" and unpickling_error(self._maker)
+        if reason:
+            message = f"step {step}: the worker process cannot unpickle its work: {reason}"
+            raise WorkerError(message, None, step) from reason
         raise WorkerError(_death(step, how), None, step)
 
     def stop(self) -> None:
