@@ -409,8 +409,18 @@ def test_natural_mistakes_get_exact_messages(ds, options, error, message):
 
 
 def test_a_generator_in_place_of_a_data_set_is_refused():
-    with pytest.raises(TypeError, match="expected a data set, an order or a path, got generator"):
+    with pytest.raises(TypeError, match="made of a sequence, not of generator"):
         ingot.torch.DataLoader((k for k in range(9)), batch_size=3)
+    with pytest.raises(TypeError, match="expected a data set, an order or a path, got generator"):
+        ingot.torch.Dataset(k for k in range(9))
+
+
+def test_paths_and_other_sequences_are_taken(ds):
+    loaders = [ds, ds.path, [ds.path], range(30), list(range(30)), np.arange(30)]
+    for one in loaders:
+        loader = ingot.torch.DataLoader(one, batch_size=10)
+        batch = next(iter(loader))
+        assert len(batch["label"] if isinstance(batch, dict) else batch) == 10
 
 
 def test_a_loader_shows_its_step_and_its_order(ds):

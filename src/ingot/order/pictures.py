@@ -189,7 +189,7 @@ class Pictures:
         return self.crop in {"random", "resized"} or 0 < self.flip < 1
 
     def __call__(
-        self, sample: Mapping[str, Any], key: int | np.random.Generator | None = None
+        self, sample: Mapping[str, Any], key: "int | np.random.Generator | None" = None
     ) -> dict[str, Any]:
         """Return a sample with its picture changed; one without a picture as it is.
 

@@ -1,6 +1,7 @@
 """PyTorch's data loader along an order, with a place that can be saved."""
 
 import multiprocessing
+import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, SupportsIndex
 
@@ -9,7 +10,7 @@ import torch.utils.data
 from ingot.loader.topology import Shard
 from ingot.order import Order
 from ingot.processes import check_pickles
-from ingot.torch.dataset import Dataset
+from ingot.torch.dataset import Dataset, Source
 from ingot.torch.parcel import Parcel
 from ingot.torch.sampler import Sampler
 
@@ -68,7 +69,7 @@ class DataLoader(torch.utils.data.DataLoader[Any]):
         if not options.get("in_order", True):
             message = "batches that come in any order have no place to resume at: in_order=True"
             raise ValueError(message)
-        samples = dataset if isinstance(dataset, Dataset) else Dataset(Order.of(dataset))
+        samples = dataset if isinstance(dataset, Dataset) else _dataset_of(dataset)
         self._positions = Sampler(samples, batch_size, shard=shard, drop_last=drop_last)
         self._step = 0
         self._loop: object = None
@@ -139,6 +140,13 @@ class DataLoader(torch.utils.data.DataLoader[Any]):
 
 def _unchanged(batch: Any) -> Any:
     return batch
+
+
+def _dataset_of(source: Any) -> Dataset[Any]:
+    """Return paths, rows, an order or any other sequence as a data set."""
+    first = source[0] if isinstance(source, list) and source else source
+    is_known = isinstance(first, str | os.PathLike) or isinstance(source, Source)
+    return Dataset(source if is_known else Order.of(source))
 
 
 class _Batches(Iterator[Any]):
