@@ -61,7 +61,7 @@ class Share:
 
 @dataclass(frozen=True)
 class Dealt:
-    """Every so manieth position of an order without end.
+    """Positions of an order without end, equally far apart.
 
     Attributes:
         order: The order.
