@@ -6,6 +6,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
 use crate::cells::Cells;
+use crate::object;
 
 type Given<'py> = (String, String, Bound<'py, PyAny>, Vec<u8>, Vec<u8>, Vec<u8>);
 
@@ -85,7 +86,7 @@ pub fn encode_examples<'py>(
         }
         out
     });
-    Ok(PyBytes::new(py, &framed))
+    object::bytes(py, &framed)
 }
 
 /// Returns records in frames.
@@ -106,5 +107,5 @@ pub fn frame_records<'py>(
         }
         out
     });
-    Ok(PyBytes::new(py, &framed))
+    object::bytes(py, &framed)
 }

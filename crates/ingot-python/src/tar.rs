@@ -6,6 +6,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
 use crate::cells::Cells;
+use crate::object;
 
 /// Returns files, each behind its header. `offsets` says where the content of each begins in
 /// `data`, and where the last one ends, as int64 bytes.
@@ -30,5 +31,5 @@ pub fn archive_files<'py>(
         }
         out
     });
-    Ok(PyBytes::new(py, &archived))
+    object::bytes(py, &archived)
 }

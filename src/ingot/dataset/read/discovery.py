@@ -245,7 +245,7 @@ def _check_one_format(paths: Sequence[str]) -> None:
         if first is not None and other is not None and other is not first:
             message = (
                 f"{path}: this is {other.title}, but {paths[0]} is {first.title}; open them "
-                "separately, and join them with concat"
+                "separately"
             )
             raise FormatError(message, path)
 
