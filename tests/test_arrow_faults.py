@@ -239,6 +239,117 @@ def test_rows_that_share_one_value_of_a_dictionary_are_decoded_some_at_a_time(tm
         ingot.set_max_decoded_bytes(1 << 30)
 
 
+@pytest.fixture
+def limit():
+    """Allow values that take 10 million bytes, for one test."""
+    ingot.set_max_decoded_bytes(10_000_000)
+    yield
+    ingot.set_max_decoded_bytes(1 << 30)
+
+
+@pytest.fixture
+def peak():
+    """Return a function that tells the most memory that pyarrow had since it was called first."""
+    usual = pa.default_memory_pool()
+    started = []
+
+    def tell():
+        if not started:
+            started.append(pa.proxy_memory_pool(usual))
+            pa.set_memory_pool(started[0])
+        return started[0].max_memory() or 0
+
+    yield tell
+    pa.set_memory_pool(usual)
+
+
+def shared(shape, value, count):
+    """Return rows that all have one value, at the top, in a list or in a struct."""
+    values = pa.array([value]).take(pa.array([0] * count))
+    if shape == "list":
+        return pa.ListArray.from_arrays(pa.array([0, 0, 0, count], pa.int32()), values)
+    return pa.StructArray.from_arrays([values], ["a"]) if shape == "struct" else values
+
+
+@pytest.fixture
+def parts(request, monkeypatch):
+    """Have row groups of 2,000 rows be decoded in some parts."""
+    monkeypatch.setattr("ingot.dataset.read.arrow.parquet._ROWS", 2_000 // request.param)
+    return request.param
+
+
+def forget_size(path, size):
+    """Have a column tell nothing about the size of its text, as older writers do.
+
+    The number of the field that tells it becomes one that nobody knows.
+    """
+    digits = []
+    number = 2 * size
+    while number:
+        digits.append(number & 0x7F | (0x80 if number > 0x7F else 0))
+        number >>= 7
+    told = bytes([0x16, *digits])
+    changed(path, b"\x3c" + told, b"\x5c" + told)
+
+
+@pytest.mark.usefixtures("limit")
+@pytest.mark.parametrize("value", ["x" * 100_000, b"x" * 100_000])
+@pytest.mark.parametrize("shape", ["top", "struct", "list"])
+@pytest.mark.parametrize("parts", [1, 10], indirect=True)
+def test_rows_that_share_a_value_are_counted_before_they_fill_memory(
+    tmp_path, shape, value, parts, peak
+):
+    path = tmp_path / "x.parquet"
+    table = pa.table({"s": shared(shape, value, 2_000), "k": range(3 if shape == "list" else 2000)})
+    pa.parquet.write_table(table, path, compression="zstd")
+    forget_size(path, 2_000 * 100_000)
+    assert path.stat().st_size < 50_000
+    assert peak() == 0
+    with ingot.open(path) as ds:
+        with pytest.raises(ingot.FormatError, match=r"decodes to at least .*set_max_decoded"):
+            ds[2]
+        assert 0 < peak() < 5_000_000, parts
+        assert ds.select("k")[2] == {"k": 2}
+
+
+@pytest.mark.usefixtures("limit")
+def test_one_long_value_among_many_short_ones_is_read(tmp_path):
+    texts = ["x" * 200_000, *(str(k % 50) for k in range(1_000)), None]
+    path = tmp_path / "x.parquet"
+    table = pa.table({"s": texts, "l": [[one or "", "y"] for one in texts]})
+    pa.parquet.write_table(table, path)
+    size = sum(len(one) for one in texts if one)
+    forget_size(path, size)
+    forget_size(path, size + len(texts))
+    ds = ingot.open(path)
+    assert [row["s"] for row in ds] == texts
+    assert ds[1000]["l"] == ["49", "y"]
+
+
+@pytest.mark.usefixtures("limit")
+@pytest.mark.parametrize("kind", [pa.int64(), pa.float32(), pa.binary(8)])
+def test_lists_of_one_number_are_refused_before_they_fill_memory(tmp_path, kind, peak):
+    value = b"12345678" if kind == pa.binary(8) else 0
+    values = pa.array([value], kind).take(pa.array(np.zeros(20_000_000, np.int32)))
+    rows = pa.ListArray.from_arrays(pa.array([0, 0, 20_000_000], pa.int32()), values)
+    path = tmp_path / "x.parquet"
+    pa.parquet.write_table(pa.table({"l": rows}), path)
+    assert path.stat().st_size < 50_000
+    assert peak() == 0
+    with ingot.open(path) as ds, pytest.raises(ingot.FormatError, match="it decodes to at least"):
+        ds[0]
+    assert peak() < 1_000_000
+
+
+@pytest.mark.usefixtures("limit")
+def test_rows_that_share_a_value_of_one_size_are_decoded_some_at_a_time(tmp_path):
+    values = pa.array([b"x" * 100_000], pa.binary(100_000)).take(pa.array([0] * 5_000))
+    path = tmp_path / "x.parquet"
+    pa.parquet.write_table(pa.table({"b": values}), path, use_dictionary=True)
+    ingot.set_max_decoded_bytes(50_000_000)
+    assert ingot.open(path)[4_999]["b"] == b"x" * 100_000
+
+
 def test_few_files_are_open_however_many_are_read(tmp_path, open_files):
     for k in range(100):
         pa.parquet.write_table(pa.table({"k": [k]}), tmp_path / f"{k:03}.parquet")

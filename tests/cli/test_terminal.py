@@ -136,10 +136,16 @@ def test_a_closed_pipe_is_quiet(tmp_path):
 
 
 def interrupted(source, target):
-    """Convert, and interrupt that once it has begun; return the exit code and what was printed."""
+    """Convert, and interrupt that once it has begun; return the exit code and what was printed.
+
+    Reads take a second, so that the interrupt is not too late.
+    """
     command = [*COMMAND, "convert", str(source), str(target), "--overwrite"]
     with subprocess.Popen(
-        command, stderr=subprocess.PIPE, stdout=subprocess.PIPE, env=environment()
+        command,
+        stderr=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        env=environment(INGOT_DELAY_MS="1000"),
     ) as process:
         draft = target.with_name(f".{target.name}.converting")
         while not draft.exists() and process.poll() is None:
@@ -150,7 +156,7 @@ def interrupted(source, target):
 
 
 def test_an_interrupt_ends_with_130_and_leaves_no_target(tmp_path):
-    many_records(tmp_path / "x.ingot", 300_000)
+    many_records(tmp_path / "x.ingot")
     target = tmp_path / "out" / "y.array_record"
     for _ in range(5):
         code, err = interrupted(tmp_path / "x.ingot", target)

@@ -104,6 +104,16 @@ def test_a_damaged_record_is_replaced_in_columns_too(tmp_path):
         assert (batch[2] == ds[replaced.substitute % 20]["a"]).all()
 
 
+def test_the_last_errors_are_kept_and_all_are_counted(cats, monkeypatch):
+    monkeypatch.setattr("ingot.loader.loader._ERRORS_MAX", 3)
+    with ingot.Loader(cats.map(refuse_sevens).repeat(9), 20, on_error="substitute") as loader:
+        for _ in loader:
+            pass
+        replaced = [k for k in range(len(loader) * 20) if k % len(cats) % 10 == 7]
+        assert [one.position for one in loader.errors] == replaced[-3:]
+        assert loader.stats().replaced == len(replaced)
+
+
 def test_a_function_that_always_fails_is_an_error_even_with_substitutes(cats):
     def fail(sample):
         raise ValueError(sample)

@@ -29,6 +29,8 @@ from ingot.order.arguments import count_of
 from ingot.order.order import Order
 from ingot.order.rows import Rows
 
+_ERRORS_MAX = 10_000
+
 
 class Loader:
     """Batches along an order, read ahead by threads.
@@ -83,7 +85,7 @@ class Loader:
         rank: The rank of this process.
         world: The number of ranks.
         collate: As given.
-        errors: The samples that were replaced in batches that were handed out.
+        errors: The samples that were replaced in batches that were handed out: the last 10,000.
 
     Example:
         >>> loader = ingot.Loader(ds.shuffle(seed=0), batch_size=64)  # doctest: +SKIP
@@ -209,6 +211,7 @@ class Loader:
         made = self._pipeline.take(step, stop)
         self._step = step + 1
         self.errors += made.replaced
+        del self.errors[:-_ERRORS_MAX]
         self._count(made, start)
         if self._meter is not None:
             self._meter.update(step, self._stats)

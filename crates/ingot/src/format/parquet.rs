@@ -46,6 +46,8 @@ pub struct Column {
     pub path: Vec<String>,
     /// Whether there is no proof that all values are there.
     pub has_nulls: bool,
+    /// Whether each row group tells how many bytes of text it has, however often it has them.
+    pub is_told: bool,
 }
 
 impl Footer {
@@ -87,6 +89,7 @@ impl Footer {
             }
             for (column, chunk) in self.columns.iter_mut().zip(chunks) {
                 column.has_nulls |= chunk.has_nulls();
+                column.is_told &= chunk.is_told;
             }
         }
         self.groups.push(group);
@@ -101,6 +104,7 @@ struct Chunk {
     /// value of a dictionary.
     size: i64,
     nulls: Option<i64>,
+    is_told: bool,
 }
 
 impl Chunk {
@@ -124,7 +128,10 @@ impl Chunk {
             }),
             (6, I64) => self.grow(input),
             (16, STRUCT) => input.fields(|input, id, kind| match (id, kind) {
-                (1, I64) => self.grow(input),
+                (1, I64) => {
+                    self.is_told = true;
+                    self.grow(input)
+                }
                 _ => input.skip(kind, DEPTH_MAX),
             }),
             (12, STRUCT) => input.fields(|input, id, kind| match (id, kind) {
@@ -150,7 +157,7 @@ impl Chunk {
     }
 
     fn into_column(self) -> Column {
-        Column { has_nulls: self.has_nulls(), path: self.path }
+        Column { has_nulls: self.has_nulls(), is_told: self.is_told, path: self.path }
     }
 }
 
@@ -304,7 +311,7 @@ mod tests {
         let footer = Footer::decode(SMALL).unwrap();
         assert_eq!(footer.groups, [Group { rows: 3, largest: 5 }]);
         let path = vec!["a".to_owned(), "b".to_owned()];
-        assert_eq!(footer.columns, [Column { path, has_nulls: true }]);
+        assert_eq!(footer.columns, [Column { path, has_nulls: true, is_told: false }]);
     }
 
     #[test]

@@ -4,6 +4,7 @@ import os
 import weakref
 from collections import OrderedDict
 from collections.abc import Iterator, Sequence
+from itertools import repeat
 from pathlib import Path as FilePath
 from threading import Lock, RLock
 from typing import Any
@@ -12,6 +13,7 @@ from ingot._core import parquet_footer
 from ingot.codecs.limit import check_decoded
 from ingot.dataset.nested import DOT
 from ingot.dataset.read.arrow.cache import CACHE
+from ingot.dataset.read.arrow.expansion import Expansion
 from ingot.dataset.read.arrow.file import ColumnFile, Path, batch_of, values_at
 from ingot.dataset.read.arrow.library import pyarrow, translated
 from ingot.dataset.read.arrow.location import PARQUET
@@ -43,22 +45,12 @@ class ParquetFile(ColumnFile):
         super().__init__(path)
         self._owner = (0, RLock())
         self._file: Any = None
+        self._metadata: Any = None
         self._cursors: dict[Path, _Cursor] = {}
         footer, offset = _footer(path)
         groups, columns = parquet_footer(footer, path, offset)
-        self._columns = [(tuple(names), nulls) for names, nulls in columns]
+        self._columns = [(tuple(names), nulls) for names, nulls, _ in columns]
         self._rows = [rows for rows, _ in groups]
-        self._heights: list[int] = []
-        self._groups: list[tuple[int, int, int]] = []
-        for group, (rows, largest) in enumerate(groups):
-            height = max(1, min(_ROWS, _BYTES * rows // max(1, largest), rows))
-            parts = range(0, rows, height)
-            self._heights.append(height)
-            if len(self._groups) + len(parts) > _BLOCKS:
-                message = f"{path}: row group {group} has {rows} rows of {largest} bytes: too many"
-                raise FormatError(message, path)
-            self._groups += [(group, start, min(height, rows - start)) for start in parts]
-        self.counts = [rows for _, _, rows in self._groups]
         with translated(path):
             opened = self._open()
             self.schema = opened.schema_arrow
@@ -67,11 +59,28 @@ class ParquetFile(ColumnFile):
         if self._metadata.num_row_groups != len(groups):
             message = f"{path}: the footer has {len(groups)} row groups for Ingot and others not"
             raise FormatError(message, path)
+        told = [(tuple(names), is_told) for names, _, is_told in columns]
+        self._expansion = Expansion(self._open, self._metadata, told, self.stamp[0])
+        widest = self._expansion.widest()
+        self._heights: list[int] = []
+        self._groups: list[tuple[int, int, int]] = []
+        for group, (rows, largest) in enumerate(groups):
+            height = max(1, min(_ROWS, _BYTES * rows // max(1, largest, rows * widest), rows))
+            parts = range(0, rows, height)
+            self._heights.append(height)
+            if len(self._groups) + len(parts) > _BLOCKS:
+                message = f"{path}: row group {group} has {rows} rows of {largest} bytes: too many"
+                raise FormatError(message, path)
+            self._groups += [(group, start, min(height, rows - start)) for start in parts]
+        self.counts = [rows for _, _, rows in self._groups]
 
-    def _open(self) -> Any:
-        module = pyarrow("pyarrow.parquet")
-        known = getattr(self, "_metadata", None)
-        return module.ParquetFile(self.path, metadata=known, page_checksum_verification=True)
+    def _open(self, dictionaries: Sequence[str] = ()) -> Any:
+        return pyarrow("pyarrow.parquet").ParquetFile(
+            self.path,
+            metadata=self._metadata,
+            page_checksum_verification=True,
+            read_dictionary=list(dictionaries),
+        )
 
     def has_nulls(self, path: Path) -> bool:
         """Return whether statistics show no proof that there are none.
@@ -98,11 +107,15 @@ class ParquetFile(ColumnFile):
                     self._file = self._open()
                 _HANDLES.note(self)
                 group, start, rows = self._groups[block]
-                if rows == self._rows[group]:
-                    found |= self._whole(block, missing)
-                else:
-                    found |= {path: self._part(block, start, path) for path in missing}
+                whole = [] if rows < self._rows[group] else self._known(group, rows, missing)
+                found |= self._whole(block, whole) if whole else {}
+                rest = [path for path in missing if path not in whole]
+                found |= {path: self._part(block, start, path) for path in rest}
         return batch_of([found[path] for path in paths])
+
+    def _known(self, group: int, rows: int, paths: Sequence[Path]) -> list[Path]:
+        """Return the paths of those values that need not be counted."""
+        return [path for path in paths if not self._expansion.is_unknown(group, rows, path)]
 
     def _whole(self, block: int, paths: Sequence[Path]) -> dict[Path, Any]:
         group, _, rows = self._groups[block]
@@ -117,13 +130,16 @@ class ParquetFile(ColumnFile):
         """Decode a row group up to a part of it; the parts before it are kept as well."""
         group = self._groups[block][0]
         height = self._heights[group]  # The last part may have fewer rows.
-        cursor = self._cursors.get(path)
+        cursor = self._cursors.pop(path, None)  # One that fails is not used again.
         if cursor is None or cursor.group != group or cursor.start > start:
-            cursor = self._cursors[path] = _Cursor(self._file, group, path, height)
+            cursor = _Cursor(self._file, group, path, height)
+            if self._expansion.is_unknown(group, height, path):
+                cursor.sizes = self._expansion.sizes(group, height, path)
         while True:
             first = block - (start - cursor.start) // height
             array = self._kept(first, path, cursor.take())
             if first == block:
+                self._cursors[path] = cursor
                 return array
 
     def _kept(self, block: int, path: Path, array: Any) -> Any:
@@ -184,7 +200,10 @@ class _Cursor:
     Attributes:
         group: The row group.
         start: The row of the group at which it stands.
+        sizes: How large the values of the next rows get, if that must be checked first.
     """
+
+    sizes: Iterator[int] = repeat(0)
 
     def __init__(self, file: Any, group: int, path: Path, rows: int) -> None:
         self.group = group
@@ -197,7 +216,12 @@ class _Cursor:
         self._left: list[Any] = []
 
     def take(self) -> Any:
-        """Return the values of the next rows: fewer at the end of the group."""
+        """Return the values of the next rows: fewer at the end of the group.
+
+        Raises:
+            ValueError: They take more memory than is allowed.
+        """
+        check_decoded(next(self.sizes, 0))
         pa = pyarrow()
         while sum(map(len, self._left)) < self._rows:
             batch = next(self._batches, None)
