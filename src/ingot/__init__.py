@@ -5,8 +5,7 @@ from typing import TYPE_CHECKING
 
 from ingot._core import __version__ as __version__
 from ingot.codecs.limit import set_max_decoded_bytes
-from ingot.dataset import Dataset, DatasetWriter
-from ingot.dataset.write.metadata import set_metadata
+from ingot.dataset import Dataset
 from ingot.errors import (
     ClosedError,
     CorruptFileError,
@@ -18,7 +17,6 @@ from ingot.errors import (
     WorkerError,
 )
 from ingot.opening import open, open_dataset, open_records  # noqa: A004
-from ingot.order import Order, Pictures, concat, interleave, mix
 from ingot.records import (
     Batch,
     Damage,
@@ -36,8 +34,11 @@ if TYPE_CHECKING:
     from ingot.dataset.build.build import build
     from ingot.dataset.write.arrow import from_arrow, from_generator, from_pandas
     from ingot.dataset.write.compaction import compact
+    from ingot.dataset.write.metadata import set_metadata
     from ingot.dataset.write.recovery import recover
+    from ingot.dataset.write.writer import DatasetWriter
     from ingot.loader import Loader
+    from ingot.order import Order, Pictures, concat, interleave, mix
     from ingot.packed import PackedFolder, PackedPath, pack
 
 __all__ = [
@@ -89,17 +90,24 @@ _MODULES = ("compat", "fsspec", "grain", "hf", "jax", "tf", "torch")
 
 _LATER = {
     "Conversion": "ingot.conversion",
+    "DatasetWriter": "ingot.dataset.write.writer",
     "Loader": "ingot.loader",
+    "Order": "ingot.order",
     "PackedFolder": "ingot.packed",
     "PackedPath": "ingot.packed",
+    "Pictures": "ingot.order",
     "build": "ingot.dataset.build.build",
     "compact": "ingot.dataset.write.compaction",
+    "concat": "ingot.order",
     "convert": "ingot.conversion",
     "from_arrow": "ingot.dataset.write.arrow",
     "from_generator": "ingot.dataset.write.arrow",
     "from_pandas": "ingot.dataset.write.arrow",
+    "interleave": "ingot.order",
+    "mix": "ingot.order",
     "pack": "ingot.packed",
     "recover": "ingot.dataset.write.recovery",
+    "set_metadata": "ingot.dataset.write.metadata",
 }
 """What is imported when it is first used, so that programs which only read start sooner."""
 
