@@ -1,35 +1,40 @@
 """Pictures of one size: cropped, resized, mirrored and normalised by the engine."""
 
-import operator
 from collections.abc import Mapping, Sequence
 from functools import cached_property
-from typing import Any, Literal, SupportsIndex
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 
 from ingot._core import Pictures as Native
-from ingot.codecs import Codec, Image, codec_of
+from ingot.codecs import Codec, Image
 from ingot.codecs.signature import name_of
 from ingot.codecs.text import Bytes
 from ingot.dataset.nested import DOT, at
 from ingot.dataset.spec import Field
+from ingot.order.picture_arguments import (
+    Range,
+    field_name_of,
+    number_of,
+    one_of,
+    per_colour,
+    range_of,
+    side_of,
+    size_of,
+)
+from ingot.order.pixels import pixels_of
 
 Size = int | tuple[int, int]
-Range = tuple[float, float]
 Numbers = float | Sequence[float]
 
 _NATIVE = {"jpg", "png"}
-_FILES = ("jpg", "png", "webp")
 _CROPS = (None, "center", "random", "resized")
 _LAYOUTS = ("hwc", "chw")
 _DTYPES = ("uint8", "float16", "float32")
-_SIDE_MAX = 65_535
 _COLOURS = (1, 3)
-_COLOURS_MAX = 4
 _SCALE: Range = (0.08, 1.0)
 _RATIO: Range = (3 / 4, 4 / 3)
-_HIGH_BYTE = 8
 
 
 class Pictures:
@@ -102,21 +107,21 @@ class Pictures:
         layout: Literal["hwc", "chw"] = "hwc",
         colours: Literal[1, 3] = 3,
     ) -> None:
-        self.field = _name(field)
-        self.size = _size(size)
-        self.crop = _one_of("crop", crop, _CROPS)
-        self.resize = None if resize is None else _side("resize", resize)
-        self.scale = _range("scale", scale, most=1.0)
-        self.ratio = _range("ratio", ratio)
-        self.flip = _number("flip", flip)
-        self.colours: int = _one_of("colours", colours, _COLOURS)
-        self.layout = _one_of("layout", layout, _LAYOUTS)
-        self.mean = _per_colour("mean", mean, self.colours)
-        self.std = _per_colour("std", std, self.colours)
+        self.field = field_name_of(field)
+        self.size = size_of(size)
+        self.crop = one_of("crop", crop, _CROPS)
+        self.resize = None if resize is None else side_of("resize", resize)
+        self.scale = range_of("scale", scale, most=1.0)
+        self.ratio = range_of("ratio", ratio)
+        self.flip = number_of("flip", flip)
+        self.colours: int = one_of("colours", colours, _COLOURS)
+        self.layout = one_of("layout", layout, _LAYOUTS)
+        self.mean = per_colour("mean", mean, self.colours)
+        self.std = per_colour("std", std, self.colours)
         kind = (
             np.dtype("uint8" if mean is None else "float32") if dtype is None else np.dtype(dtype)
         )
-        self.dtype = np.dtype(_one_of("dtype", kind.name, _DTYPES))
+        self.dtype = np.dtype(one_of("dtype", kind.name, _DTYPES))
         self._check_together()
 
     def _check_together(self) -> None:
@@ -228,7 +233,7 @@ class Pictures:
             TypeError: They are not those of a picture.
             ValueError: The picture is smaller than the crop.
         """
-        pixels = _pixels(self.field, value)
+        pixels = pixels_of(self.field, value)
         height, width, *colours = pixels.shape
         shape = (height, width, colours[0] if colours else 1)
         try:
@@ -311,121 +316,6 @@ def _again(field: str, options: dict[str, Any]) -> Pictures:
     return Pictures(field, **options)
 
 
-def _pixels(field: str, value: Any) -> npt.NDArray[np.uint8]:
-    """Return pixels in one piece.
-
-    Raises:
-        TypeError: It is not a picture.
-    """
-    value = _decoded(field, value) if isinstance(value, bytes) else value
-    array = value if isinstance(value, np.ndarray) else None
-    if array is not None and array.dtype == np.uint16:
-        array = (array >> _HIGH_BYTE).astype(np.uint8)
-    dimensions = (2, 3)
-    if array is None or array.dtype != np.uint8 or array.ndim not in dimensions:
-        found = type(value).__name__
-        if isinstance(value, np.ndarray):
-            found = f"an array of {value.dtype} of shape {value.shape}"
-        message = (
-            f"field {field!r} is {found}, expected a picture: uint8 or uint16 in height and "
-            "width, or in height, width and colours"
-        )
-        raise TypeError(message)
-    if 0 in array.shape or (array.ndim > dimensions[0] and array.shape[2] > _COLOURS_MAX):
-        message = (
-            f"field {field!r} has shape {array.shape}, expected 1 to 4 colours, which are last"
-        )
-        raise TypeError(message)
-    return np.ascontiguousarray(array)
-
-
-def _decoded(field: str, data: bytes) -> Any:
-    """Return the pixels of a file, by its first bytes.
-
-    Raises:
-        TypeError: It is not the file of a picture.
-        ValueError: It cannot be decoded.
-    """
-    name = name_of(data)
-    if name not in _FILES:
-        message = f"field {field!r} is bytes that are not a JPEG, PNG or WebP file: {data[:12]!r}"
-        raise TypeError(message)
-    return codec_of(name).decode(data)
-
-
 def _with(sample: Mapping[str, Any], path: Sequence[str], value: Any) -> dict[str, Any]:
     first, *rest = path
     return {**sample, first: _with(sample[first], rest, value) if rest else value}
-
-
-def _name(field: Any) -> str:
-    if not isinstance(field, str):
-        message = f"field is the name of a field, not {type(field).__name__}"
-        raise TypeError(message)
-    return field
-
-
-def _one_of(name: str, found: Any, known: Sequence[Any]) -> Any:
-    if isinstance(found, bool) or found not in known:
-        texts = " or ".join(f'"{one}"' if isinstance(one, str) else str(one) for one in known)
-        message = f"{name} is {texts}, not {found!r:.80}"
-        raise ValueError(message)
-    return found
-
-
-def _side(name: str, side: SupportsIndex) -> int:
-    number = operator.index(side)
-    if not 1 <= number <= _SIDE_MAX:
-        message = f"{name} is from 1 to {_SIDE_MAX} pixels, got {number}"
-        raise ValueError(message)
-    return number
-
-
-def _size(size: Any) -> tuple[int, int]:
-    if hasattr(size, "__index__"):
-        return _side("size", size), _side("size", size)
-    match size:
-        case (height, width):
-            return _side("size", height), _side("size", width)
-    message = f"size is a number of pixels, or (height, width), not {size!r:.80}"
-    raise TypeError(message)
-
-
-def _number(name: str, value: Any) -> float:
-    if isinstance(value, bool):
-        message = f"{name} is a number, such as 0.5, not {value}"
-        raise TypeError(message)
-    try:
-        number = float(value)
-    except (TypeError, ValueError):
-        message = f"{name} is a number, not {value!r:.80}"
-        raise TypeError(message) from None
-    if not np.isfinite(number):
-        message = f"{name} is finite, got {number}"
-        raise ValueError(message)
-    return number
-
-
-def _range(name: str, bounds: Any, most: float = float("inf")) -> Range:
-    match bounds:
-        case (low, high):
-            least, largest = _number(name, low), _number(name, high)
-        case _:
-            message = f"{name} is the least and the largest value, not {bounds!r:.80}"
-            raise TypeError(message)
-    if not 0 < least <= largest <= most:
-        limit = "" if most == float("inf") else f" <= {most:g}"
-        message = f"{name} is (a, b) with 0 < a <= b{limit}, got ({least:g}, {largest:g})"
-        raise ValueError(message)
-    return least, largest
-
-
-def _per_colour(name: str, values: Any, colours: int) -> tuple[float, ...] | None:
-    if values is None:
-        return None
-    given = values if isinstance(values, Sequence | np.ndarray) else [values] * colours
-    numbers = tuple(_number(name, one) for one in given)
-    if len(numbers) != colours:
-        message = f"{name} has a number for each of {colours} colours, got {len(numbers)}"
-        raise ValueError(message)
-    return numbers
