@@ -1,7 +1,6 @@
 """Record files as a Beam source, split by record number."""
 
 from collections.abc import Iterator
-from functools import cached_property
 from typing import Any
 
 from apache_beam.coders import BytesCoder, Coder
@@ -11,6 +10,7 @@ from apache_beam.io.iobase import BoundedSource, RangeTracker, SourceBundle
 from apache_beam.io.range_trackers import OffsetRangeTracker, UnsplittableRangeTracker
 
 from ingot.beam.transfer import is_local, local_copy
+from ingot.cached import cached_property
 from ingot.records import open  # noqa: A004
 
 

@@ -3,9 +3,9 @@
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Any, TypeAlias
 
+from ingot.cached import cached_property
 from ingot.codecs import Codec, Pickle, codec_of
 from ingot.dataset.nested import DOT, flat, groups
 from ingot.dataset.type_names import hint_of

@@ -3,13 +3,13 @@
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, replace
-from functools import cached_property
 from typing import Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
 
 from ingot._core import Order as Native
+from ingot.cached import cached_property
 from ingot.dataset import Dataset
 from ingot.order.description import Description, describe_source, digest_of, name_of, text_of
 from ingot.order.pictures import Pictures

@@ -1,13 +1,13 @@
 """Pictures of one size: cropped, resized, mirrored and normalised by the engine."""
 
 from collections.abc import Mapping, Sequence
-from functools import cached_property
 from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 
 from ingot._core import Pictures as Native
+from ingot.cached import cached_property
 from ingot.codecs import Codec, Image
 from ingot.codecs.signature import name_of
 from ingot.codecs.text import Bytes

@@ -3,11 +3,11 @@
 import operator
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any, Generic, NoReturn, SupportsIndex, TypeAlias, TypeVar, overload
 
 import torch.utils.data
 
+from ingot.cached import cached_property
 from ingot.dataset import Dataset as Rows
 from ingot.loader.collate import collate
 from ingot.opening import open  # noqa: A004

@@ -2,12 +2,12 @@
 
 import copy
 from collections.abc import Mapping, Sequence
-from functools import cached_property
 from pathlib import Path
 from threading import RLock
 from types import MappingProxyType
 from typing import Any, Self, SupportsIndex
 
+from ingot.cached import cached_property
 from ingot.codecs.granular import Decoder, Encoder
 from ingot.compat.granular.bag import BagReader, BagWriter
 from ingot.compat.granular.files import open_folder, read_spec

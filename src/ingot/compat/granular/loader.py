@@ -2,12 +2,12 @@
 
 import weakref
 from collections.abc import Callable, Iterable, Mapping
-from functools import cached_property
 from multiprocessing.context import BaseContext
 from typing import Any, Self
 
 import numpy as np
 
+from ingot.cached import cached_property
 from ingot.compat.granular.pieces import Arrays, Pieces, Spec, spec_of
 from ingot.compat.granular.sources import convert
 from ingot.compat.granular.utils import Closing

@@ -1,13 +1,13 @@
 """Rows in a Granular folder."""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from functools import cached_property
 from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
 
+from ingot.cached import cached_property
 from ingot.codecs import Bytes
 from ingot.codecs.codec import Codec
 from ingot.codecs.granular import DECODERS, GranularCodec

@@ -5,13 +5,13 @@ import math
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from functools import cached_property
 from typing import Any, NamedTuple, Self, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from ingot._core import Hdf5Column, Hdf5File
+from ingot.cached import cached_property
 from ingot.dataset.read.decoding import undecodable
 from ingot.dataset.read.hdf5 import chunks
 from ingot.dataset.read.hdf5.attributes import metadata_of
