@@ -7,8 +7,8 @@ use pyo3::prelude::*;
 use crate::error::raised;
 
 /// Rows and the size of the largest column of each group; path of each column, whether there may
-/// be nulls, and whether the size of its text is told.
-type FooterTuple = (Vec<(i64, i64)>, Vec<(Vec<String>, bool, bool)>);
+/// be nulls, whether the size of its text is told, its values and its crowd.
+type FooterTuple = (Vec<(i64, i64)>, Vec<(Vec<String>, bool, bool, i64, i64)>);
 
 /// Returns what the footer of a Parquet file tells. `path` and `offset` are for errors.
 #[pyfunction]
@@ -28,6 +28,7 @@ pub fn parquet_footer(
     })?;
     let groups = footer.groups.iter().map(|one| (one.rows, one.largest)).collect();
     let columns = footer.columns.into_iter();
-    let columns = columns.map(|one| (one.path, one.has_nulls, one.is_told)).collect();
+    let columns =
+        columns.map(|one| (one.path, one.has_nulls, one.is_told, one.values, one.crowd)).collect();
     Ok((groups, columns))
 }

@@ -21,6 +21,9 @@ const STRUCT: u8 = 12;
 
 const DEPTH_MAX: u32 = 64;
 
+/// So many values in a byte of the file are a crowd.
+const CROWD: i64 = 256;
+
 /// What the footer of a file tells.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Footer {
@@ -48,6 +51,11 @@ pub struct Column {
     pub has_nulls: bool,
     /// Whether each row group tells how many bytes of text it has, however often it has them.
     pub is_told: bool,
+    /// The largest number of values, of lists too, that a row group has.
+    pub values: i64,
+    /// The largest number of values of a row group that has 256 or more of them in a byte of the
+    /// file; 0 if there is no such group.
+    pub crowd: i64,
 }
 
 impl Footer {
@@ -90,6 +98,8 @@ impl Footer {
             for (column, chunk) in self.columns.iter_mut().zip(chunks) {
                 column.has_nulls |= chunk.has_nulls();
                 column.is_told &= chunk.is_told;
+                column.values = column.values.max(chunk.values);
+                column.crowd = column.crowd.max(chunk.crowd());
             }
         }
         self.groups.push(group);
@@ -105,6 +115,8 @@ struct Chunk {
     size: i64,
     nulls: Option<i64>,
     is_told: bool,
+    values: i64,
+    stored: i64,
 }
 
 impl Chunk {
@@ -126,7 +138,9 @@ impl Chunk {
                 self.path.push(input.text(kind)?);
                 Ok(())
             }),
+            (5, I64) => input.size(&mut self.values),
             (6, I64) => self.grow(input),
+            (7, I64) => input.size(&mut self.stored),
             (16, STRUCT) => input.fields(|input, id, kind| match (id, kind) {
                 (1, I64) => {
                     self.is_told = true;
@@ -144,12 +158,14 @@ impl Chunk {
 
     /// Reads a size, and keeps the larger one.
     fn grow(&mut self, input: &mut Input<'_>) -> Result<(), Violation> {
-        let size = input.zigzag()?;
-        if size < 0 {
-            return Err(Violation::new("a row group of the footer has negative sizes"));
-        }
+        let mut size = 0;
+        input.size(&mut size)?;
         self.size = self.size.max(size);
         Ok(())
+    }
+
+    fn crowd(&self) -> i64 {
+        if self.values / CROWD >= self.stored { self.values } else { 0 }
     }
 
     fn has_nulls(&self) -> bool {
@@ -157,7 +173,13 @@ impl Chunk {
     }
 
     fn into_column(self) -> Column {
-        Column { has_nulls: self.has_nulls(), is_told: self.is_told, path: self.path }
+        Column {
+            has_nulls: self.has_nulls(),
+            is_told: self.is_told,
+            values: self.values,
+            crowd: self.crowd(),
+            path: self.path,
+        }
     }
 }
 
@@ -193,6 +215,14 @@ impl<'a> Input<'a> {
 
     fn number(&mut self, place: &mut i64) -> Result<(), Violation> {
         *place = self.zigzag()?;
+        Ok(())
+    }
+
+    fn size(&mut self, place: &mut i64) -> Result<(), Violation> {
+        self.number(place)?;
+        if *place < 0 {
+            return Err(Violation::new("a row group of the footer has negative sizes"));
+        }
         Ok(())
     }
 
@@ -311,7 +341,10 @@ mod tests {
         let footer = Footer::decode(SMALL).unwrap();
         assert_eq!(footer.groups, [Group { rows: 3, largest: 5 }]);
         let path = vec!["a".to_owned(), "b".to_owned()];
-        assert_eq!(footer.columns, [Column { path, has_nulls: true, is_told: false }]);
+        assert_eq!(
+            footer.columns,
+            [Column { path, has_nulls: true, is_told: false, values: 0, crowd: 0 }]
+        );
     }
 
     #[test]

@@ -81,9 +81,15 @@ class Blocks:
             if self._is_mapped:
                 parts.append(batch.slice(firsts[start], stop - start))
             else:
-                parts.append(_taken(batch, rows[start:stop]))
+                with translated(file.path):
+                    parts.append(_taken(batch, rows[start:stop]))
         with translated(self.files[0].path):
             return _columns(parts, order)
+
+    def split(self, numbers: npt.NDArray[np.int64]) -> list[npt.NDArray[np.int64]]:
+        """Return rows, which are in order, by the block that they are in."""
+        which = np.searchsorted(self._ends, numbers, "right")
+        return np.split(numbers, np.flatnonzero(np.diff(which)) + 1)
 
     def check_unchanged(self, numbers: npt.NDArray[np.int64]) -> None:
         """Refuse the files of some rows, if one was changed.

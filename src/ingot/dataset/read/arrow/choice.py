@@ -1,9 +1,10 @@
 """The fields of files of columns that a user has chosen, and their types."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ingot.codecs import Pickle
+from ingot.codecs.signature import is_file_type
 from ingot.dataset.spec import Field, Spec, SpecLike
 from ingot.errors import FormatError
 
@@ -38,7 +39,7 @@ class Choice:
         spec = Spec.of(self.spec, [Pickle(allowed=self.allow_pickle)])
         for name, wanted in spec.fields.items():
             _check(fields.get(name), wanted, fields, where)
-        return spec
+        return Spec({name: _as_stored(fields[name], one) for name, one in spec.fields.items()})
 
 
 def _check(stored: Field | None, wanted: Field, fields: Mapping[str, Field], where: str) -> None:
@@ -53,7 +54,14 @@ def _check(stored: Field | None, wanted: Field, fields: Mapping[str, Field], whe
 
 
 def _is_readable(stored: Field, wanted: Field) -> bool:
-    """Whether the types are the same, or a codec decodes what is stored as bytes."""
+    """Whether types are the same, a codec decodes stored bytes, or files are wanted as bytes."""
     if wanted.codec.name == stored.codec.name:
         return wanted.is_sequence == stored.is_sequence
-    return stored.codec.name in _BYTES and wanted.kind == stored.kind
+    is_file = is_file_type(stored.codec.name) and wanted.codec.name == "bytes"
+    return (is_file or stored.codec.name in _BYTES) and wanted.kind == stored.kind
+
+
+def _as_stored(stored: Field, wanted: Field) -> Field:
+    """Return the field as it is wanted; files of several types are read as without a spec."""
+    is_file = is_file_type(stored.codec.name) and wanted.codec.name == stored.codec.name
+    return replace(wanted, codec=stored.codec) if is_file else wanted

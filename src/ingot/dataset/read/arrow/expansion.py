@@ -1,7 +1,7 @@
 """How large the values of a Parquet file get in memory: it may have one for many rows."""
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -17,9 +17,25 @@ _FIXED = "FIXED_LEN_BYTE_ARRAY"
 _WIDTHS = {"BOOLEAN": 1, "INT32": 4, "INT64": 8, "INT96": 8, "FLOAT": 4, "DOUBLE": 8}
 _INDEX = 4
 _USUAL = 256
-"""How many times larger than stored values may be without being looked at."""
+"""How many times larger than their file values may be without being looked at."""
 
 _ROWS = 1024
+
+
+class Column(NamedTuple):
+    """What the footer tells of a column that has values.
+
+    Attributes:
+        path: The names that lead to it.
+        is_told: Whether it tells how large its text is.
+        values: The largest number of values that a row group has, lists included.
+        crowd: The same of the row groups that have 256 or more of them in a byte.
+    """
+
+    path: Path
+    is_told: bool
+    values: int
+    crowd: int
 
 
 class Expansion:
@@ -31,28 +47,28 @@ class Expansion:
     Args:
         open_file: Called with the columns to read as dictionaries; returns the file, opened by
             pyarrow.
-        metadata: The metadata of the file, as pyarrow has them.
-        columns: The names of each column that has values, and whether its size is told, in order.
+        schema: The schema of the file, as Parquet has it. That of pyarrow's other metadata which
+            is about row groups is not used: damage in it ends the process.
+        columns: The columns that have values, in order.
         size: The size of the file.
     """
 
     def __init__(
         self,
         open_file: Callable[[list[str]], Any],
-        metadata: Any,
-        columns: Sequence[tuple[Path, bool]],
+        schema: Any,
+        columns: Sequence[Column],
         size: int,
     ) -> None:
         self._open = open_file
-        self._metadata = metadata
+        self._schema = schema
         self._columns = columns
         self._size = size
         self._longest: dict[tuple[int, int], int] = {}
 
     def widest(self) -> int:
         """Return the size of the largest values that all have one size."""
-        schema = self._metadata.schema
-        found = (schema.column(k) for k in range(len(self._columns)))
+        found = (self._schema.column(k) for k in range(len(self._columns)))
         return max((one.length for one in found if one.physical_type == _FIXED), default=0)
 
     def is_unknown(self, group: int, rows: int, path: Path) -> bool:
@@ -64,9 +80,18 @@ class Expansion:
         unknown = [column for column in self._below(path) if self._may_exceed(group, rows, column)]
         return bool(unknown)
 
+    def check(self, nbytes: int) -> None:
+        """Refuse values that take more memory than is allowed, and much more than the file.
+
+        Raises:
+            ValueError: They do.
+        """
+        if nbytes > _USUAL * self._size:
+            check_decoded(nbytes)
+
     def sizes(self, group: int, rows: int, path: Path) -> Iterator[int]:
         """Yield how many bytes the text at a path takes, some rows of a group at a time."""
-        wanted = [DOT.join(self._columns[column][0]) for column in self._below(path)]
+        wanted = [DOT.join(self._columns[column].path) for column in self._below(path)]
         found, left = 0, rows
         with self._open(wanted) as file:
             for batch in file.iter_batches(rows, row_groups=[group], columns=[DOT.join(path)]):
@@ -78,27 +103,26 @@ class Expansion:
         yield found
 
     def _below(self, path: Path) -> list[int]:
-        return [k for k, (names, _) in enumerate(self._columns) if names[: len(path)] == path]
+        return [k for k, one in enumerate(self._columns) if one.path[: len(path)] == path]
 
     def _may_exceed(self, group: int, rows: int, column: int) -> bool:
-        about = self._metadata.schema.column(column)
-        stored = self._metadata.row_group(group).column(column)
+        about, known = self._schema.column(column), self._columns[column]
         is_list = about.max_repetition_level > 0
-        is_text = stored.physical_type == _BYTES
+        is_text = about.physical_type == _BYTES
         if is_list:
-            width = _INDEX if is_text else _WIDTHS.get(stored.physical_type, about.length)
-            if stored.num_values * width > _USUAL * min(stored.total_compressed_size, self._size):
-                check_decoded(stored.num_values * width)
-        if not is_text or self._columns[column][1]:
+            width = _INDEX if is_text else _WIDTHS.get(about.physical_type, about.length)
+            self.check(known.crowd * width)
+        if not is_text or known.is_told:
             return False
-        count = stored.num_values if is_list else rows
-        return count * self._longest_of(group, column) > max_decoded_bytes()
+        most = max(max_decoded_bytes(), _USUAL * self._size)
+        count = known.values if is_list else rows
+        return count * self._longest_of(group, column) > most
 
     def _longest_of(self, group: int, column: int) -> int:
         """Return the length of the longest value of a dictionary; 0 without one."""
         key = (group, column)
         if key not in self._longest:
-            name = DOT.join(self._columns[column][0])
+            name = DOT.join(self._columns[column].path)
             with self._open([name]) as file:
                 batches = file.iter_batches(_ROWS, row_groups=[group], columns=[name])
                 found = (one for batch in batches for one in _dictionaries(batch))

@@ -10,10 +10,9 @@ from threading import Lock, RLock
 from typing import Any
 
 from ingot._core import parquet_footer
-from ingot.codecs.limit import check_decoded
 from ingot.dataset.nested import DOT
 from ingot.dataset.read.arrow.cache import CACHE
-from ingot.dataset.read.arrow.expansion import Expansion
+from ingot.dataset.read.arrow.expansion import Column, Expansion
 from ingot.dataset.read.arrow.file import ColumnFile, Path, batch_of, values_at
 from ingot.dataset.read.arrow.library import pyarrow, translated
 from ingot.dataset.read.arrow.location import PARQUET
@@ -49,7 +48,7 @@ class ParquetFile(ColumnFile):
         self._cursors: dict[Path, _Cursor] = {}
         footer, offset = _footer(path)
         groups, columns = parquet_footer(footer, path, offset)
-        self._columns = [(tuple(names), nulls) for names, nulls, _ in columns]
+        self._columns = [(tuple(names), nulls) for names, nulls, *_ in columns]
         self._rows = [rows for rows, _ in groups]
         with translated(path):
             opened = self._open()
@@ -59,8 +58,11 @@ class ParquetFile(ColumnFile):
         if self._metadata.num_row_groups != len(groups):
             message = f"{path}: the footer has {len(groups)} row groups for Ingot and others not"
             raise FormatError(message, path)
-        told = [(tuple(names), is_told) for names, _, is_told in columns]
-        self._expansion = Expansion(self._open, self._metadata, told, self.stamp[0])
+        known = [
+            Column(tuple(names), is_told, values, crowd)
+            for names, _, is_told, values, crowd in columns
+        ]
+        self._expansion = Expansion(self._open, self._metadata.schema, known, self.stamp[0])
         widest = self._expansion.widest()
         self._heights: list[int] = []
         self._groups: list[tuple[int, int, int]] = []
@@ -134,7 +136,9 @@ class ParquetFile(ColumnFile):
         if cursor is None or cursor.group != group or cursor.start > start:
             cursor = _Cursor(self._file, group, path, height)
             if self._expansion.is_unknown(group, height, path):
-                cursor.sizes = self._expansion.sizes(group, height, path)
+                cursor.checks = map(
+                    self._expansion.check, self._expansion.sizes(group, height, path)
+                )
         while True:
             first = block - (start - cursor.start) // height
             array = self._kept(first, path, cursor.take())
@@ -147,7 +151,7 @@ class ParquetFile(ColumnFile):
             message = f"{self.path}: a row group has fewer rows than its metadata tell"
             raise FormatError(message, self.path)
         nbytes = array.get_total_buffer_size()
-        check_decoded(nbytes)
+        self._expansion.check(nbytes)
         CACHE.put((self.token, block, path), array, nbytes)
         return array
 
@@ -175,6 +179,10 @@ class _Handles:
     """The files that are open: few, however many are read."""
 
     def __init__(self) -> None:
+        self.reset()
+
+    def reset(self) -> None:
+        """Forget everything; in a forked child, a thread of the parent may hold the lock."""
         self._changing = Lock()
         self._files: OrderedDict[int, weakref.ref[ParquetFile]] = OrderedDict()
 
@@ -192,6 +200,7 @@ class _Handles:
 
 
 _HANDLES = _Handles()
+os.register_at_fork(after_in_child=_HANDLES.reset)
 
 
 class _Cursor:
@@ -200,10 +209,10 @@ class _Cursor:
     Attributes:
         group: The row group.
         start: The row of the group at which it stands.
-        sizes: How large the values of the next rows get, if that must be checked first.
+        checks: What to wait for before the next rows are decoded; it fails if they are too large.
     """
 
-    sizes: Iterator[int] = repeat(0)
+    checks: Iterator[None] = repeat(None)
 
     def __init__(self, file: Any, group: int, path: Path, rows: int) -> None:
         self.group = group
@@ -221,7 +230,7 @@ class _Cursor:
         Raises:
             ValueError: They take more memory than is allowed.
         """
-        check_decoded(next(self.sizes, 0))
+        next(self.checks, None)
         pa = pyarrow()
         while sum(map(len, self._left)) < self._rows:
             batch = next(self._batches, None)

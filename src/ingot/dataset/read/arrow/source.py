@@ -5,12 +5,12 @@ import json
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from functools import cached_property
 from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
+from ingot.cached import cached_property
 from ingot.codecs import codec_of
 from ingot.dataset.read.arrow.blocks import Blocks
 from ingot.dataset.read.arrow.choice import Choice
@@ -224,22 +224,35 @@ class ArrowRows:
 
     def verify(self, progress: Callable[[int, int], object] | None) -> Verification:
         """Read everything; pyarrow verifies the pages of Parquet files that have checksums."""
+        names = [name for name, *_ in self._stored.stored()]
         damaged: list[Damage] = []
         for places, numbers in _steps(range(len(self)), _TOGETHER[1]):
             try:
-                self.read_packed([name for name, *_ in self._stored.stored()], numbers)
+                self.read_packed(names, numbers)
             except FormatError:
-                damaged += [one for number in numbers for one in self._damage(int(number))]
+                for some in self._blocks.split(numbers):
+                    damaged += self._damage(names, some)
             if progress is not None:
                 progress(places.stop, len(self))
         return Verification(len(self), damaged, tuple(self.spec))
 
-    def _damage(self, number: int) -> list[Damage]:
+    def _damage(self, names: Sequence[str], numbers: Numbers) -> list[Damage]:
+        """Return what is damaged among rows of one block: all, if it cannot be decoded."""
+        plain = dict.fromkeys(name.removesuffix("?") for name in names)
         try:
-            self.read_packed([name for name, *_ in self._stored.stored()], np.array([number]))
+            self._blocks.take(numbers[:1], self._packer.parts(list(plain)))
         except FormatError as error:
-            return [Damage(number, 1, getattr(error, "offset", None) or 0, str(error))]
-        return []
+            return [_damaged(int(numbers[0]), len(numbers), error)]
+        found: list[Damage] = []
+        for number in map(int, numbers):
+            try:
+                self.read_packed(names, np.array([number]))
+            except FormatError as error:
+                if found and (found[-1].record or 0) + found[-1].records == number:
+                    found[-1] = replace(found[-1], records=found[-1].records + 1)
+                else:
+                    found.append(_damaged(number, 1, error))
+        return found
 
     @property
     def closed(self) -> bool:
@@ -251,6 +264,10 @@ class ArrowRows:
         self._is_closed = True
         for one in self._blocks.files:
             one.close()
+
+
+def _damaged(first: int, count: int, error: FormatError) -> Damage:
+    return Damage(first, count, getattr(error, "offset", None) or 0, str(error))
 
 
 def _steps(numbers: Rows, step: int = _STEP) -> Iterable[tuple[slice, Numbers]]:
