@@ -166,11 +166,25 @@ def test_a_spec_reads_unsigned_numbers(tmp_path):
         ingot.open(path, spec={"h": "int"})
 
 
-@pytest.mark.parametrize("late", [{"h": BIG[0], "l": [1.5]}, {"h": 1.5, "l": [1.5, BIG[3]]}])
-def test_a_later_whole_number_beyond_int64_is_not_rounded(tmp_path, late):
+@pytest.mark.parametrize("big", [BIG[3], (1 << 63) + 1, (1 << 53) + 1])
+@pytest.mark.parametrize("name", ["h", "l"])
+def test_a_later_whole_number_is_not_rounded(tmp_path, big, name):
+    late = {"h": big, "l": [1.5]} if name == "h" else {"h": 1.5, "l": [1.5, big]}
     path = lines(tmp_path / "x.jsonl", [{"h": 1.5, "l": [1.5]}] * 1000 + [late])
-    with pytest.raises(ingot.FormatError, match=r"line 1001: .* a whole number is beyond int64"):
+    with pytest.raises(ingot.FormatError, match=r"line 1001: .* a float would round a whole"):
         ingot.open(path)
+    assert ingot.open(path, spec={"h": "float", "l": "float[]"})[1000][name] is not None
+
+
+def test_whole_numbers_beside_floats_stay_exact(tmp_path):
+    wide = (1 << 53) + 1
+    rows = [{"h": wide, "l": [wide], "k": [1 << 53]}, {"h": 0.5, "l": [0.5], "k": [0.5]}]
+    ds = ingot.open(lines(tmp_path / "x.jsonl", rows))
+    assert ds.spec == {"h": "json", "l": "json", "k": "float[]"}
+    assert [row["h"] for row in ds] == [wide, 0.5]
+    assert [row["l"] for row in ds] == [[wide], [0.5]]
+    alone = ingot.open(lines(tmp_path / "y.jsonl", [{"h": wide, "l": [wide, 1]}]))
+    assert alone.spec == {"h": "int", "l": "int[]"}
 
 
 @pytest.mark.parametrize(

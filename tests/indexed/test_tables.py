@@ -174,6 +174,8 @@ def test_a_spec_reads_unsigned_numbers_and_codes(tmp_path):
         ("-01", "has a leading zero, so it is text"),
         ("+4917612345", "has a plus sign, so it is text"),
         ("12345678901234567891", "is beyond int64, so it is text"),
+        ("1e400", "is beyond float64, so it is text"),
+        ("-" + "9" * 310 + ".5", "is beyond float64, so it is text"),
     ],
 )
 def test_later_digits_that_are_text_are_not_made_a_number(tmp_path, first, late, why):
@@ -182,6 +184,27 @@ def test_later_digits_that_are_text_are_not_made_a_number(tmp_path, first, late,
         ingot.FormatError, match=rf'line 1002: field "a" .*"{re.escape(late)}" {why}'
     ):
         ingot.open(path)
+
+
+def test_whole_numbers_beside_floats_are_text_where_a_float_would_round_them(tmp_path):
+    wide = (1 << 53) + 1
+    ds = ingot.open(
+        write(tmp_path / "x.csv", f"a,b,c\n{wide},{1 << 53},{wide}\n0.5,0.5,1".encode())
+    )
+    assert dict(ds.spec) == {"a": "utf8", "b": "float", "c": "int"}
+    assert ds[0] == {"a": str(wide), "b": float(1 << 53), "c": wide}
+    late = write(tmp_path / "y.csv", ("a\n" + "0.5\n" * 1000 + f"{wide}\n").encode())
+    with pytest.raises(ingot.FormatError, match=r'line 1002: field "a" .* would be rounded, so'):
+        ingot.open(late)
+    assert ingot.open(late, spec={"a": "float"})[1000]["a"] == float(wide)
+
+
+@pytest.mark.parametrize("text", ["1e400", "-1.5E+999", "inf", "-Infinity"])
+def test_a_number_beyond_float64_is_text_and_infinity_is_not(tmp_path, text):
+    ds = ingot.open(write(tmp_path / "x.csv", f"a\n{text}\n1.5\n".encode()))
+    is_infinite = "e" not in text.lower()
+    assert dict(ds.spec) == {"a": "float" if is_infinite else "utf8"}
+    assert ds[0]["a"] == (float(text) if is_infinite else text)
 
 
 def test_digits_with_a_plus_sign_are_text(tmp_path):

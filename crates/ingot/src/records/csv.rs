@@ -11,7 +11,7 @@ use crate::error::{Error, Result};
 use crate::format::Violation;
 use crate::format::foreign::csv::{Span, fields, row_end, text};
 use crate::format::foreign::kind::{Kind, by_name};
-use crate::format::foreign::number::Number;
+use crate::format::foreign::number::{Given, Number};
 use crate::format::foreign::{Coding, Recipe};
 use crate::format::ingot::Field;
 
@@ -182,7 +182,9 @@ fn put(field: usize, offset: u64, row: &[u8], span: &Span, sink: &mut Sink<'_>) 
         return Ok(());
     }
     if let Some(number) = kind.number.filter(|_| kind.is_column()) {
-        if let Some(why) = text_like(bytes).filter(|_| sink.is_strict) {
+        let is_rounded = || matches!(number, Number::Float(_)) && is_rounded(bytes);
+        let rounded = || is_rounded().then_some("would be rounded, so it is text");
+        if let Some(why) = text_like(bytes).or_else(rounded).filter(|_| sink.is_strict) {
             let shown = bytes[..bytes.len().min(40)].escape_ascii();
             return Err(sink.misfit(field, &Violation(format!("\"{shown}\" {why}"))));
         }
@@ -193,6 +195,9 @@ fn put(field: usize, offset: u64, row: &[u8], span: &Span, sink: &mut Sink<'_>) 
     sink.cell(field, offset + span.start as u64, bytes, coding)
 }
 
+/// More digits than these may be beyond float64 without a power of ten.
+const DIGITS_MAX: usize = 300;
+
 /// What is known of a column.
 #[derive(Debug, Default)]
 struct Known {
@@ -200,6 +205,8 @@ struct Known {
     is_bool: Option<bool>,
     is_int: Option<bool>,
     is_float: Option<bool>,
+    /// Whether there was an integer that a float rounds.
+    is_wide: bool,
 }
 
 impl Known {
@@ -213,13 +220,14 @@ impl Known {
         self.is_int = Some(self.is_int.unwrap_or(true) && is_int);
         let is_float = is(Number::Float(8)) && is_number;
         self.is_float = Some(self.is_float.unwrap_or(true) && is_float);
+        self.is_wide |= is_int && is_rounded(bytes);
     }
 
     fn type_name(&self) -> &'static str {
         match (self.is_bool, self.is_int, self.is_float) {
             (Some(true), ..) => "bool",
             (_, Some(true), _) => "int",
-            (.., Some(true)) => "float",
+            (.., Some(true)) if !self.is_wide => "float",
             _ => "utf8",
         }
     }
@@ -237,6 +245,19 @@ fn text_like(bytes: &[u8]) -> Option<&'static str> {
     if is_whole && bytes[0] == b'+' {
         return Some("has a plus sign, so it is text");
     }
+    let has_power = || digits.iter().any(|one| one.eq_ignore_ascii_case(&b'e'));
+    if digits.first().is_some_and(|one| b".0123456789".contains(one))
+        && (digits.len() > DIGITS_MAX || has_power())
+        && matches!(Number::Float(8).parse(bytes), Ok(Given::Float(number)) if number.is_infinite())
+    {
+        return Some("is beyond float64, so it is text");
+    }
     let fits = || std::str::from_utf8(bytes).is_ok_and(|text| text.parse::<i64>().is_ok());
     (is_whole && digits.len() > 18 && !fits()).then_some("is beyond int64, so it is text")
+}
+
+/// Whether digits are a whole number that a float rounds.
+fn is_rounded(bytes: &[u8]) -> bool {
+    let text = std::str::from_utf8(bytes).unwrap_or_default().trim();
+    text.len() > 15 && text.parse::<i64>().is_ok_and(|whole| whole as f64 as i64 != whole)
 }

@@ -22,7 +22,7 @@ use crate::format::ingot::{Field, FieldKind};
 pub static FORMAT: Format = Format {
     name: "tfrecord",
     title: "a TFRecord file",
-    suffixes: &[".tfrecord", ".tfrecords"],
+    suffixes: &[".tfrecord", ".tfrecords", ".tfrec"],
     is_checked: true,
     begins,
     open: |opening: Opening<'_>, watch: &mut Watch<'_>| -> Result<Arc<dyn Container>> {

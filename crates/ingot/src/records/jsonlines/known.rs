@@ -9,13 +9,19 @@ use crate::format::foreign::number::Given;
 const DEPTH: usize = 8;
 
 /// Whether a number is whole, but no `int`: as a `float` it would be rounded.
-pub fn is_beyond(value: &str) -> bool {
+fn is_beyond(value: &str) -> bool {
     value.len() > 18 && !value.contains(['.', 'e', 'E']) && value.parse::<i64>().is_err()
 }
 
+/// Whether a number is whole, and a `float` would round it.
+pub fn is_rounded(value: &str) -> bool {
+    let is_long = value.len() > 15 && !value.contains(['.', 'e', 'E']);
+    is_long && value.parse::<i128>().map_or(true, |number| number as f64 as i128 != number)
+}
+
 /// Whether an array has such a number.
-pub fn has_beyond(array: &str) -> bool {
-    array.trim_matches(['[', ']']).split(',').any(|element| is_beyond(element.trim()))
+pub fn has_rounded(array: &str) -> bool {
+    array.trim_matches(['[', ']']).split(',').any(|element| is_rounded(element.trim()))
 }
 
 /// The type that stands for an object whose members are fields; no field has it in the end.
@@ -26,6 +32,8 @@ pub const GROUP: &str = "group";
 pub struct Known {
     bools: bool,
     ints: bool,
+    /// Whether one of the integers is rounded as a float.
+    wide_ints: bool,
     floats: bool,
     texts: bool,
     lists: Option<Elements>,
@@ -42,6 +50,8 @@ pub struct Known {
 enum Elements {
     None,
     Ints,
+    /// Integers, of which floats would round one.
+    WideInts,
     Floats,
     Texts,
     Others,
@@ -53,6 +63,9 @@ impl Elements {
             (Elements::None, one) | (one, Elements::None) => one,
             (Elements::Ints, Elements::Floats) | (Elements::Floats, Elements::Ints) => {
                 Elements::Floats
+            }
+            (Elements::Ints, Elements::WideInts) | (Elements::WideInts, Elements::Ints) => {
+                Elements::WideInts
             }
             (one, two) if one == two => one,
             _ => Elements::Others,
@@ -70,7 +83,10 @@ impl Known {
             Shape::Object => self.objects = true,
             Shape::Number => match number(value)? {
                 _ if is_beyond(value) => self.others = true,
-                Given::Int(_) => self.ints = true,
+                Given::Int(_) => {
+                    self.ints = true;
+                    self.wide_ints |= is_rounded(value);
+                }
                 _ => self.floats = true,
             },
             Shape::Array => {
@@ -80,6 +96,7 @@ impl Known {
                         Shape::Text => Elements::Texts,
                         Shape::Number => match number(element)? {
                             _ if is_beyond(element) => Elements::Others,
+                            Given::Int(_) if is_rounded(element) => Elements::WideInts,
                             Given::Int(_) => Elements::Ints,
                             _ => Elements::Floats,
                         },
@@ -100,11 +117,12 @@ impl Known {
         let several = kinds.into_iter().filter(|&seen| seen).count() > 1;
         let name = match self.lists {
             _ if several || self.others => "json",
-            Some(Elements::Ints) => "int[]",
+            Some(Elements::Ints | Elements::WideInts) => "int[]",
             Some(Elements::Floats) => "float[]",
             Some(Elements::Texts) => "utf8[]",
             Some(_) => "json",
             None if self.bools => "bool",
+            None if self.floats && self.wide_ints => "json",
             None if self.floats => "float",
             None if self.ints => "int",
             None if self.texts => "utf8",

@@ -18,7 +18,7 @@ use crate::format::foreign::kind::{Kind, by_name};
 use crate::format::foreign::number::Number;
 use crate::format::foreign::{Coding, Recipe};
 use crate::format::ingot::{Field, FieldKind};
-use known::{GROUP, Known, has_beyond, is_beyond, is_inside, is_json, joined, note};
+use known::{GROUP, Known, has_rounded, is_inside, is_json, is_rounded, joined, note};
 
 /// JSON lines.
 pub static FORMAT: Format = Format {
@@ -181,12 +181,10 @@ impl<'a> Line<'a> {
             sink.misfit(field, &Violation(format!("the line has {shown}")))
         };
         let is_list = store == FieldKind::Cell && shape(value) == Shape::Array && base != "json";
-        if sink.is_strict && numbers == Some(Number::Float(8)) {
-            let is_rounded = if is_list { has_beyond(value) } else { is_beyond(value) };
-            if is_rounded {
-                let why = Violation("a whole number is beyond int64".to_owned());
-                return Err(sink.misfit(field, &why));
-            }
+        let is_wide = || if is_list { has_rounded(value) } else { is_rounded(value) };
+        if sink.is_strict && numbers == Some(Number::Float(8)) && is_wide() {
+            let why = Violation("a float would round a whole number".to_owned());
+            return Err(sink.misfit(field, &why));
         }
         match (store, shape(value)) {
             (FieldKind::Column, Shape::Number | Shape::Bool) => {
