@@ -1,5 +1,6 @@
 """One row at a time: values that the engine makes itself, and values that a codec decodes."""
 
+import numpy as np
 import pytest
 
 import ingot
@@ -84,3 +85,14 @@ def test_elements_of_sequences_and_of_numbers_are_read_alone(path):
     assert found["v"].tolist() == [1, 2]
     assert ds[1, {"v": range(2)}] == {"v": None}
     assert ds[0, ["t"]] == {"t": "text"}
+
+
+@pytest.mark.parametrize("kind", ["array", "array?", "tree", "tree?"])
+def test_arrays_without_dimensions_are_arrays_however_they_are_read(tmp_path, kind):
+    with ingot.DatasetWriter(tmp_path / "x.ingot", {"v": kind}) as writer:
+        writer.extend({"v": np.array(k / 3, np.float32)} for k in range(3))
+    ds = ingot.open(tmp_path / "x.ingot")
+    ways = [ds[1], list(ds)[1], ds.__getitems__([0, 1])[1], next(iter(ds[1:]))]
+    for value in [one["v"] for one in ways]:
+        assert isinstance(value, np.ndarray)
+        assert (value.shape, value.dtype, float(value)) == ((), np.float32, np.float32(1 / 3))

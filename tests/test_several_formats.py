@@ -7,6 +7,7 @@ import datasets
 import numpy as np
 import pyarrow as pa
 import pytest
+from PIL import Image
 from pyarrow import feather, parquet
 
 import ingot
@@ -39,6 +40,16 @@ def test_they_are_one_after_the_other(sources):
     assert list(ds) == ROWS
     assert pickle.loads(pickle.dumps(ds))[::-1].read()["n"].tolist() == [*range(len(ROWS))][::-1]  # noqa: S301
     assert [row["n"] for row in ingot.open(sources[::-1])] == [*range(len(ROWS))][::-1]
+
+
+def test_a_list_of_one_is_that_one(sources, tmp_path):
+    ingot.convert(sources[0], tmp_path / "granular", format="granular")
+    (tmp_path / "images" / "cats").mkdir(parents=True)
+    Image.new("RGB", (4, 4)).save(tmp_path / "images" / "cats" / "0.png")
+    for place in [*sources, tmp_path / "granular", tmp_path / "images"]:
+        one, alone = ingot.open([place]), ingot.open(place)
+        assert (dict(one.spec), len(one)) == (dict(alone.spec), len(alone)), place
+        assert str(one[0]) == str(alone[0])
 
 
 @pytest.mark.parametrize("name", ["out", "out.ingot", "out.parquet", "out.h5"])

@@ -404,3 +404,31 @@ def test_a_type_without_a_function_is_named(tmp_path):
         KeyError, match="key 'k' has type 'utf8', for which decoders has no function"
     ):
         granular.DatasetReader(tmp_path / "y", {"int": bytes})
+
+
+@pytest.mark.parametrize("name", ["x.ingot", "x"])
+def test_rows_of_granular_are_saved_as_those_of_ingot(tmp_path, name):
+    rows = [
+        {
+            "i": k,
+            "a": np.full((2, k + 1), k, np.int16),
+            "s": [k, k + 1],
+            "t": {"x": [k, "text"]},
+            "u": f"row {k}",
+        }
+        for k in range(3)
+    ]
+    spec = {"i": "int", "a": "array", "s": "int[]", "t": "tree", "u": "utf8"}
+    with granular.DatasetWriter(tmp_path / "g", spec, granular.encoders) as writer:
+        for row in rows:
+            writer.append(row)
+    ds = ingot.open(tmp_path / "g")
+    ds.save(tmp_path / name)
+    with ingot.DatasetWriter(tmp_path / "again.ingot", ds.spec) as writer:
+        writer.extend(ds)
+    for path in (tmp_path / name, tmp_path / "again.ingot"):
+        found = list(ingot.open(path))
+        assert [str(row["a"]) for row in found] == [str(row["a"]) for row in rows]
+        assert [list(row["s"]) for row in found] == [row["s"] for row in rows]
+        for key in ("i", "t", "u"):
+            assert [row[key] for row in found] == [row[key] for row in rows]

@@ -17,6 +17,7 @@ from ingot.codecs.granular.packed import (
 from ingot.codecs.granular.picture import decode_image, encode_image
 from ingot.codecs.granular.text import decode_bytes, decode_utf8, encode_bytes, encode_utf8
 from ingot.codecs.granular.video import decode_video, encode_video
+from ingot.codecs.registry import codec_of
 
 Encoder: TypeAlias = Callable[[Any], bytes]
 Decoder: TypeAlias = Callable[[bytes], Any]
@@ -52,6 +53,10 @@ DECODERS: Mapping[str, Decoder] = {
 }
 
 
+_OWN = {"i64": "int", "u64": "array(uint64)", "webm": "bytes"}
+"""What types of Granular become that Ingot does not have."""
+
+
 class GranularCodec(Codec):
     """One of Granular's types.
 
@@ -76,6 +81,13 @@ class GranularCodec(Codec):
         return self._decode(data)
 
 
+def own_codec(codec: Codec) -> Codec:
+    """Return the codec that Ingot has for such values: that of Granular stores them otherwise."""
+    if not isinstance(codec, GranularCodec):
+        return codec
+    return codec_of(_OWN.get(codec.name, codec.name))
+
+
 __all__ = [
     "DECODERS",
     "ENCODERS",
@@ -98,4 +110,5 @@ __all__ = [
     "encode_tree",
     "encode_utf8",
     "encode_video",
+    "own_codec",
 ]

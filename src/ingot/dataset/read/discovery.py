@@ -62,9 +62,8 @@ def find_dataset(source: StrPath | Iterable[StrPath], options: Options) -> Datas
     if not isinstance(source, str | os.PathLike | Sequence):
         return None
     places = named(source)
-    is_one = isinstance(source, str | os.PathLike) and len(places) == 1
-    folder = absolute(places[0]) if is_one else None
-    if folder is not None and source != "":
+    folder = absolute(places[0]) if len(places) == 1 else None
+    if folder is not None and places[0] != "":
         check_regular(str(folder))
         for place in _PLACES:
             if (found := place(folder, options)) is not None:

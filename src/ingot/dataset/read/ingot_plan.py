@@ -64,7 +64,7 @@ class Unpacking:
     def _cells(self, field: Field, packed: Packed, present: Truths | None) -> Any:
         data, all_offsets = packed[0], packed[1] or b""
         offsets = _without_gaps(all_offsets, present)
-        values = None
+        values: Any = None
         if offsets is not None and field.is_sequence:
             values = _runs(field, data, offsets)
         elif offsets is not None:
@@ -72,6 +72,8 @@ class Unpacking:
         if values is None:
             values = self._one_by_one(field, data, all_offsets, present)
         if present is not None:
+            if isinstance(values, np.ndarray) and values.ndim == 1:
+                values = map(np.array, values)  # Arrays without dimensions stay arrays.
             return _with_gaps(iter(values), present)
         return stacked(values)
 

@@ -187,6 +187,8 @@ def rows_of(batch: Row, fields: Mapping[str, Field], count: int, *, copy: bool) 
 def _each(field: Field, values: Any, *, copy: bool) -> list[Any]:
     """Return the value of each row, with the type that it has in a single row."""
     if isinstance(values, np.ndarray) and values.ndim == 1:
+        if field.codec.dtype is None and field.kind == "cell":
+            return [np.array(one) for one in values]  # Arrays without dimensions, stacked.
         return list(values) if isinstance(field.codec, FixedArray) else values.tolist()
     each = [_own(one) for one in values] if copy else list(values)
     is_stacked = isinstance(values, np.ndarray) and field.kind == "sequence"

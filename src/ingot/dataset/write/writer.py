@@ -3,11 +3,13 @@
 import os
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from threading import RLock
 from types import TracebackType
 from typing import Any, Literal, Self
 
 from ingot.codecs import Codec
+from ingot.codecs.granular import own_codec
 from ingot.dataset.manifest import Manifest
 from ingot.dataset.read.dataset import Dataset, selection_of
 from ingot.dataset.spec import Spec, SpecLike
@@ -102,7 +104,10 @@ class DatasetWriter:
     ) -> None:
         self._closed = True  # Until the constructor succeeds.
         self._path = absolute(path)
-        self._spec = self._found(codecs, append=append) if spec is None else Spec.of(spec, codecs)
+        found = self._found(codecs, append=append) if spec is None else Spec.of(spec, codecs)
+        self._spec = Spec(
+            {name: replace(one, codec=own_codec(one.codec)) for name, one in found.fields.items()}
+        )
         options = Options(compression, level, sync, *limits(shard_bytes, shard_rows))
         check_target(self._path)
         json_of({} if metadata is None else metadata)
