@@ -153,3 +153,23 @@ def test_recover_finishes_a_file_whose_writer_died(ingot_cli, tmp_path):
         "damaged": [],
     }
     assert list(ingot.open(path)) == [b"one", b"two"]
+
+
+def test_convert_takes_types_for_the_fields_of_the_source(ingot_cli, tmp_path):
+    (tmp_path / "x.csv").write_text("id,a=b\n0017,1\n0018,2\n")
+    ran = ingot_cli(
+        "convert", "x.csv", "x.ingot", "--spec", "id=int", "--spec", "a=b=utf8", cwd=tmp_path
+    )
+    assert ran.code == 0, ran.err
+    assert list(ingot.open(tmp_path / "x.ingot")) == [
+        {"id": 17, "a=b": "1"},
+        {"id": 18, "a=b": "2"},
+    ]
+    ran = ingot_cli("convert", "x.csv", "y.ingot", "--spec", "id", cwd=tmp_path)
+    assert (ran.code, "--spec is FIELD=TYPE" in ran.err) == (2, True)
+
+
+def test_advice_about_types_names_the_option(ingot_cli, tmp_path):
+    (tmp_path / "x.csv").write_text("a\n" + "1\n" * 1000 + "text\n")
+    ran = ingot_cli("convert", "x.csv", "x.ingot", cwd=tmp_path)
+    assert (ran.code, "--spec FIELD=TYPE" in ran.err) == (2, True), ran.err

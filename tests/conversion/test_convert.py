@@ -4,11 +4,13 @@ import os
 import tarfile
 from pathlib import Path
 
+import datasets
 import numpy as np
 import pytest
 import webdataset
 from apache_beam.io.tfrecordio import _TFRecordUtil
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
+from PIL import Image
 
 import containers
 import ingot
@@ -212,15 +214,79 @@ def test_what_cannot_be_converted_is_refused_before_anything_is_written(  # noqa
         ("jpg[]", [], "x.h5", "has sequences of numbers only"),
         ("utf8", "a\0b", "x.h5", "row 0: field 'v': an HDF5 file cannot store text"),
         ("float", 1e300, "x.tfrecord", "row 0: field 'v': 1e\\+300 does not fit into float32"),
+        ("tree", (1, 2), "g", r"row 0: field 'v': .* a tuple would be a list: \(1, 2\)"),
+        ("tree", [{"a": np.float32(1)}], "g", "row 0: field 'v': .* cannot|can not serialize"),
+        ("json", 1 << 70, "g", "row 0: field 'v': .* out of range"),
+        ("array(complex64)", 1j, "x.parquet", "has no complex numbers"),
+        ("array", np.ones(2, complex), "x.parquet", "rows 0 to 0: .* has no type for a value"),
+        ("array(complex64,2)", [1j, 2], "x.tar", "has no such kind of file"),
+        ("array", np.ones(2, complex), "x.tar", "row 0: field 'v': an array of complex128"),
     ],
 )
 def test_what_a_format_cannot_hold_is_refused_by_its_field(tmp_path, kind, value, target, message):
     with ingot.DatasetWriter(tmp_path / "in.ingot", {"v": kind}) as writer:
         writer.append({"v": value})
     form = "granular" if target == "g" else None
-    with pytest.raises(ValueError, match=message):
+    with pytest.raises((ValueError, ingot.FormatError), match=message):
         ingot.convert(tmp_path / "in.ingot", tmp_path / target, format=form)
     assert [one.name for one in tmp_path.iterdir()] == ["in.ingot"]
+
+
+@pytest.mark.parametrize(
+    ("spec", "rows", "message"),
+    [
+        ({"Label": "int", "label": "int"}, [{"Label": 1, "label": 2}], "'Label' and 'label' are"),
+        ({"__key__": "int", "v": "int"}, [{"__key__": 1, "v": 2}], "has text for keys"),
+        ({"__key__": "utf8", "v": "int"}, [{"__key__": "__a__/b", "v": 2}], "row 0: '__key__' is"),
+    ],
+)
+def test_rows_that_readers_of_tars_would_lose_are_refused(tmp_path, spec, rows, message):
+    with ingot.DatasetWriter(tmp_path / "in.ingot", spec) as writer:
+        writer.extend(rows)
+    with pytest.raises(ValueError, match=message):
+        ingot.convert(tmp_path / "in.ingot", tmp_path / "x.tar")
+    assert [one.name for one in tmp_path.iterdir()] == ["in.ingot"]
+
+
+@pytest.mark.parametrize(
+    ("kind", "values", "target"),
+    [
+        ("array(uint64)", [(1 << 64) - 1, 0], "x.tar"),
+        ("array", [np.zeros((0, 3), np.float32), np.ones((2, 3), np.float32)], "x.parquet"),
+        ("array(float32,2)[]", [[], []], "g"),
+        ("array(float32,2)?", [[1, 2], None], "x.parquet"),
+    ],
+)
+def test_odd_values_come_back(tmp_path, kind, values, target):
+    with ingot.DatasetWriter(tmp_path / "in.ingot", {"v": kind}) as writer:
+        writer.extend({"v": value} for value in values)
+    assert ingot.convert(
+        tmp_path / "in.ingot", tmp_path / target, format="granular" if target == "g" else None
+    ).checked
+    found = [row["v"] for row in ingot.open(tmp_path / target)]
+    found = [one["npy"] for one in found] if target == "x.tar" else found
+    for one, value in zip(found, values, strict=True):
+        assert np.size(one) == np.size(value)
+        assert (one is None) == (value is None)
+        assert one is None or np.array_equal(np.ravel(one), np.ravel(value))
+
+
+def test_images_of_several_types_are_bytes_if_told(tmp_path):
+    pictures = [io.BytesIO(), io.BytesIO()]
+    for stream, kind in zip(pictures, ("PNG", "JPEG"), strict=True):
+        Image.fromarray(np.full((8, 8, 3), 7, np.uint8)).save(stream, kind)
+    files = [one.getvalue() for one in pictures]
+    rows = [{"image": {"bytes": one, "path": None}} for one in files]
+    features = datasets.Features({"image": datasets.Image()})
+    source, target = tmp_path / "x.parquet", tmp_path / "x.tar"
+    datasets.Dataset.from_list(rows, features=features).to_parquet(str(source))
+    with pytest.raises(ingot.FormatError, match=r"row 1: field 'image': .* a jpg file, not a png"):
+        ingot.convert(source, target)
+    assert not target.exists()
+    for spec in (None, {"image": "png"}):
+        assert [row["image"].shape for row in ingot.open(source, spec=spec)] == [(8, 8, 3)] * 2
+    ingot.convert(source, tmp_path / "x.ingot", spec={"image": "bytes"})
+    assert [row["image"] for row in ingot.open(tmp_path / "x.ingot")] == files
 
 
 @pytest.mark.parametrize("target", ["x.ingot", "x.bag", "x"])
@@ -380,7 +446,7 @@ def test_keys_that_cannot_be_names_of_files_are_refused(tmp_path, key):
     ) as writer:
         writer.append({"__key__": "same", "n": 1})
         writer.append({"__key__": key, "n": 2})
-    with pytest.raises(ValueError, match=r"row 1: '__key__' is .* leave the field out"):
+    with pytest.raises(ValueError, match=r"row 1: '__key__' is .* leaves it out"):
         ingot.convert(tmp_path / "x.ingot", tmp_path / "x.tar")
 
 

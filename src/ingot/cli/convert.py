@@ -5,7 +5,17 @@ from typing import Annotated, Literal
 
 import typer
 
-from ingot.cli.options import AsJson, Fields, Overwrite, Quiet, progress, shown, write_json
+from ingot.cli.options import (
+    AsJson,
+    Fields,
+    Overwrite,
+    Quiet,
+    Types,
+    progress,
+    shown,
+    types_of,
+    write_json,
+)
 from ingot.cli.text import counted, line, size
 from ingot.conversion import Conversion
 from ingot.conversion import convert as convert_source
@@ -35,6 +45,7 @@ def convert(
         typer.Option(help=f"Of the target: {', '.join(one.name for one in FORMATS)}."),
     ] = None,
     field: Fields = None,
+    spec: Types = None,
     shard_bytes: ShardBytes = "1GB",
     compression: Compress = "auto",
     check: Check = True,
@@ -55,6 +66,7 @@ def convert(
         dst,
         format=format,
         names=field,
+        spec=types_of(spec),
         shard_bytes=shard_bytes,
         compression=None if compression == "none" else compression,
         check=check,

@@ -39,6 +39,8 @@ _OPTIONS = (
     ("overwrite=True", "--overwrite"),
     ("resume=False", "--restart"),
     ("names=", "--field"),
+    ("give ingot.open a spec that", "give each field of it a type, --spec FIELD=TYPE, that"),
+    ("spec=", "--spec"),
     ("format=", "--format"),
     ("pass force=True to recover", "pass --force"),
     ("call ingot.recover", "run ingot recover"),

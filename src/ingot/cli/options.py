@@ -17,6 +17,12 @@ Full: TypeAlias = Annotated[
 Fields: TypeAlias = Annotated[
     list[str] | None, typer.Option("--field", "-f", help="A field to use; may be repeated.")
 ]
+Types: TypeAlias = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--spec", metavar="FIELD=TYPE", help="A field of SRC and its type; may be repeated."
+    ),
+]
 Partial: TypeAlias = Annotated[
     bool, typer.Option("--partial", help="Read the committed part of an unfinished file.")
 ]
@@ -26,6 +32,20 @@ Overwrite: TypeAlias = Annotated[
 Quiet: TypeAlias = Annotated[
     bool, typer.Option("--quiet", "-q", help="Show no progress and no summary.")
 ]
+
+
+def types_of(given: list[str] | None) -> dict[str, str] | None:
+    """Return fields and their types; None if there are none.
+
+    Raises:
+        ValueError: One has no type.
+    """
+    pairs = [one.rpartition("=") for one in given or ()]
+    for name, _, kind in pairs:
+        if not name or not kind:
+            message = f"--spec is FIELD=TYPE, such as label=int, got {name or kind!r}"
+            raise ValueError(message)
+    return {name: kind for name, _, kind in pairs} or None
 
 
 def write_json(content: Any) -> None:

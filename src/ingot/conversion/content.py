@@ -2,15 +2,16 @@
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from functools import cached_property
+from dataclasses import replace
 from hashlib import blake2b
 from pathlib import Path
 from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 
+from ingot.cached import cached_property
 from ingot.codecs import codec_of
-from ingot.codecs.granular import GranularCodec
+from ingot.codecs.granular import own_codec
 from ingot.dataset.read.dataset import Dataset, selection_of
 from ingot.dataset.read.mask import field_of
 from ingot.dataset.read.selection import Selection
@@ -34,18 +35,6 @@ RUN_OF_BYTES = "array(uint8)[]"
 """How bytes come back from an HDF5 file."""
 
 _GUESS = 64
-
-
-_GRANULAR = {"i64": "int", "u64": "array(uint64)", "webm": "bytes"}
-"""What types of Granular become that Ingot does not have."""
-
-
-def _own(field: Field) -> Field:
-    """Return a field with Ingot's codec: one of Granular stores values in another way."""
-    if not isinstance(field.codec, GranularCodec):
-        return field
-    codec = codec_of(_GRANULAR.get(field.codec.name, field.codec.name))
-    return Field(field.name, codec, field.is_sequence, field.is_optional)
 
 
 class Content(Protocol):
@@ -117,7 +106,9 @@ class Rows:
         self.nbytes = dataset.nbytes
         self.metadata = dataset.metadata
         found = self.dataset.spec.fields
-        self.fields: Mapping[str, Field] = {name: _own(one) for name, one in found.items()}
+        self.fields: Mapping[str, Field] = {
+            name: replace(one, codec=own_codec(one.codec)) for name, one in found.items()
+        }
 
     @cached_property
     def _parts(self) -> list[tuple[Selection, dict[str, None]]]:

@@ -81,10 +81,10 @@ def same(one: Any, other: Any) -> bool:
     """Return whether two values are the same, as different formats return them.
 
     A number equals an array without dimensions, bytes equal a run of bytes, a list of numbers
-    equals an array of them, and NaN equals NaN.
+    equals an array of them, an empty list equals no arrays of any shape, and NaN equals NaN.
     """
     if isinstance(one, np.ndarray) or isinstance(other, np.ndarray):
-        return _same_arrays(_array(one), _array(other))
+        return _are_empty(one, other) or _same_arrays(_array(one), _array(other))
     if isinstance(one, Mapping) and isinstance(other, Mapping):
         return one.keys() == other.keys() and all(same(one[key], other[key]) for key in one)
     if isinstance(one, list | tuple) and isinstance(other, list | tuple):
@@ -92,6 +92,12 @@ def same(one: Any, other: Any) -> bool:
     if isinstance(one, float) and isinstance(other, float):
         return bool(np.array_equal(one, other, equal_nan=True))
     return bool(one == other)
+
+
+def _are_empty(one: Any, other: Any) -> bool:
+    """Return whether one is an empty list, and the other one no arrays at all."""
+    has_list = isinstance(one, list) or isinstance(other, list)
+    return has_list and np.ndim(one) > 0 and np.ndim(other) > 0 and len(one) == len(other) == 0
 
 
 def _array(value: Any) -> Any:

@@ -1,6 +1,6 @@
 """Rows to a folder of Granular."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -9,6 +9,7 @@ from ingot.codecs.granular import ENCODERS
 from ingot.conversion.content import MEDIA, Content, Piece
 from ingot.conversion.sinks.sink import Fields, Options, refuse
 from ingot.dataset.spec import Field
+from ingot.errors import FormatError
 
 _TITLE = "a Granular data set"
 _SAME = frozenset({"array", "bytes", "int", "jpg", "mp4", "msgpack", "png", "tree", "utf8"})
@@ -34,6 +35,7 @@ class GranularSink:
         fields = content.fields or {}
         self._encoders = {name: _encoder(one) for name, one in fields.items()}
         self._sequences = {name for name, one in fields.items() if one.is_sequence}
+        self._source = content.path
         self._writer = DatasetWriter(path, types_of(fields), None)
 
     def read(self, content: Content, rows: range) -> Piece:
@@ -42,16 +44,24 @@ class GranularSink:
 
     def add(self, rows: range, piece: Piece) -> None:
         """Append rows."""
-        columns = [self._encoded(name, values) for name, values in piece.items()]
-        del rows
+        columns = [self._encoded(name, values, rows) for name, values in piece.items()]
         for values in zip(*columns, strict=True):
             self._writer.append(dict(zip(piece, values, strict=True)), flush=False)
 
-    def _encoded(self, name: str, values: Any) -> list[Any]:
+    def _encoded(self, name: str, values: Any, rows: range) -> list[Any]:
         encode = self._encoders[name]
-        if name in self._sequences:
-            return [[encode(one) for one in each] for each in values]
-        return [encode(one) for one in values]
+        found: list[Any] = []
+        try:
+            for value in values:
+                is_many = name in self._sequences
+                found.append([encode(one) for one in value] if is_many else encode(value))
+        except (OverflowError, TypeError, ValueError) as error:
+            message = (
+                f"{self._source}: row {rows[len(found)]}: field {name!r}: {_TITLE} has no such "
+                f"value: {error}; name the fields to convert with names=, or convert to .ingot"
+            )
+            raise FormatError(message, self._source) from error
+        return found
 
     def finish(self) -> None:
         """Finish the folder."""
@@ -82,4 +92,26 @@ def _type(field: Field) -> str:
 
 
 def _encoder(field: Field) -> _Encoder:
+    if field.codec.name == "tree":
+        return _tree
     return bytes if field.codec.name in MEDIA else ENCODERS[_type(field)]
+
+
+def _tree(value: Any) -> bytes:
+    _check_tree(value)
+    return ENCODERS["tree"](value)
+
+
+def _check_tree(value: Any) -> None:
+    """Refuse tuples, which would come back as lists.
+
+    Raises:
+        TypeError: There is one.
+    """
+    if isinstance(value, tuple):
+        message = f"a tuple would be a list: {value!r:.80}"
+        raise TypeError(message)
+    inside = value.values() if isinstance(value, Mapping) else value
+    if isinstance(value, Mapping | list):
+        for one in inside:
+            _check_tree(one)

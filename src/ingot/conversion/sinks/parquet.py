@@ -8,6 +8,8 @@ from ingot.conversion.content import Content, Rows
 from ingot.conversion.sinks.sink import Options, refuse
 from ingot.dataset.atomic import writing
 from ingot.dataset.read.arrow.library import pyarrow
+from ingot.dataset.spec import Field
+from ingot.errors import FormatError
 
 _GROUP_ROWS = 16_384
 _TITLE = "a Parquet file"
@@ -22,6 +24,8 @@ class ParquetSink:
         for field in (content.fields or {}).values():
             if field.codec.name in _REFUSED:
                 refuse(field, _TITLE, "would have it back as something else")
+            if field.codec.dtype is not None and field.codec.dtype.kind == "c":
+                refuse(field, _TITLE, "has no complex numbers")
         self._path = path
         self._content = content
         self._library = pyarrow()
@@ -30,21 +34,41 @@ class ParquetSink:
         self._writer: Any = None
 
     def read(self, content: Content, rows: range) -> Any:
-        """Read rows as a table."""
-        if isinstance(content, Rows):
-            table = content.dataset[rows.start : rows.stop].to_arrow()
-        else:
-            table = self._library.table(content.read(rows))
-        # Parquet cannot tell an empty list from a missing one where both are allowed.
+        """Read rows as a table.
+
+        Raises:
+            FormatError: Arrow has no type for a value.
+        """
+        try:
+            if isinstance(content, Rows):
+                table = content.dataset[rows.start : rows.stop].to_arrow()
+            else:
+                table = self._library.table(content.read(rows))
+        except self._library.ArrowException as error:
+            message = (
+                f"{content.path}: rows {rows.start} to {rows.stop - 1}: {_TITLE} has no type for "
+                f"a value: {error}; name the fields to convert with names=, or convert to .ingot"
+            )
+            raise FormatError(message, content.path) from error
         fields = content.fields or {}
-        schema = self._library.schema(
-            [
-                one.with_nullable(one.name not in fields or fields[one.name].is_optional)
-                for one in table.schema
-            ],
-            table.schema.metadata,
-        )
-        return self._library.Table.from_arrays(table.columns, schema=schema)
+        stored = [self._stored(one, fields.get(one.name)) for one in table.schema]
+        schema = self._library.schema(stored, table.schema.metadata)
+        columns = [
+            column if column.type == one.type else column.cast(one.type)
+            for column, one in zip(table.columns, stored, strict=True)
+        ]
+        return self._library.Table.from_arrays(columns, schema=schema)
+
+    def _stored(self, column: Any, field: Field | None) -> Any:
+        """Return how Parquet has a column.
+
+        It cannot tell an empty list from a missing one where both are allowed, and pyarrow cannot
+        read missing lists of fixed size.
+        """
+        is_nullable = field is None or field.is_optional
+        if is_nullable and self._library.types.is_fixed_size_list(column.type):
+            column = column.with_type(self._library.list_(column.type.value_field))
+        return column.with_nullable(is_nullable)
 
     def add(self, rows: range, piece: Any) -> None:
         """Append rows.
@@ -53,7 +77,8 @@ class ParquetSink:
             ValueError: Arrow has another type for these rows than for those before.
         """
         if self._writer is None:
-            self._writer = self._parquet.ParquetWriter(self._file, piece.schema)
+            with writing(self._path):
+                self._writer = self._parquet.ParquetWriter(self._file, piece.schema)
         if not piece.schema.equals(self._writer.schema):
             message = (
                 f"rows {rows.start} to {rows.stop - 1} are not of the types of the rows before: "

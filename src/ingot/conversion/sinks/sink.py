@@ -97,7 +97,7 @@ def refuse(field: Field, title: str, what: str) -> NoReturn:
         ValueError: Always.
     """
     message = (
-        f"field {field.name!r} is {field.type}: {title} {what}; leave the field out with names=, "
-        "or convert to .ingot, which holds every type"
+        f"field {field.name!r} is {field.type}: {title} {what}; name the fields to convert with "
+        "names=, or convert to .ingot, which holds every type"
     )
     raise ValueError(message)

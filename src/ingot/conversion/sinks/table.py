@@ -54,7 +54,7 @@ FORMATS = (
     Format(
         "tfrecord",
         "a TFRecord file",
-        (".tfrecord", ".tfrecords"),
+        (".tfrecord", ".tfrecords", ".tfrec"),
         "tfrecord:FramedRecords",
         "tfrecord:Examples",
     ),

@@ -3,8 +3,8 @@
 import io
 import json
 import tarfile
-from collections.abc import Callable
-from functools import lru_cache
+from collections.abc import Callable, Sequence
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -12,9 +12,11 @@ import numpy as np
 
 from ingot._core import archive_files
 from ingot.codecs.codec import offsets_of
+from ingot.codecs.signature import checked, is_file_type
 from ingot.conversion.content import MEDIA, Content, Piece
 from ingot.conversion.sinks.sink import Options, Stream, refuse
 from ingot.dataset.spec import Field
+from ingot.errors import FormatError
 
 KEY = "__key__"
 _TITLE = "a tar of files"
@@ -34,17 +36,36 @@ class TarSink(Stream):
     def __init__(self, path: Path, content: Content, options: Options) -> None:
         del options
         fields = content.fields or {}
-        self._has_keys = KEY in fields and fields[KEY].codec.name == "utf8"
+        self._has_keys = KEY in fields
+        if self._has_keys and fields[KEY].type.removesuffix("?") != "utf8":
+            refuse(fields[KEY], _TITLE, "has text for keys")
         self._files = {
             name: _file_of(one)
             for name, one in fields.items()
             if not (self._has_keys and name == KEY)
         }
         self._source = content.path
+        self._check_endings()
         self._last: tuple[int, str] = (-1, "")
         self._digits = max(_DIGITS, len(str(max(0, len(content) - 1))))
         self._length = 0
         super().__init__(path)
+
+    def _check_endings(self) -> None:
+        """Refuse fields whose files have one ending: readers of such tars ignore case.
+
+        Raises:
+            ValueError: There are such.
+        """
+        names: dict[str, str] = {}
+        for name, (ending, _) in self._files.items():
+            other = names.setdefault(ending.lower(), name)
+            if other != name:
+                message = (
+                    f"{self._source}: the fields {other!r} and {name!r} are files of one name in "
+                    f"{_TITLE}, which ignores case; name the fields to convert with names="
+                )
+                raise ValueError(message)
 
     def encode(self, rows: range, piece: Piece) -> bytes:
         """Return the files of rows, each behind its header."""
@@ -57,7 +78,7 @@ class TarSink(Stream):
                 value = piece[name][place]
                 if value is not None:
                     names.append(f"{key}.{ending}")
-                    cells.append(encode(value))
+                    cells.append(self._encoded(row, name, encode, value))
             if len(names) == before:
                 message = (
                     f"{self._source}: row {row} has no value at all, and so no file in {_TITLE}"
@@ -68,6 +89,13 @@ class TarSink(Stream):
             self._length = 0
         self._length += len(found)
         return found
+
+    def _encoded(self, row: int, name: str, encode: _File, value: Any) -> bytes:
+        try:
+            return encode(value)
+        except ValueError as error:
+            message = f"{self._source}: row {row}: field {name!r}: {error}"
+            raise FormatError(message, self._source) from error
 
     def _number(self, row: int) -> str:
         return f"{row:0{self._digits}}"
@@ -81,7 +109,8 @@ class TarSink(Stream):
         if key is None or not _is_key(key) or (row - 1, key) == self._last:
             message = (
                 f"{self._source}: row {row}: {KEY!r} is {key!r}, expected the name of a file "
-                "without a dot, other than that of the row before; leave the field out with names="
+                "without a dot, other than that of the row before, and not in a folder such as "
+                "__meta__; names= with the other fields leaves it out"
             )
             raise ValueError(message)
         self._last = row, key
@@ -96,11 +125,17 @@ class TarSink(Stream):
 def _is_key(key: str) -> bool:
     """Return whether files with this name and an ending are those of one sample."""
     *folders, name = key.split("/")
-    return bool(name) and "." not in name and "\0" not in key and all(map(_is_folder, folders))
+    is_plain = bool(name) and "." not in name and "\0" not in key
+    return is_plain and all(map(_is_folder, folders)) and not _is_skipped(folders)
 
 
 def _is_folder(name: str) -> bool:
     return name not in {"", ".", ".."}
+
+
+def _is_skipped(folders: Sequence[str]) -> bool:
+    """Return whether readers take files there for notes about the archive."""
+    return bool(folders) and folders[0].startswith("__") and folders[0].endswith("__")
 
 
 def _file_of(field: Field) -> tuple[str, _File]:
@@ -123,8 +158,12 @@ def _file_of(field: Field) -> tuple[str, _File]:
 def _kind(field: Field) -> tuple[str, _File] | None:
     codec = field.codec
     if codec.name in MEDIA:
-        return codec.name, bytes
-    if codec.dtype is not None and (field.is_sequence or codec.shape):
+        is_known = is_file_type(codec.name)
+        return codec.name, partial(checked, codec.name) if is_known else bytes
+    is_wide = codec.dtype is not None and codec.dtype == np.uint64  # A `.cls` has an int64.
+    if codec.dtype is not None and codec.dtype.kind == "c":
+        return None
+    if codec.dtype is not None and (field.is_sequence or codec.shape or is_wide):
         return "npy", _npy
     if codec.dtype is not None:
         return ("cls" if codec.dtype.kind in "iu" else "json"), _number
@@ -140,6 +179,9 @@ def _kind(field: Field) -> tuple[str, _File] | None:
 
 def _npy(value: Any) -> bytes:
     array = np.asarray(value)
+    if array.dtype.kind not in "biuf":
+        message = f"an array of {array.dtype} has no file in {_TITLE}"
+        raise ValueError(message)
     return _npy_head(array.dtype, array.shape) + array.tobytes()
 
 

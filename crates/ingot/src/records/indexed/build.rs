@@ -160,7 +160,11 @@ fn prepared(target: &Target) -> Result<PathBuf> {
         let reason = "there is no folder for its index; pass index_dir".to_owned();
         Error::Format { path: target.name.clone(), reason }
     })?;
-    let path = format!("{} (the folder for the index of {})", folder.display(), target.name);
+    let path = format!(
+        "{} (the folder for the index of {}; INGOT_INDEX_DIR names another)",
+        folder.display(),
+        target.name
+    );
     Err(Error::Storage { path, record: None, offset: 0, action: "write", source })
 }
 
