@@ -118,11 +118,14 @@ def test_what_cannot_be_read_in_place_is_refused(tmp_path):
         (np.zeros(3, ">f8"), "little-endian"),
         (np.array(["a", "b"]), "not numbers"),
         (np.array([None]), "not numbers"),
+        (np.zeros(2, complex), "not numbers"),
+        (np.zeros(2, "i4,f4"), "structures, not numbers"),
         (np.zeros(()), "no rows"),
     ):
         np.save(tmp_path / "y.npy", array)
-        with pytest.raises(ingot.FormatError, match=why):
+        with pytest.raises(ingot.FormatError, match=why) as caught:
             ingot.open(tmp_path / "y.npy")
+        assert not isinstance(caught.value, ingot.CorruptFileError)
 
 
 def test_damaged_arrays_give_errors_but_never_crash(tmp_path):
@@ -181,7 +184,7 @@ def test_a_spec_reads_unsigned_numbers_and_codes(tmp_path):
 def test_later_digits_that_are_text_are_not_made_a_number(tmp_path, first, late, why):
     path = write(tmp_path / "x.csv", ("a\n" + f"{first}\n" * 1000 + late).encode())
     with pytest.raises(
-        ingot.FormatError, match=rf'line 1002: field "a" .*"{re.escape(late)}" {why}'
+        ingot.FormatError, match=rf'line 1002: field "a" .*"{re.escape(late[:40])}" {why}'
     ):
         ingot.open(path)
 

@@ -68,7 +68,8 @@ impl PyReader {
             if file.table().is_some_and(|table| !table.schema().is_records()) {
                 return Err(raised(Error::Format {
                     path: file.name().to_owned(),
-                    reason: "the rows of this file have several fields: it is not a record file"
+                    reason: "the rows of this file have named fields, so they are not records: ingot.open \
+                             reads them"
                         .to_owned(),
                 }));
             }

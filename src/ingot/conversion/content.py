@@ -2,7 +2,6 @@
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 from hashlib import blake2b
 from pathlib import Path
 from typing import Any, Protocol, TypeAlias
@@ -11,12 +10,12 @@ import numpy as np
 
 from ingot.cached import cached_property
 from ingot.codecs import codec_of
-from ingot.codecs.granular import own_codec
 from ingot.dataset.read.dataset import Dataset, selection_of
 from ingot.dataset.read.mask import field_of
 from ingot.dataset.read.selection import Selection
 from ingot.dataset.spec import Field, Spec
 from ingot.dataset.write.copying import PackedRows, packed
+from ingot.dataset.write.recoding import own_fields
 from ingot.records import Batch, Reader, View
 
 Columns: TypeAlias = dict[str, Any]
@@ -105,10 +104,7 @@ class Rows:
         self.path = dataset.path
         self.nbytes = dataset.nbytes
         self.metadata = dataset.metadata
-        found = self.dataset.spec.fields
-        self.fields: Mapping[str, Field] = {
-            name: replace(one, codec=own_codec(one.codec)) for name, one in found.items()
-        }
+        self.fields: Mapping[str, Field] = own_fields(self.dataset.spec).fields
 
     @cached_property
     def _parts(self) -> list[tuple[Selection, dict[str, None]]]:

@@ -14,7 +14,7 @@ use super::verification::{Verification, verify_records};
 use crate::error::{Error, Result};
 use crate::format::Violation;
 use crate::format::foreign::kind::field;
-use crate::format::foreign::npy::{HEAD_MAX, Head};
+use crate::format::foreign::npy::{HEAD_MAX, Head, Refusal};
 use crate::format::ingot::{FieldKind, Schema};
 use crate::storage::{Location, ReadAt};
 
@@ -70,23 +70,34 @@ impl Npy {
                 return Err(refused("the array reaches past the end of the file"));
             }
             let front = source.read(start, len.min(HEAD_MAX as u64 + 16))?;
-            let head = Head::decode(&front).map_err(|why| refused(&why.0))?;
+            let unusable = |why: &str| {
+                let reason = format!("{array}: {why}");
+                Error::Format { path: name.clone(), reason }
+            };
+            let head = Head::decode(&front).map_err(|refusal| match refusal {
+                Refusal::Damaged(why) => refused(&why.0),
+                Refusal::Elements(why) => unusable(&why.0),
+            })?;
             let needed = head.len().and_then(|bytes| bytes.checked_add(head.start as u64));
             if needed.is_none_or(|needed| needed > len) {
                 return Err(refused("the file ends inside the array"));
             }
-            if head.is_swapped || (head.is_fortran && head.shape.len() > 1) {
-                let why = "rows are read in place from little-endian arrays in C order alone; \
-                           save the array with numpy.ascontiguousarray";
-                return Err(Error::Format { path: name, reason: format!("{array}: {why}") });
+            if head.is_swapped {
+                let why = "rows are read in place from little-endian arrays alone; save \
+                           array.astype(array.dtype.newbyteorder(\"<\"))";
+                return Err(unusable(why));
+            }
+            if head.is_fortran && head.shape.len() > 1 {
+                let why = "rows are read in place from arrays in C order alone; save \
+                           numpy.ascontiguousarray(array)";
+                return Err(unusable(why));
             }
             let Some((&count, shape)) = head.shape.split_first() else {
-                return Err(refused("the array has no axis, so it has no rows"));
+                return Err(unusable("the array has no axis, so it has no rows"));
             };
             match &rows {
                 Some((known, other)) if *known != count => {
-                    let why = format!("it has {count} rows, but {other} has {known}");
-                    return Err(Error::Format { path: name, reason: format!("{array}: {why}") });
+                    return Err(unusable(&format!("it has {count} rows, but {other} has {known}")));
                 }
                 _ => rows = Some((count, array.clone())),
             }

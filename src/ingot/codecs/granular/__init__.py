@@ -4,6 +4,8 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any, TypeAlias
 
+import numpy as np
+
 from ingot.codecs.codec import Codec
 from ingot.codecs.granular.number import decode_int, encode_int
 from ingot.codecs.granular.packed import (
@@ -77,8 +79,10 @@ class GranularCodec(Codec):
         return self._encode(value)
 
     def decode(self, data: bytes) -> Any:
-        """Decode bytes that Granular stored."""
-        return self._decode(data)
+        """Decode bytes that Granular stored; arrays may be changed."""
+        value = self._decode(data)
+        is_view = isinstance(value, np.ndarray) and not value.flags.writeable
+        return value.copy() if is_view else value
 
 
 def own_codec(codec: Codec) -> Codec:

@@ -245,8 +245,8 @@ class Dataset(ChoosingRows, Sequence[Row]):
         """Write the rows as a new data set: a subset, a filter, a split, a zip.
 
         Values in Ingot files are copied as stored, after verification, without decoding and
-        encoding; so are images in a directory. Values in files of other formats are encoded
-        again.
+        encoding; so are images, audio and video in files of other formats, whose other values
+        are encoded again.
 
         Args:
             path: A directory, or a file that ends in `.ingot`.

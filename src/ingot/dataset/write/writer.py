@@ -2,14 +2,12 @@
 
 import os
 import warnings
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from threading import RLock
 from types import TracebackType
 from typing import Any, Literal, Self
 
 from ingot.codecs import Codec
-from ingot.codecs.granular import own_codec
 from ingot.dataset.manifest import Manifest
 from ingot.dataset.read.dataset import Dataset, selection_of
 from ingot.dataset.spec import Spec, SpecLike
@@ -19,6 +17,7 @@ from ingot.dataset.write.contribution import check_run, check_shard
 from ingot.dataset.write.copying import PackedRows, packed
 from ingot.dataset.write.file import FileTarget
 from ingot.dataset.write.metadata import json_of
+from ingot.dataset.write.recoding import own_fields, recoded
 from ingot.dataset.write.shards import Compression, Options, limits
 from ingot.dataset.write.target import DirectoryTarget
 from ingot.errors import ClosedError
@@ -105,9 +104,7 @@ class DatasetWriter:
         self._closed = True  # Until the constructor succeeds.
         self._path = absolute(path)
         found = self._found(codecs, append=append) if spec is None else Spec.of(spec, codecs)
-        self._spec = Spec(
-            {name: replace(one, codec=own_codec(one.codec)) for name, one in found.fields.items()}
-        )
+        self._spec = own_fields(found)
         options = Options(compression, level, sync, *limits(shard_bytes, shard_rows))
         check_target(self._path)
         json_of({} if metadata is None else metadata)
@@ -227,7 +224,7 @@ class DatasetWriter:
             >>> w.extend({"image": images, "label": [3, 1, 4]})  # doctest: +SKIP
         """
         self._check_open()
-        rows = packed(selection_of(batch), self._spec) if isinstance(batch, Dataset) else None
+        rows = self._copied(batch) if isinstance(batch, Dataset) else None
         if isinstance(batch, PackedRows):
             self._extend([batch])
         elif isinstance(batch, Mapping):
@@ -239,6 +236,15 @@ class DatasetWriter:
             self._extend(columnar.pieces(self._spec, batch))
         else:
             self._extend(batch)
+
+    def _copied(self, dataset: Dataset) -> Iterator[PackedRows] | None:
+        """Yield rows of a data set whose fields are those of this one; None if they are not."""
+        selection = selection_of(dataset)
+        rows = packed(selection, self._spec)
+        if rows is not None or self._rows.decode:
+            return rows
+        fields = own_fields(selection.spec)
+        return recoded(selection, self._spec) if dict(fields) == dict(self._spec) else None
 
     def _extend(self, rows: Iterable[Mapping[str, Any] | PackedRows]) -> None:
         """Append rows one after another, however the iteration ends."""

@@ -24,23 +24,47 @@ pub struct Head {
     pub start: usize,
 }
 
+/// Why the head of a file cannot be used.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Refusal {
+    /// It is not what NumPy writes.
+    Damaged(Violation),
+    /// It is, but the elements are not numbers.
+    Elements(Violation),
+}
+
+impl From<Violation> for Refusal {
+    fn from(why: Violation) -> Refusal {
+        Refusal::Damaged(why)
+    }
+}
+
+impl From<Refusal> for Violation {
+    fn from(refusal: Refusal) -> Violation {
+        match refusal {
+            Refusal::Damaged(why) | Refusal::Elements(why) => why,
+        }
+    }
+}
+
 impl Head {
     /// Reads the head at the front of a file.
-    pub fn decode(front: &[u8]) -> Result<Head, Violation> {
+    pub fn decode(front: &[u8]) -> Result<Head, Refusal> {
         let cut = || Violation::new("the head of the .npy file is cut short");
         let rest = front.strip_prefix(MAGIC).ok_or_else(|| Violation::new("no .npy file"))?;
         let (&[major, _], rest) = rest.split_first_chunk().ok_or_else(cut)?;
         let (len, width) = match major {
             1 => (u16::from_le_bytes(*rest.first_chunk().ok_or_else(cut)?).into(), 2),
             2 | 3 => (u32::from_le_bytes(*rest.first_chunk().ok_or_else(cut)?) as usize, 4),
-            _ => return Err(Violation::new(format!("version {major} of .npy is unknown"))),
+            _ => return Err(Violation::new(format!("version {major} of .npy is unknown")).into()),
         };
         if len > HEAD_MAX {
-            return Err(Violation::new(format!("the head of the .npy file has {len} bytes")));
+            return Err(Violation::new(format!("the head of the .npy file has {len} bytes")).into());
         }
         let text = rest.get(width..width + len).ok_or_else(cut)?;
         let text = std::str::from_utf8(text).map_err(|_| Violation::new("the head is no text"))?;
-        let (number, is_swapped) = number_of(quoted(member(text, "descr")?)?)?;
+        let descr = quoted(member(text, "descr")?);
+        let (number, is_swapped) = descr.and_then(number_of).map_err(Refusal::Elements)?;
         let is_fortran = member(text, "fortran_order")?.trim_start().starts_with("True");
         let shape = shape_of(member(text, "shape")?)?;
         let start = MAGIC.len() + 2 + width + len;

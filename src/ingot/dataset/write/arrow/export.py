@@ -10,13 +10,12 @@ import numpy as np
 from ingot.dataset.read.arrow.library import pyarrow
 from ingot.dataset.read.arrow.metadata import schema_in
 from ingot.dataset.read.arrow.types import plain
-from ingot.dataset.read.iteration import blocks
 from ingot.dataset.read.selection import Selection
-from ingot.dataset.write import columnar
 from ingot.dataset.write.arrow.restoring import Column, columns_of, files_of, nested, restored
 from ingot.dataset.write.arrow.unpacking import array_of
 from ingot.dataset.write.copying import PackedRows, packed
 from ingot.dataset.write.gathering import packed_rows
+from ingot.dataset.write.recoding import own_fields, recoded
 
 _PANDAS = b"pandas"
 _NULLABLE = {
@@ -82,15 +81,17 @@ def _pandas() -> Any:
 
 def _batches(selection: Selection, metadata: Mapping[str, Any]) -> Iterator[Any]:
     """Yield rows in batches; if there are none, an empty batch."""
-    columns = columns_of(selection.spec, metadata, selection.path)
+    spec = own_fields(selection.spec)
+    columns = columns_of(spec, metadata, selection.path)
     schema = _Schema(columns, _told(metadata, selection, columns))
     count = 0
-    for rows in _packed(selection):
+    stored = packed(selection, spec)
+    for rows in recoded(selection, spec) if stored is None else stored:
         count += rows.count
         if rows.count:
             yield schema.batch(_arrays(selection, rows, columns))
     if not count:
-        empty = packed_rows(selection.spec, [])
+        empty = packed_rows(spec, [])
         yield schema.batch(_arrays(selection, empty, columns))
 
 
@@ -102,22 +103,6 @@ def _told(metadata: Any, selection: Selection, columns: Sequence[Column]) -> dic
     is_whole = {one.path[0] for one in columns} == set(schema.names)
     found: dict[bytes, bytes] = dict(schema.metadata or {})
     return found if is_whole else {k: v for k, v in found.items() if k != _PANDAS}
-
-
-def _packed(selection: Selection) -> Iterator[PackedRows]:
-    stored = packed(selection, selection.spec)
-    return _encoded(selection) if stored is None else stored
-
-
-def _encoded(selection: Selection) -> Iterator[PackedRows]:
-    """Yield the rows of a source that does not store them as Ingot does."""
-    first = 0
-    for numbers, found in blocks(selection, selection.names):
-        batch = found
-        if batch is None:  # Reading the first damaged row again raises its error.
-            batch = selection.read(numbers, dict.fromkeys(selection.names))
-        yield columnar.encode(selection.spec, first, batch, check=False)
-        first += len(numbers)
 
 
 def _arrays(selection: Selection, rows: PackedRows, columns: Sequence[Column]) -> dict[str, Any]:
