@@ -444,6 +444,7 @@ def test_images_of_granular_are_saved_as_the_files_that_they_are(tmp_path, targe
         for k, image in enumerate(images):
             writer.append({"j": image, "k": k})
     ds = ingot.open(tmp_path / "g")
+    assert ds.to_arrow()["k"].to_pylist() == [0, 1, 2]
     files = [row["j"] for row in ds.stored()]
     if target == "x.ingot":
         for some in (ds, ds.select("j"), ds.concat(ds)):

@@ -27,17 +27,15 @@ def recoded(selection: Selection, spec: Spec) -> Iterator[PackedRows]:
 
     Args:
         selection: The rows.
-        spec: Its fields, with the codecs to encode values by.
+        spec: Its fields, with the codecs of Ingot.
     """
     files: tuple[str, ...] = ()
     if _is_storing(selection.source):
-        fields = selection.spec.fields.items()
-        files = tuple(name for name, one in fields if is_file_type(one.codec.name))
+        kinds = {name: one.codec.name for name, one in spec.fields.items()}
+        files = tuple(name for name, kind in kinds.items() if is_file_type(kind) or kind == "bytes")
     values = tuple(name for name in selection.names if name not in files)
     stored = Selection(raw(selection.source), files, selection.rows) if files else selection
     leading = selection if values else stored
-    own = own_fields(spec).fields
-    spec = Spec({name: own[name] if name in files else one for name, one in spec.fields.items()})
     first = 0
     for numbers, found in blocks(leading, values or files):
         batch = found

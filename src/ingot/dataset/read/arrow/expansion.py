@@ -47,8 +47,8 @@ class Expansion:
     Args:
         open_file: Called with the columns to read as dictionaries; returns the file, opened by
             pyarrow.
-        schema: The schema of the file, as Parquet has it. That of pyarrow's other metadata which
-            is about row groups is not used: damage in it ends the process.
+        schema: The schema of the file, as Parquet has it. Nobody asks pyarrow about row groups:
+            damage of what it knows of them ends the process.
         columns: The columns that have values, in order.
         size: The size of the file.
     """
