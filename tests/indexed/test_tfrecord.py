@@ -130,8 +130,20 @@ def test_every_byte_is_verified_and_every_cut_is_found(tmp_path):
 def test_a_length_beyond_the_file_is_refused_at_once(tmp_path):
     length = struct.pack("<Q", (1 << 63) + 5)
     path = write(tmp_path / "x.tfrecord", length + masked(length) + b"abcd" * 3)
-    with pytest.raises(ingot.CorruptFileError, match="offset 0: the file ends inside a record"):
+    with pytest.raises(
+        ingot.CorruptFileError, match="record 0: offset 0: the file ends inside a record"
+    ):
         ingot.open(path)
+
+
+@pytest.mark.parametrize("row", [3, 1005])
+def test_damage_names_its_record(tmp_path, row):
+    one = tfrecord([example(a=[1], b=[b"xy"])])
+    data = bytearray(one * 1010)
+    data[row * len(one) + 14] ^= 1
+    with pytest.raises(ingot.CorruptFileError, match=rf"record {row}: offset \d+: .*checksum") as e:
+        ingot.open(write(tmp_path / "x.tfrecord", bytes(data)))
+    assert e.value.record == row
 
 
 def test_hostile_examples_are_refused_or_are_records(tmp_path):

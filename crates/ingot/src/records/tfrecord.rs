@@ -42,16 +42,16 @@ impl Layout for TfRecord {
     fn infer(&self, files: &mut [Stream<'_>]) -> Result<Option<Vec<Field>>> {
         let mut seen = Seen::<Known>::default();
         for (k, stream) in files.iter_mut().enumerate() {
-            let mut rows = probe_rows(k);
-            while rows > 0 && stream.left() > 0 && stream.offset() < PROBE_BYTES {
-                let (_, len, _) = record(stream)?;
+            let (most, mut row) = (probe_rows(k) as u64, 0);
+            while row < most && stream.left() > 0 && stream.offset() < PROBE_BYTES {
+                let (_, len, _) = record(stream, row)?;
                 let noted = note(stream.peek(len)?, &mut seen);
                 if noted.is_err() {
                     return Ok(None);
                 }
                 stream.advance(len as usize);
                 tail(stream)?;
-                rows -= 1;
+                row += 1;
             }
         }
         if seen.is_empty() {
@@ -80,7 +80,7 @@ impl Layout for TfRecord {
     ) -> Result<()> {
         let fields = by_name(kinds);
         while stream.left() > 0 {
-            let (offset, len, crc) = record(stream)?;
+            let (offset, len, crc) = record(stream, sink.num_rows())?;
             let payload = stream.peek(len)?;
             sink.begin(offset);
             if !kinds.is_empty() {
@@ -95,9 +95,10 @@ impl Layout for TfRecord {
     }
 }
 
-/// Reads the head of a record and verifies the record; returns where it is, its length and its
-/// checksum. The record is next in the stream.
-fn record(stream: &mut Stream<'_>) -> Result<(u64, u64, u32)> {
+/// Reads the head of a record and verifies the record, whose number is for errors; returns where
+/// it is, its length and its checksum. The record is next in the stream.
+fn record(stream: &mut Stream<'_>, row: u64) -> Result<(u64, u64, u32)> {
+    let corrupt = |stream: &Stream<'_>, offset, why| stream.corrupt(offset, why).at_record(row);
     let start = stream.offset();
     let head: [u8; HEAD_LEN] = match stream.peek(HEAD_LEN as u64)?.first_chunk() {
         Some(head) => *head,
@@ -108,21 +109,21 @@ fn record(stream: &mut Stream<'_>) -> Result<(u64, u64, u32)> {
         (0, [0x1f, 0x8b]) => {
             Error::Format { path: stream.name().to_owned(), reason: gzip.to_owned() }
         }
-        _ => stream.corrupt(start, why),
+        _ => corrupt(stream, start, why),
     })?;
     stream.advance(HEAD_LEN);
     let offset = stream.offset();
     if len.checked_add(TAIL_LEN as u64).is_none_or(|whole| whole > stream.left()) {
         let left = stream.left();
         let why = format!("the file ends inside a record of {len} bytes: {left} are left");
-        return Err(stream.corrupt(start, Violation(why)));
+        return Err(corrupt(stream, start, Violation(why)));
     }
     let bytes = stream.peek(len + TAIL_LEN as u64)?;
     let (payload, stored) = bytes.split_at(len as usize);
     let expected = unmasked(u32::from_le_bytes([stored[0], stored[1], stored[2], stored[3]]));
     let found = Sum::Crc32c.append(0, payload);
     if found != expected {
-        return Err(stream.corrupt(offset, mismatch(expected, found)));
+        return Err(corrupt(stream, offset, mismatch(expected, found)));
     }
     Ok((offset, len, found))
 }
