@@ -21,6 +21,16 @@ def test_verify_finds_every_container_whole(data, ingot_cli, name):
     assert found["damaged"] == []
 
 
+def test_verify_tells_in_json_why_a_file_does_not_open(ingot_cli, tmp_path):
+    (tmp_path / "x.tfrecord").write_bytes(b"\x05" + bytes(40))
+    ran = ingot_cli("verify", "x.tfrecord", "--json", cwd=tmp_path)
+    found = json.loads(ran.out)
+    assert (ran.code, found["ok"], found["rows"]) == (1, False, 0)
+    assert found["path"] == str(tmp_path / "x.tfrecord")
+    assert found["damaged"][0]["record"] == 0
+    assert "record 0: offset 0" in found["damaged"][0]["reason"]
+
+
 def test_verify_lists_damaged_records_and_ends_with_1(ingot_cli, tmp_path):
     path = tmp_path / "x.ingot"
     with ingot.Writer(path, compression=None) as writer:

@@ -9,6 +9,8 @@ from ingot.cli import opened
 from ingot.cli.failures import DAMAGED
 from ingot.cli.options import AsJson, Partial, Quiet, Source, progress, write_json
 from ingot.cli.text import counted, line, safe
+from ingot.errors import CorruptFileError
+from ingot.records import Damage, Verification
 
 _LISTED = 100
 
@@ -23,21 +25,18 @@ def verify(
 
     The exit code is 1 if something is damaged. The damaged records are listed on standard output.
     """
-    with opened.opened(path, partial=partial) as found:
-        result = found.verify(progress(quiet=quiet))
-        where = found.path
+    try:
+        with opened.opened(path, partial=partial) as found:
+            result = found.verify(progress(quiet=quiet))
+            where = found.path
+    except CorruptFileError as error:
+        if not as_json:
+            raise
+        damage = Damage(error.record, 0, error.offset or 0, str(error))
+        _write(error.path or path, Verification(0, [damage]))
+        raise typer.Exit(DAMAGED) from None
     if as_json:
-        damaged = [asdict(one) for one in result.damaged]
-        unchecked = list(result.unchecked)
-        write_json(
-            {
-                "path": where,
-                "ok": result.ok,
-                "rows": result.rows,
-                "damaged": damaged,
-                "unchecked": unchecked,
-            }
-        )
+        _write(where, result)
     else:
         for one in result.damaged[:_LISTED]:
             sys.stdout.write(f"{_place(one.record, one.records)}: {safe(one.reason)}\n")
@@ -47,6 +46,18 @@ def verify(
             _summary(path, result.rows, len(result.damaged), result.unchecked)
     if not result.ok:
         raise typer.Exit(DAMAGED)
+
+
+def _write(path: str, result: Verification) -> None:
+    write_json(
+        {
+            "path": path,
+            "ok": result.ok,
+            "rows": result.rows,
+            "damaged": [asdict(one) for one in result.damaged],
+            "unchecked": list(result.unchecked),
+        }
+    )
 
 
 def _place(record: int | None, count: int) -> str:
