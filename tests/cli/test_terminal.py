@@ -138,9 +138,16 @@ def test_a_closed_pipe_is_quiet(tmp_path):
 def interrupted(source, target):
     """Convert, and interrupt that once it has begun; return the exit code and what was printed.
 
-    Reads take a second, so that the interrupt is not too late.
+    Reads take a second, so that the interrupt is not too late. A shell that starts the tests in
+    the background has them ignore interrupts, and so this process.
     """
-    command = [*COMMAND, "convert", str(source), str(target), "--overwrite"]
+    script = """
+import signal
+signal.signal(signal.SIGINT, signal.default_int_handler)
+from ingot.__main__ import main
+main()
+"""
+    command = [sys.executable, "-c", script, "convert", str(source), str(target), "--overwrite"]
     with subprocess.Popen(
         command,
         stderr=subprocess.PIPE,
