@@ -86,7 +86,7 @@ docs: $(DOCS_VENV)/installed  ## build the guides and the API reference into .do
 
 fuzz: $(FUZZ_TOOLS)/bin/cargo-fuzz  ## feed damaged files to the parsers: FUZZ_SECONDS=60 for each
 	cd crates/ingot && export RUSTC_BOOTSTRAP=1 PATH="$(CURDIR)/$(FUZZ_TOOLS)/bin:$$PATH" && \
-	for target in $$(cargo fuzz list); do \
+	targets=$$(cargo fuzz list) && for target in $$targets; do \
 	  cargo fuzz run $$target -- -max_total_time=$(FUZZ_SECONDS) -timeout=10 || exit 1; \
 	done
 
