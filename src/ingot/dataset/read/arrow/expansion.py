@@ -50,6 +50,7 @@ class Expansion:
         schema: The schema of the file, as Parquet has it. Nobody asks pyarrow about row groups:
             damage of what it knows of them ends the process.
         columns: The columns that have values, in order.
+        largest: The size of the largest column of each row group: no value is larger.
         size: The size of the file.
     """
 
@@ -58,11 +59,14 @@ class Expansion:
         open_file: Callable[[list[str]], Any],
         schema: Any,
         columns: Sequence[Column],
+        *,
+        largest: Sequence[int],
         size: int,
     ) -> None:
         self._open = open_file
         self._schema = schema
         self._columns = columns
+        self._largest = largest
         self._size = size
         self._longest: dict[tuple[int, int], int] = {}
 
@@ -116,6 +120,8 @@ class Expansion:
             return False
         most = max(max_decoded_bytes(), _USUAL * self._size)
         count = known.values if is_list else rows
+        if count * self._largest[group] <= most:
+            return False
         return count * self._longest_of(group, column) > most
 
     def _longest_of(self, group: int, column: int) -> int:

@@ -62,7 +62,13 @@ class ParquetFile(ColumnFile):
             Column(tuple(names), is_told, values, crowd)
             for names, _, is_told, values, crowd in columns
         ]
-        self._expansion = Expansion(self._open, self._metadata.schema, known, self.stamp[0])
+        self._expansion = Expansion(
+            self._open,
+            self._metadata.schema,
+            known,
+            largest=[largest for _, largest in groups],
+            size=self.stamp[0],
+        )
         widest = self._expansion.widest()
         self._heights: list[int] = []
         self._groups: list[tuple[int, int, int]] = []
