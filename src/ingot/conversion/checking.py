@@ -115,8 +115,8 @@ def _differs(path: Path, content: Content, row: int, field: str | None) -> Corru
     what = f"record {row}" if content.fields is None else f"row {row}"
     inside = "" if field is None else f": field {field!r}"
     message = (
-        f"{path.name}: {what}{inside}: what was written is read as another value than that of "
-        f"{content.path}, so nothing was put in place: the format has no such value, and .ingot "
-        "has, or the storage device is failing"
+        f"{path.name}: {what}{inside}: what was written differs from {content.path} when it is "
+        "read back; nothing was put in place. Either the format cannot hold this value, and .ingot "
+        "can, or the storage device is failing"
     )
     return CorruptFileError(message, str(path), row)

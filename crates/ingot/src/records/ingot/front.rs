@@ -87,7 +87,7 @@ fn looks(source: Source<'_>, front: &[u8], size: u64) -> &'static str {
         return "looks like an FFRecord file, which can be read if it is named .ffr, but neither \
                 appended to nor recovered";
     }
-    "does not begin with the Ingot signature, and its name does not end like one of another format"
+    "does not begin with the Ingot signature, and its suffix is not that of another format"
 }
 
 /// Whether a file is one of FFRecord, which have no signature: the first record begins where
