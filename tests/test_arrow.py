@@ -402,7 +402,7 @@ def test_without_pyarrow_the_error_tells_how_to_install_it(tmp_path):
     found = subprocess.run(
         [sys.executable, "-c", script], capture_output=True, text=True, check=False
     )
-    assert "pip install 'ingot[arrow]'" in found.stderr
+    assert "pip install 'ingot-data[arrow]'" in found.stderr
 
 
 def test_opening_ingot_files_does_not_import_pyarrow():

@@ -234,4 +234,4 @@ def test_without_fsspec_the_error_says_how_to_install_it():
         [sys.executable, "-c", code], capture_output=True, text=True, check=False
     )
     assert outcome.returncode == 1
-    assert "ingot.fsspec requires fsspec: pip install 'ingot[fsspec]'" in outcome.stderr
+    assert "ingot.fsspec requires fsspec: pip install 'ingot-data[fsspec]'" in outcome.stderr

@@ -410,4 +410,5 @@ except ModuleNotFoundError as error:
     print(error)
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout == "ingot.grain requires Grain: pip install grain\n"
+    hint = "pip install 'ingot-data[grain]' (in a checkout: pip install '.[grain]')"
+    assert done.stdout == f"ingot.grain requires Grain: {hint}\n"

@@ -420,5 +420,5 @@ def test_a_data_set_pickles_to_a_path(path):
 def test_without_h5py_the_error_says_how_to_install_it(plain, run_fault):
     outcome = run_fault("hdf5_missing.py", plain)
     assert outcome.returncode == 0, outcome.stderr
-    message = "HDF5 files need h5py, which is not installed: pip install 'ingot[hdf5]'"
-    assert outcome.stdout == f"h5py: {message}"
+    hint = "pip install 'ingot-data[hdf5]' (in a checkout: pip install '.[hdf5]')"
+    assert outcome.stdout == f"h5py: HDF5 requires h5py: {hint}"

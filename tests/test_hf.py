@@ -393,4 +393,4 @@ def test_without_datasets_the_error_tells_how_to_install_it(tmp_path):
     found = subprocess.run(
         [sys.executable, "-c", script], capture_output=True, text=True, check=False
     )
-    assert "pip install 'ingot[hf]'" in found.stderr
+    assert "pip install 'ingot-data[hf]'" in found.stderr

@@ -409,9 +409,9 @@ for attempt in ("ingot.Loader(range(9), 3, to='jax')", "import ingot.jax"):
         print(error)
 print(ingot.Loader(range(9), 3).batch(1).tolist())
 """
+    hint = "pip install 'ingot-data[jax]' (in a checkout: pip install '.[jax]')"
     assert run(code).stdout == (
-        'to="jax" requires JAX: pip install jax\ningot.jax requires JAX: pip install jax\n'
-        "[3, 4, 5]\n"
+        f'to="jax" requires JAX: {hint}\ningot.jax requires JAX: {hint}\n[3, 4, 5]\n'
     )
 
 

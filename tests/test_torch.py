@@ -296,7 +296,8 @@ def test_without_pytorch_the_import_says_how_to_install_it(module):
         check=False,
     )
     assert outcome.returncode == 1
-    message = f"{module} requires PyTorch: pip install torch"
+    hint = "pip install 'ingot-data[torch]' (in a checkout: pip install '.[torch]')"
+    message = f"{module} requires PyTorch: {hint}"
     assert outcome.stderr.splitlines()[-1] == f"ModuleNotFoundError: {message}"
 
 

@@ -3,6 +3,8 @@
 import gc
 import sys
 
+from ingot.extras import requirement
+
 _OBJECTS = 50_000
 """How many new objects to look for garbage after: loading modules makes many, and none is."""
 
@@ -11,12 +13,10 @@ def main() -> None:
     """Run the command line, or say how to install what it requires."""
     gc.set_threshold(_OBJECTS)
     try:
-        from ingot.cli.app import run  # noqa: PLC0415 -- it requires an extra
+        with requirement("typer", "the command line"):
+            from ingot.cli.app import run  # noqa: PLC0415 -- it requires an extra
     except ModuleNotFoundError as error:
-        if (error.name or "").partition(".")[0] not in {"rich", "typer"}:
-            raise
-        sys.stderr.write("ingot: the command line requires typer: pip install 'ingot[cli]'\n")
-        sys.exit(2)
+        sys.exit(f"ingot: {error}")
     code = run()
     gc.freeze()  # Looking for garbage once more before the end takes a sixth of a short command.
     sys.exit(code)

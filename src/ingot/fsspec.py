@@ -9,14 +9,12 @@ import os
 from typing import Any
 
 from ingot.errors import FormatError
+from ingot.extras import requirement
 from ingot.packed import PackedFolder
 from ingot.records.expand import StrPath
 
-try:
+with requirement("fsspec", "ingot.fsspec"):
     from fsspec import AbstractFileSystem
-except ImportError as error:
-    message = "ingot.fsspec requires fsspec: pip install 'ingot[fsspec]'"
-    raise ImportError(message) from error
 
 __all__ = ["PackedFileSystem"]
 

@@ -6,6 +6,7 @@ from os import PathLike
 from typing import Any, Generic, SupportsIndex, TypeVar
 
 from ingot.dataset import Dataset
+from ingot.extras import requirement
 from ingot.loader import Loader
 from ingot.opening import open  # noqa: A004
 from ingot.order import Order
@@ -13,13 +14,8 @@ from ingot.order.arguments import Indices
 from ingot.records import Reader, View
 from ingot.records.expand import StrPath
 
-try:
+with requirement("grain", "ingot.grain"):
     import grain
-except ModuleNotFoundError as error:
-    if error.name != "grain":
-        raise
-    message = "ingot.grain requires Grain: pip install grain"
-    raise ModuleNotFoundError(message, name="grain") from error
 
 __all__ = ["BatchIterator", "Batches", "Source"]
 

@@ -8,18 +8,14 @@ from typing import Any, Self
 
 import numpy.typing as npt
 
+from ingot.extras import requirement
 from ingot.loader import Loader
 from ingot.loader.arrays import arrays
 from ingot.order import Order
 
-try:
+with requirement("jax", "ingot.jax"):
     import jax
     from jax.sharding import NamedSharding, PartitionSpec
-except ModuleNotFoundError as error:
-    if error.name != "jax":
-        raise
-    message = "ingot.jax requires JAX: pip install jax"
-    raise ModuleNotFoundError(message, name="jax") from error
 
 __all__ = ["Batches", "shard_of"]
 

@@ -222,5 +222,6 @@ def test_without_beam_the_import_says_how_to_install_it(module):
         check=False,
     )
     assert outcome.returncode == 1
-    message = "ingot.beam requires Apache Beam: pip install 'ingot[beam]'"
+    hint = "pip install 'ingot-data[beam]' (in a checkout: pip install '.[beam]')"
+    message = f"ingot.beam requires Apache Beam: {hint}"
     assert outcome.stderr.splitlines()[-1] == f"ModuleNotFoundError: {message}"

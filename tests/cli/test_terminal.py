@@ -193,8 +193,9 @@ def test_without_typer_the_command_says_what_to_install(tmp_path):
     ran = subprocess.run(
         [sys.executable, "-c", script], capture_output=True, text=True, check=False, cwd=tmp_path
     )
-    assert ran.returncode == 2
-    assert ran.stderr == "ingot: the command line requires typer: pip install 'ingot[cli]'\n"
+    assert ran.returncode == 1
+    hint = "pip install 'ingot-data[cli]' (in a checkout: pip install '.[cli]')"
+    assert ran.stderr == f"ingot: the command line requires typer: {hint}\n"
 
 
 def test_completion_offers_the_commands(ingot_cli):

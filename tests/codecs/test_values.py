@@ -311,7 +311,7 @@ def test_msgpack(tmp_path):
 )
 def test_a_missing_package_is_named(monkeypatch, kind, module, value):
     monkeypatch.setitem(sys.modules, module, None)
-    with pytest.raises(ImportError, match=r"pip install 'ingot\["):
+    with pytest.raises(ImportError, match=r"pip install 'ingot-data\["):
         codec_of(kind).encode(value)
 
 

@@ -122,7 +122,8 @@ try:
 except ModuleNotFoundError as error:
     print(error)
 """
-    assert run(code).stdout == 'to="torch" requires PyTorch: pip install torch\n'
+    hint = "pip install 'ingot-data[torch]' (in a checkout: pip install '.[torch]')"
+    assert run(code).stdout == f'to="torch" requires PyTorch: {hint}\n'
 
 
 def test_a_loop_is_an_epoch_and_the_next_one_is_shuffled_anew(cats):

@@ -434,4 +434,5 @@ except ModuleNotFoundError as error:
     print(error)
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout == "ingot.tf requires TensorFlow: pip install tensorflow\n"
+    hint = "pip install 'ingot-data[tf]' (in a checkout: pip install '.[tf]')"
+    assert done.stdout == f"ingot.tf requires TensorFlow: {hint}\n"

@@ -4,13 +4,10 @@ This requires the extra `beam`, and never TensorFlow. Paths are those of Beam's 
 local paths, `gs://`, `s3://` and whatever else the installation of Beam supports.
 """
 
-try:
+from ingot.extras import requirement
+
+with requirement("apache_beam", "ingot.beam"):
     import apache_beam as _  # noqa: F401
-except ModuleNotFoundError as error:
-    if error.name != "apache_beam":
-        raise
-    message = "ingot.beam requires Apache Beam: pip install 'ingot[beam]'"
-    raise ModuleNotFoundError(message, name="apache_beam") from error
 
 from ingot.beam.conversion import ConvertTFRecord, convert_tfrecord
 from ingot.beam.sink import RecordSink

@@ -1,8 +1,6 @@
 """Audio: samples and sampling rate, or the bytes of an audio file."""
 
 import io
-from importlib import import_module
-from types import ModuleType
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -11,6 +9,7 @@ import numpy.typing as npt
 from ingot.codecs.codec import Codec
 from ingot.codecs.limit import check_decoded
 from ingot.codecs.signature import given
+from ingot.extras import require
 
 Sound: TypeAlias = tuple[npt.NDArray[Any], int]
 
@@ -22,12 +21,8 @@ _DTYPES = {"PCM_16": "int16", "PCM_32": "int32", "DOUBLE": "float64"}
 _BLOCK = 1 << 20
 
 
-def _soundfile() -> ModuleType:
-    try:
-        return import_module("soundfile")
-    except ImportError as error:
-        message = "audio requires soundfile: pip install 'ingot[audio]'"
-        raise ImportError(message) from error
+def _soundfile() -> Any:
+    return require("soundfile", "audio")
 
 
 class Audio(Codec):

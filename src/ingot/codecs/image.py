@@ -5,8 +5,6 @@ the codec falls back to Pillow.
 """
 
 import io
-from importlib import import_module
-from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -17,6 +15,7 @@ from ingot.codecs.codec import Codec
 from ingot.codecs.limit import check_decoded
 from ingot.codecs.signature import given
 from ingot.codecs.whole import check_whole
+from ingot.extras import require
 
 _FORMATS = {"jpg": "JPEG", "png": "PNG", "webp": "WEBP"}
 _COLOURS = {"jpg": (1, 3), "png": (1, 2, 3, 4), "webp": (3, 4)}
@@ -27,17 +26,13 @@ _EXPANSION = 2048
 _MODES = {"1": "L", "P": "RGB", "PA": "RGBA", "CMYK": "RGB", "YCbCr": "RGB"}
 
 
-def pillow() -> ModuleType:
+def pillow() -> Any:
     """Return Pillow's image module.
 
     Raises:
-        ImportError: It is not installed.
+        ModuleNotFoundError: It is not installed.
     """
-    try:
-        return import_module("PIL.Image")
-    except ImportError as error:
-        message = "this requires Pillow: pip install 'ingot[image]'"
-        raise ImportError(message) from error
+    return require("PIL.Image", "this")
 
 
 class Image(Codec):

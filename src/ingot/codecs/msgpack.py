@@ -1,19 +1,14 @@
 """Values in msgpack."""
 
-from importlib import import_module
-from types import ModuleType
 from typing import Any
 
 from ingot.codecs.codec import Codec
 from ingot.codecs.limit import check_msgpack
+from ingot.extras import require
 
 
-def _msgpack() -> ModuleType:
-    try:
-        return import_module("msgpack")
-    except ImportError as error:
-        message = "this type requires msgpack: pip install 'ingot[msgpack]'"
-        raise ImportError(message) from error
+def _msgpack() -> Any:
+    return require("msgpack", "this type")
 
 
 class Msgpack(Codec):

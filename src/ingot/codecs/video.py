@@ -2,8 +2,6 @@
 
 import io
 from fractions import Fraction
-from importlib import import_module
-from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -12,16 +10,13 @@ import numpy.typing as npt
 from ingot.codecs.codec import Codec
 from ingot.codecs.limit import check_decoded
 from ingot.codecs.signature import given
+from ingot.extras import require
 
 _LIMITS = {"max_pixels": str(1 << 25)}
 
 
-def _av() -> ModuleType:
-    try:
-        return import_module("av")
-    except ImportError as error:
-        message = "video requires PyAV: pip install 'ingot[video]'"
-        raise ImportError(message) from error
+def _av() -> Any:
+    return require("av", "video")
 
 
 class Video(Codec):

@@ -1,7 +1,8 @@
 """The library `datasets`."""
 
-from importlib import import_module
 from typing import Any
+
+from ingot.extras import require
 
 
 def library(module: str = "datasets") -> Any:
@@ -10,10 +11,4 @@ def library(module: str = "datasets") -> Any:
     Raises:
         ModuleNotFoundError: It is not installed.
     """
-    try:
-        return import_module(module)
-    except ModuleNotFoundError as error:
-        if error.name not in {"datasets", "pyarrow"}:
-            raise
-        message = "ingot.hf requires Hugging Face's datasets: pip install 'ingot[hf]'"
-        raise ModuleNotFoundError(message, name=error.name) from error
+    return require(module, "ingot.hf")

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from ingot.extras import requirement
 from ingot.loader.memory import own_copy
 
 _NARROW = {
@@ -32,13 +33,8 @@ def arrays(put: Callable[[npt.NDArray[Any]], Any] | None = None) -> Callable[[An
     Raises:
         ModuleNotFoundError: JAX is not installed.
     """
-    try:
+    with requirement("jax", 'to="jax"'):
         import jax  # noqa: PLC0415 -- only those who ask for its arrays need it
-    except ModuleNotFoundError as error:
-        if error.name != "jax":
-            raise
-        message = 'to="jax" requires JAX: pip install jax'
-        raise ModuleNotFoundError(message, name="jax") from error
 
     is_wide = bool(jax.config.jax_enable_x64)
     device = jax.config.jax_default_device

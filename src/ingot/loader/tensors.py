@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from ingot.extras import requirement
 from ingot.loader.leaves import each_array
 
 _TYPES = "?bBhHiIlLqQefdFD"
@@ -24,13 +25,8 @@ def tensors(*, pin_memory: bool) -> Callable[[Any], Any]:
     Raises:
         ModuleNotFoundError: PyTorch is not installed.
     """
-    try:
+    with requirement("torch", 'to="torch"'):
         import torch  # noqa: PLC0415 -- only those who ask for tensors need it
-    except ModuleNotFoundError as error:
-        if error.name != "torch":
-            raise
-        message = 'to="torch" requires PyTorch: pip install torch'
-        raise ModuleNotFoundError(message, name="torch") from error
 
     pins = pin_memory and torch.cuda.is_available()
 

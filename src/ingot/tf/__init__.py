@@ -1,12 +1,9 @@
 """Batches as a `tf.data.Dataset`."""
 
-try:
+from ingot.extras import requirement
+
+with requirement("tensorflow", "ingot.tf"):
     import tensorflow as tf  # noqa: F401
-except ModuleNotFoundError as error:
-    if error.name != "tensorflow":
-        raise
-    message = "ingot.tf requires TensorFlow: pip install tensorflow"
-    raise ModuleNotFoundError(message, name="tensorflow") from error
 
 from ingot.tf.dataset import dataset
 

@@ -1,12 +1,9 @@
 """Records, rows and orders in PyTorch's data loaders, one native read per batch."""
 
-try:
+from ingot.extras import requirement
+
+with requirement("torch", "ingot.torch"):
     import torch.utils.data  # noqa: F401
-except ModuleNotFoundError as error:
-    if error.name != "torch":
-        raise
-    message = "ingot.torch requires PyTorch: pip install torch"
-    raise ModuleNotFoundError(message, name="torch") from error
 
 from ingot.torch.dataloader import DataLoader
 from ingot.torch.dataset import Dataset, Positions

@@ -6,8 +6,6 @@ elements in C order; within a tree, a `_` precedes these three.
 
 import re
 from functools import cache, lru_cache
-from importlib import import_module
-from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -15,6 +13,7 @@ import numpy.typing as npt
 
 from ingot.codecs.array import size_of
 from ingot.codecs.limit import check_msgpack
+from ingot.extras import require
 
 _TYPE = re.compile(r"[<>|][biufcSUV]\d{1,9}|[<>][mM]8(?:\[\d{0,9}[A-Za-z]{1,7}\])?")
 _MARK = "_"
@@ -22,12 +21,8 @@ _MARKED = 4
 
 
 @cache
-def _msgpack() -> ModuleType:
-    try:
-        return import_module("msgpack")
-    except ImportError as error:
-        message = "this type requires msgpack: pip install 'ingot[msgpack]'"
-        raise ImportError(message) from error
+def _msgpack() -> Any:
+    return require("msgpack", "this type")
 
 
 def encode_msgpack(value: Any) -> bytes:

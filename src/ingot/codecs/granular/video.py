@@ -2,12 +2,12 @@
 
 import io
 from collections.abc import Iterable
-from importlib import import_module
-from types import ModuleType
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+
+from ingot.extras import require
 
 _EBML = b"\x1a\x45\xdf\xa3"
 _LEAST = 1 << 30
@@ -17,12 +17,8 @@ _LIMITS = {"max_pixels": str(1 << 25)}
 """The maximum size of a frame: decoders allocate it before they know that it exists."""
 
 
-def _av() -> ModuleType:
-    try:
-        return import_module("av")
-    except ImportError as error:
-        message = "videos require PyAV: pip install 'ingot[video]'"
-        raise ImportError(message) from error
+def _av() -> Any:
+    return require("av", "video")
 
 
 def encode_video(

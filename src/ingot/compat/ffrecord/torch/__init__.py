@@ -1,12 +1,9 @@
 """`ffrecord.torch`: FFRecord's data sets and data loader, over PyTorch's own."""
 
-try:
+from ingot.extras import requirement
+
+with requirement("torch", "ingot.compat.ffrecord.torch"):
     import torch.utils.data  # noqa: F401
-except ModuleNotFoundError as error:
-    if error.name != "torch":
-        raise
-    message = "ingot.compat.ffrecord.torch requires PyTorch: pip install torch"
-    raise ModuleNotFoundError(message, name="torch") from error
 
 from ingot.compat.ffrecord.torch.dataloader import DataLoader
 from ingot.compat.ffrecord.torch.dataset import ConcatDataset, Dataset, Subset

@@ -3,10 +3,10 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
-from importlib import import_module
 from typing import Any
 
 from ingot.errors import CorruptFileError, FormatError, IngotError, StorageError
+from ingot.extras import require
 
 
 @cache
@@ -16,13 +16,7 @@ def pyarrow(module: str = "pyarrow") -> Any:
     Raises:
         ModuleNotFoundError: It is not installed.
     """
-    try:
-        return import_module(module)
-    except ModuleNotFoundError as error:
-        message = (
-            "Parquet and Arrow need pyarrow, which is not installed: pip install 'ingot[arrow]'"
-        )
-        raise ModuleNotFoundError(message, name="pyarrow") from error
+    return require(module, "reading Parquet and Arrow")
 
 
 @contextmanager

@@ -5,7 +5,6 @@ import os
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
-from importlib import import_module
 from threading import RLock
 from typing import Any
 
@@ -16,6 +15,7 @@ from ingot.errors import (
     StorageError,
     UnfinishedFileError,
 )
+from ingot.extras import require
 
 _LOCKED = "unable to lock file"
 _WRITTEN = "already open for write"
@@ -32,11 +32,7 @@ def h5py() -> Any:
     Raises:
         ModuleNotFoundError: It is not installed.
     """
-    try:
-        return import_module("h5py")
-    except ModuleNotFoundError as error:
-        message = "HDF5 files need h5py, which is not installed: pip install 'ingot[hdf5]'"
-        raise ModuleNotFoundError(message, name="h5py") from error
+    return require("h5py", "HDF5")
 
 
 @contextmanager

@@ -1,7 +1,6 @@
 """Data sets as tables of Arrow."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from importlib import import_module
 from itertools import chain
 from typing import Any
 
@@ -16,6 +15,7 @@ from ingot.dataset.write.arrow.unpacking import array_of
 from ingot.dataset.write.copying import PackedRows, packed
 from ingot.dataset.write.gathering import packed_rows
 from ingot.dataset.write.recoding import own_fields, recoded
+from ingot.extras import require
 
 _PANDAS = b"pandas"
 _NULLABLE = {
@@ -72,11 +72,7 @@ def frame_of(selection: Selection) -> Any:
 
 
 def _pandas() -> Any:
-    try:
-        return import_module("pandas")
-    except ModuleNotFoundError as error:
-        message = "this requires pandas, which is not installed: pip install 'ingot[pandas]'"
-        raise ModuleNotFoundError(message, name="pandas") from error
+    return require("pandas", "to_pandas()")
 
 
 def _batches(selection: Selection, metadata: Mapping[str, Any]) -> Iterator[Any]:

@@ -1,0 +1,72 @@
+"""Packages that only parts of Ingot require, and how to install them."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib import import_module
+from types import ModuleType
+
+_EXTRAS = {
+    "PIL": ("Pillow", "image"),
+    "apache_beam": ("Apache Beam", "beam"),
+    "av": ("PyAV", "video"),
+    "datasets": ("Hugging Face's datasets", "hf"),
+    "fsspec": ("fsspec", "fsspec"),
+    "grain": ("Grain", "grain"),
+    "h5py": ("h5py", "hdf5"),
+    "jax": ("JAX", "jax"),
+    "msgpack": ("msgpack", "msgpack"),
+    "pandas": ("pandas", "pandas"),
+    "pyarrow": ("pyarrow", "arrow"),
+    "rich": ("rich", "cli"),
+    "soundfile": ("soundfile", "audio"),
+    "tensorflow": ("TensorFlow", "tf"),
+    "torch": ("PyTorch", "torch"),
+    "typer": ("typer", "cli"),
+}
+"""Packages by the name they are imported by: what they are called, and the extra they are in."""
+
+
+@contextmanager
+def requirement(package: str, user: str) -> Iterator[None]:
+    """Have an import that fails for want of a package say how to install it.
+
+    Args:
+        package: The package that is imported inside.
+        user: What requires it, as the message names it.
+
+    Raises:
+        ModuleNotFoundError: The package is not installed.
+    """
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        _explain(error, package, user)
+        raise
+
+
+def require(module: str, user: str) -> ModuleType:
+    """Return a module of a package that need not be installed.
+
+    Args:
+        module: The package, or a module in it.
+        user: What requires it, as the message names it.
+
+    Raises:
+        ModuleNotFoundError: The package is not installed; the message says how to install it.
+    """
+    try:
+        return import_module(module)
+    except ModuleNotFoundError as error:
+        _explain(error, module.partition(".")[0], user)
+        raise
+
+
+def _explain(error: ModuleNotFoundError, package: str, user: str) -> None:
+    missing = (error.name or "").partition(".")[0]
+    if missing in _EXTRAS:
+        called, extra = _EXTRAS[package]
+        message = (
+            f"{user} requires {called}: "
+            f"pip install 'ingot-data[{extra}]' (in a checkout: pip install '.[{extra}]')"
+        )
+        raise ModuleNotFoundError(message, name=missing) from error
