@@ -517,7 +517,7 @@ def test_which_rows_a_data_set_has_is_part_of_its_fingerprint(cats):
         (lambda: Order.of(["ab"]).pack([2], 0), ValueError, "max_length is at least 1"),
     ],
 )
-def test_what_cannot_be_is_refused_with_a_reason(wrong, kind, message):
+def test_invalid_arguments_raise_with_a_reason(wrong, kind, message):
     with pytest.raises(kind, match=re.escape(message)):
         wrong()
 

@@ -166,7 +166,7 @@ def test_get_writes_a_record_to_standard_output_as_it_is(data, ingot_cli, name):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["get", "rows", "30"], "rows: there is no row 30: the rows are 0 to 29"),
+        (["get", "rows", "30"], "rows: row 30 does not exist: the rows are 0 to 29"),
         (["get", "rows", "1", "-o", "x"], "-o writes one value: name one of the fields"),
         (
             ["get", "rows", "1", "-f", "label", "-o", "x"],

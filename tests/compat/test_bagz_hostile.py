@@ -140,7 +140,7 @@ def test_a_bag_that_is_cut_while_it_is_read_raises(tmp_path):
         reader.read_range(2000, 500)
 
 
-def test_dictionaries_that_are_none_are_refused():
+def test_invalid_dictionaries_are_rejected():
     magic = b"\x37\xa4\x30\xec" + b"\xff" * 60
     with pytest.raises(ValueError, match="dictionary"):
         BagReader([BagFile(str(DATA / "comp.bagz"), dictionary=magic)])

@@ -21,7 +21,7 @@ impl<T> Own<T> {
 
 impl<T: ?Sized + Send> Own<T> {
     /// Calls `call` while no other thread does. Fails in the child of a fork if a thread of the
-    /// parent was at it: that thread is not there to finish.
+    /// parent held it: that thread is not there to finish.
     pub fn with<R>(&self, py: Python<'_>, call: impl FnOnce(&mut T) -> R) -> PyResult<R> {
         loop {
             match self.inner.try_lock() {

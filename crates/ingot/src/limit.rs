@@ -14,7 +14,7 @@ const INDEX_BYTES: &str = "INGOT_INDEX_BYTES";
 static MAX: LazyLock<AtomicU64> =
     LazyLock::new(|| AtomicU64::new(asked(MAX_DECODED_BYTES).ok().flatten().unwrap_or(DEFAULT)));
 
-/// Fails, and says why, if an environment variable that is a number of bytes is none.
+/// Fails, and says why, if a byte-count variable of the environment does not parse.
 pub fn check_environment() -> Result<(), String> {
     [MAX_DECODED_BYTES, INDEX_BYTES].into_iter().try_for_each(|name| asked(name).map(drop))
 }

@@ -167,7 +167,7 @@ impl Pool {
         left > 0
     }
 
-    /// Draws the consequences of a batch that sharing has gained so many nanoseconds for.
+    /// Updates the estimate of what sharing a batch gains, in nanoseconds.
     fn judge(&self, gain: i64) {
         let gained = self.gained.load(Ordering::Relaxed).saturating_add(gain).min(CREDIT);
         if gained < 0 {

@@ -69,8 +69,9 @@ def get(
 
 def _number(path: str, row: int, count: int) -> int:
     if not -count <= row < count:
-        message = f"{path}: there is no row {row}: the rows are 0 to {count - 1}"
-        raise IndexError(message if count else f"{path}: there is no row {row}: there are none")
+        message = f"{path}: row {row} does not exist: the rows are 0 to {count - 1}"
+        empty = f"{path}: row {row} does not exist: the file is empty"
+        raise IndexError(message if count else empty)
     return row % count
 
 

@@ -19,7 +19,7 @@ from ingot.dataset.write.recoding import own_fields
 from ingot.records import Batch, Reader, View
 
 Columns: TypeAlias = dict[str, Any]
-"""The values of each field in some rows; images, sound and films are the bytes of their files."""
+"""The values of each field in some rows; images, audio and video as encoded bytes."""
 
 Piece: TypeAlias = Any
 """Some records, a list of bytes or a `Batch`; some rows, `Columns` or as they are stored."""

@@ -70,7 +70,7 @@ class _Failure:
 
 
 class Unwanted(BaseException):
-    """Nobody wants the batch any more. It is no failure of a sample."""
+    """The batch was cancelled; not a sample error."""
 
 
 class Makes(Protocol):

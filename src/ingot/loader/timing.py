@@ -13,7 +13,7 @@ _WORDS = {
 
 @dataclass(frozen=True, slots=True)
 class LoaderStats:
-    """How a loader has spent its time so far; `print` shows who is the bottleneck.
+    """How a loader has spent its time so far; `print` shows what the bottleneck is.
 
     The workers' seconds are those of all threads together.
 

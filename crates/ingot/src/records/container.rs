@@ -17,7 +17,7 @@ use crate::storage::ReadAt;
 /// How a value comes out of the stored bytes of its cell.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Form {
-    /// It is them, or they are its compressed form, as the cell says.
+    /// Stored as is, or compressed with the cell's codec.
     Alone,
     /// The container knows how: [`Container::decode`].
     Chunk,

@@ -150,7 +150,7 @@ impl<F> Draft<F> {
         }
     }
 
-    /// Ends the draft without a word about what becomes of it.
+    /// Takes the file without publishing or removing it.
     pub fn take(&mut self) -> Option<(F, Finish)> {
         self.open.take()
     }

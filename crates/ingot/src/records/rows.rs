@@ -22,7 +22,7 @@ pub struct Wanted {
     /// Which elements of a sequence; all if there is no range. One that reaches past the
     /// end is cut there.
     pub elements: Option<Range<u64>>,
-    /// Every which element of these; 1 for all of them.
+    /// Step between elements; 1 for all of them.
     pub step: NonZeroUsize,
 }
 

@@ -56,7 +56,7 @@ class ParquetFile(ColumnFile):
             self._metadata = opened.metadata
             opened.close()
         if self._metadata.num_row_groups != len(groups):
-            message = f"{path}: the footer has {len(groups)} row groups for Ingot and others not"
+            message = f"{path}: Ingot and pyarrow disagree on the number of row groups"
             raise FormatError(message, path)
         known = [
             Column(tuple(names), is_told, values, crowd)
@@ -275,9 +275,7 @@ def _footer(path: str) -> tuple[bytes, int]:
             message = f"{path}: the file is encrypted; write it again without encryption"
             raise FormatError(message, path)
         if tail[4:] != PARQUET or length + _TAIL + len(PARQUET) > size:
-            message = (
-                f"{path}: the file has no Parquet footer at its end: it is cut short, or is none"
-            )
+            message = f"{path}: no Parquet footer at the end: truncated, or not a Parquet file"
             raise CorruptFileError(message, path, offset=max(0, size - _TAIL))
         start = size - _TAIL - length
         file.seek(start)

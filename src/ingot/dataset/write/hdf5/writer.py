@@ -288,8 +288,8 @@ def _resumed(sink: Sink, mark: int) -> Any:
             return file
     except FormatError as error:
         message = (
-            f"{sink.path}: a writer that was killed has left this file, which cannot be gone on "
-            "with: remove it, or call again without append_mode, to begin anew"
+            f"{sink.path}: a writer that was killed left this file; it cannot be resumed: "
+            "remove it, or call again without append_mode, to begin anew"
         )
         raise UnfinishedFileError(message, str(sink.path)) from error
 
