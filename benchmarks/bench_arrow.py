@@ -143,7 +143,9 @@ def main() -> None:
         "window_s": settings.window_s,
         "rows": settings.num_rows,
     }
-    versions = {name: importlib.metadata.version(name) for name in ("ingot", "datasets", "pyarrow")}
+    versions = {
+        name: importlib.metadata.version(name) for name in ("ingot-data", "datasets", "pyarrow")
+    }
     command.publish(
         arguments, described, versions, ask(arguments.only or list(QUESTIONS), settings)
     )

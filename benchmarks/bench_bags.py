@@ -94,7 +94,9 @@ def main() -> None:
         "window_s": settings.window_s,
         "records": settings.num_records,
     }
-    versions = {name: importlib.metadata.version(name) for name in ("ingot", "bagz", "granular")}
+    versions = {
+        name: importlib.metadata.version(name) for name in ("ingot-data", "bagz", "granular")
+    }
     command.publish(arguments, described, versions, ask(settings))
 
 

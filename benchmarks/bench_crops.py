@@ -130,7 +130,7 @@ def main() -> None:
     if arguments.quick:
         settings = Settings(arguments.dir, 2, 1_000)
     described = {"rounds": settings.rounds, "pictures": settings.num_pictures}
-    names = ("ingot", "torch", "simplejpeg", "spdl", "grain", "numpy")
+    names = ("ingot-data", "torch", "simplejpeg", "spdl", "grain", "numpy")
     versions = {name: importlib.metadata.version(name) for name in names}
     answers = (rows for key in arguments.only or QUESTIONS for rows in ask(key, settings))
     command.publish(arguments, described, versions, answers)

@@ -276,7 +276,7 @@ def main() -> None:
         "rows": settings.num_pictures,
     }
     formats.streaming()
-    names = ("ingot", "tfrecord", "webdataset", "mosaicml-streaming", "litdata")
+    names = ("ingot-data", "tfrecord", "webdataset", "mosaicml-streaming", "litdata")
     versions = {name: importlib.metadata.version(name) for name in names}
     command.publish(
         arguments, described, versions, ask(arguments.only or list(QUESTIONS), settings)

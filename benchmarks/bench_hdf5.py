@@ -224,7 +224,7 @@ def main() -> None:
         "rows": settings.num_rows,
         "table_rows": settings.table_rows,
     }
-    names = ("ingot", "h5record", "h5py", "torch")
+    names = ("ingot-data", "h5record", "h5py", "torch")
     versions = {name: importlib.metadata.version(name) for name in names}
     command.publish(
         arguments, described, versions, ask(arguments.only or list(QUESTIONS), settings)

@@ -233,7 +233,7 @@ def main() -> None:
     if arguments.quick:
         settings = Settings(arguments.dir, 2, 2_000)
     described = {"rounds": settings.rounds, "pictures": settings.num_pictures}
-    names = ("ingot", "webdataset", "datasets", "pillow", "torch")
+    names = ("ingot-data", "webdataset", "datasets", "pillow", "torch")
     versions = {name: importlib.metadata.version(name) for name in names}
     command.publish(
         arguments, described, versions, ask(arguments.only or list(QUESTIONS), settings)

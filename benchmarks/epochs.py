@@ -55,7 +55,7 @@ def _cold(store: Store, access: str) -> None:
     """Make this process ready, and drop the file from the page cache."""
     os.environ["INGOT_IO"] = access
     if store.system.package:
-        importlib.import_module(store.system.package)
+        importlib.import_module(store.system.name)
     settle_allocator()
     resident = device.evict(store.system.files(store.path))
     if resident > 0.01:

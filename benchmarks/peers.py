@@ -117,7 +117,7 @@ class Ingot(System):
     """This library: a list of indices is one native read, checksums are verified."""
 
     name = "ingot"
-    package = "ingot"
+    package = "ingot-data"
     suffix = ".ingot"
 
     def write(self, path: Path, records: Iterable[bytes], *, compressed: bool) -> None:
@@ -170,7 +170,7 @@ class IngotFfr(System):
     """FFRecord's file and API, as this library has them: arrays of bytes, checksums verified."""
 
     name = "ingot ffrecord"
-    package = "ingot"
+    package = "ingot-data"
     suffix = ".ffr"
 
     def write(self, path: Path, records: Iterable[bytes], *, compressed: bool) -> None:
@@ -546,7 +546,7 @@ class IngotLaidOut(LaidOutParallel):
     """This library through ArrayRecord's API, on the files that ArrayRecord wrote."""
 
     label = "ingot compat"
-    package = "ingot"
+    package = "ingot-data"
     module = "ingot.compat.array_record"
 
 
@@ -554,7 +554,7 @@ class IngotReads(LaidOutParallel):
     """This library through its own API, on the files that ArrayRecord wrote."""
 
     label = "ingot"
-    package = "ingot"
+    package = "ingot-data"
 
     def open(self, path: Path) -> Reader:
         """Open with the defaults."""
@@ -567,7 +567,7 @@ class IngotWrites(LaidOut):
     """This library writing ArrayRecord files."""
 
     label = "ingot writer"
-    package = "ingot"
+    package = "ingot-data"
 
     def write(self, path: Path, records: Iterable[bytes], *, compressed: bool) -> None:
         """Write as the layout says."""
