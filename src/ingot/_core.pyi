@@ -25,6 +25,7 @@ __all__ = [
     "decode_pictures",
     "decode_tree",
     "encode_examples",
+    "encode_lines",
     "formats",
     "frame_records",
     "has_fields",
@@ -290,6 +291,12 @@ def parquet_footer(
 def encode_examples(
     features: Sequence[tuple[str, str, BytesLike, bytes, bytes, bytes]], count: int
 ) -> bytes: ...
+def encode_lines(
+    columns: Sequence[tuple[str, str, Sequence[int], BytesLike, bytes, bytes | None, bytes]],
+    count: int,
+    after: str,
+    style: str,
+) -> bytes | tuple[int, int, str]: ...
 def frame_records(data: BytesLike, offsets: bytes) -> bytes: ...
 def archive_files(names: Sequence[str], data: BytesLike, offsets: bytes) -> bytes: ...
 def decode_tree(record: bytes, num_files: int, path: str) -> dict[str, Any]: ...

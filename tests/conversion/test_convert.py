@@ -303,13 +303,6 @@ def test_an_existing_target_is_replaced_only_if_told(data, tmp_path, target):
     assert sorted(one.name for one in tmp_path.iterdir()) == sorted(["data", "other.ingot", target])
 
 
-def test_an_open_data_set_or_reader_is_refused_with_a_word_on_what_to_do(data, tmp_path):
-    with pytest.raises(TypeError, match=r"got Dataset: save\(path\) writes the rows"):
-        ingot.convert(ingot.open(data / "rows"), tmp_path / "x.ingot")
-    with pytest.raises(TypeError, match="expected the path of what to convert, got View"):
-        ingot.convert(ingot.open(data / "records.bag")[:2], tmp_path / "x.ingot")
-
-
 def test_zero_records_are_records(tmp_path):
     ingot.Writer(tmp_path / "x.ingot").close()
     for target in (

@@ -14,6 +14,7 @@ mod formats;
 mod hdf5;
 mod indices;
 mod limit;
+mod lines;
 mod listing;
 mod object;
 mod order;
@@ -62,6 +63,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(rows::read_plans, module)?)?;
     module.add_function(wrap_pyfunction!(example::encode_examples, module)?)?;
     module.add_function(wrap_pyfunction!(example::frame_records, module)?)?;
+    module.add_function(wrap_pyfunction!(lines::encode_lines, module)?)?;
     module.add_function(wrap_pyfunction!(tar::archive_files, module)?)?;
     module.add_function(wrap_pyfunction!(rows::unpack, module)?)?;
     module.add_function(wrap_pyfunction!(ffrecord::decode_tree, module)?)?;

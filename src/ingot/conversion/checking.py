@@ -9,19 +9,33 @@ from ingot.conversion.content import Content, Piece, Records, Rows, block_of, co
 from ingot.conversion.equality import difference
 from ingot.conversion.sinks.ingot import stored
 from ingot.conversion.sinks.sink import Stream
-from ingot.dataset.spec import Spec
+from ingot.dataset.spec import Spec, SpecLike
 from ingot.errors import CorruptFileError
 from ingot.opening import open as open_any
 from ingot.records.progress import Report
 
 
-def check_by_reading(path: Path, content: Content, *, workers: int, report: Report | None) -> None:
+def check_by_reading(
+    path: Path,
+    content: Content,
+    *,
+    workers: int,
+    report: Report | None,
+    spec: SpecLike | None = None,
+) -> None:
     """Open what was written and compare it with the source.
+
+    Args:
+        path: The target.
+        content: What was written.
+        workers: The number of threads that read.
+        report: Where progress goes.
+        spec: The types of its fields, if the target does not tell them itself.
 
     Raises:
         CorruptFileError: A record differs, or cannot be read.
     """
-    opened = open_any(path)
+    opened = open_any(path, spec=spec)
     try:
         written = content_of(opened, None)
         _check_count(path, len(content), len(written))

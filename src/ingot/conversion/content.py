@@ -1,6 +1,7 @@
 """What is converted: records, or rows of fields, read a piece at a time."""
 
 import os
+import pickle
 from collections.abc import Iterable, Mapping, Sequence
 from hashlib import blake2b
 from pathlib import Path
@@ -55,6 +56,10 @@ class Content(Protocol):
     def metadata(self) -> dict[str, Any]:
         """What the files say about themselves."""
 
+    @property
+    def identity(self) -> bytes:
+        """What tells these records or rows from others of the same files."""
+
     def __len__(self) -> int: ...
 
     def read(self, rows: range) -> Piece:
@@ -72,6 +77,11 @@ class Records:
         self.nbytes = records.nbytes
         reader = records.reader if isinstance(records, View) else records
         self.metadata = reader.metadata
+
+    @property
+    def identity(self) -> bytes:
+        """What tells these records from others of the same files."""
+        return pickle.dumps(self._records)
 
     def __len__(self) -> int:
         return len(self._records)
@@ -118,6 +128,11 @@ class Rows:
         found = [(values, dict.fromkeys(others))] if others else []
         return [*found, (files, dict.fromkeys(media))] if files is not None else found
 
+    @property
+    def identity(self) -> bytes:
+        """What tells these rows from others of the same files."""
+        return pickle.dumps(self.dataset)
+
     def __len__(self) -> int:
         return len(self.dataset)
 
@@ -149,6 +164,11 @@ class RecordsAsRows:
         self.path, self.nbytes = records.path, records.nbytes
         self.metadata = records.metadata
         self.fields = {name: Field(name, codec_of("bytes"))}
+
+    @property
+    def identity(self) -> bytes:
+        """What tells these records from others of the same files."""
+        return self._records.identity
 
     def __len__(self) -> int:
         return len(self._records)
@@ -190,6 +210,11 @@ class RowsAsRecords:
         self._rows = rows
         self.path, self.nbytes = rows.path, rows.nbytes
         self.metadata = rows.metadata
+
+    @property
+    def identity(self) -> bytes:
+        """What tells these rows from others of the same files."""
+        return self._rows.identity
 
     def __len__(self) -> int:
         return len(self._rows)
@@ -243,9 +268,12 @@ def size_of(piece: object) -> int:
     return sum(map(size_of, piece)) if isinstance(piece, list | tuple) else _GUESS
 
 
-def fingerprint(paths: Iterable[str]) -> str:
-    """Return a text that changes when one of the files does: their names, sizes and times."""
-    digest = blake2b(digest_size=16)
+def fingerprint(content: Content, paths: Iterable[str]) -> str:
+    """Return a text that tells what is converted.
+
+    It changes with the names, sizes and times of the files, and with the rows that are chosen.
+    """
+    digest = blake2b(content.identity, digest_size=16)
     for path in paths:
         files = sorted(Path(path).rglob("*")) if Path(path).is_dir() else [Path(path)]
         for file in files:

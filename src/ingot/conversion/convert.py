@@ -1,9 +1,10 @@
 """Converting between formats."""
 
 from collections.abc import Sequence
-from contextlib import closing
+from contextlib import AbstractContextManager, closing, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeAlias
 
 from ingot.conversion.content import (
     RECORD,
@@ -19,9 +20,12 @@ from ingot.dataset import Dataset
 from ingot.dataset.spec import SpecLike
 from ingot.dataset.write.shards import Compression, limits
 from ingot.opening import open as open_any
+from ingot.order import Order
 from ingot.records import Reader, View
 from ingot.records.expand import StrPath, absolute, named
 from ingot.records.progress import Progress
+
+Opened: TypeAlias = Dataset | Reader | View
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +56,7 @@ class Conversion:
 
 
 def convert(
-    src: StrPath | Sequence[StrPath],
+    src: StrPath | Sequence[StrPath] | Opened,
     dst: StrPath,
     *,
     format: str | None = None,  # noqa: A002 -- the word that users know
@@ -80,15 +84,16 @@ def convert(
     same call continues from the parts that are finished; any other one starts over.
 
     Args:
-        src: What to convert, as for `ingot.open`.
+        src: What to convert, as for `ingot.open`; or an open data set or reader, or a part of
+            one, such as `ds.where(...)`, `ds[100:200]` or `ds.select("a")`, which stays open.
         dst: The target. Its suffix tells the format: `.ingot`, `.ffr`, `.array_record`, `.bag`,
-            `.bagz`, `.h5`, `.parquet`, `.tfrecord` or `.tar`; a path without a suffix is a data
-            set directory.
+            `.bagz`, `.h5`, `.parquet`, `.tfrecord`, `.tar`, `.jsonl` or `.csv`; a path without a
+            suffix is a data set directory.
         format: The name of the format. "granular" makes a path without a suffix a folder of
             Granular.
         names: The fields to convert, in this order; None for all. If records are converted to
             rows, the name of the field of bytes that they become, "record" by default.
-        spec: The fields of the source and their types, as for `ingot.open`.
+        spec: The fields of the source and their types, as for `ingot.open`; for paths only.
         shard_bytes: The maximum size of the files in a data set directory.
         compression: How Ingot files are compressed, as for `Writer`.
         check: Whether to compare the target with the source.
@@ -104,7 +109,7 @@ def convert(
         sync: Whether to wait until the target is on the storage device.
 
     Raises:
-        TypeError: The source is not a path.
+        TypeError: The source is neither a path nor an open data set or reader.
         FileExistsError: The target exists, and `overwrite` is not given.
         ValueError: The target cannot hold what the source has, lies inside the source or
             contains it, or has the suffix of no format.
@@ -114,18 +119,13 @@ def convert(
 
     Example:
         >>> ingot.convert("train.array_record", "train.ingot")  # doctest: +SKIP
+        >>> ingot.convert(ds.where(ds.column("label") == 3), "threes.jsonl")  # doctest: +SKIP
     """
-    given: object = src
-    if isinstance(given, Dataset | Reader | View):
-        message = f"expected the path of what to convert, got {type(given).__name__}"
-        if isinstance(given, Dataset):
-            message += ": save(path) writes the rows of an open data set"
-        raise TypeError(message)
     target = absolute(dst)
     chosen = format_for(target, format)
     shard, _ = limits(shard_bytes, None)
     job = Job(compression, sync, shard or 0, check, workers, resume, progress)
-    with closing(open_any(src, spec=spec)) as opened:
+    with _opened(src, spec) as opened:
         sources = paths_of(src, opened)
         check_apart(sources, target)
         content = fitting(opened, chosen, names)
@@ -142,8 +142,30 @@ def convert(
         )
 
 
-def paths_of(src: StrPath | Sequence[StrPath], opened: Reader | Dataset) -> list[str]:
+def _opened(
+    src: StrPath | Sequence[StrPath] | Opened, spec: SpecLike | None
+) -> AbstractContextManager[Opened]:
+    """Return what is converted, open; what was opened here is closed behind it.
+
+    Raises:
+        TypeError: The source is an order.
+        ValueError: The source is open, and `spec` is given.
+    """
+    if isinstance(src, Order):
+        message = "expected a path or what is open, got Order: ds.take(rows) has rows in any order"
+        raise TypeError(message)
+    if not isinstance(src, Dataset | Reader | View):
+        return closing(open_any(src, spec=spec))
+    if spec is not None:
+        message = f"{src.path}: spec= is for paths; pass it to ingot.open, which opened this"
+        raise ValueError(message)
+    return nullcontext(src)
+
+
+def paths_of(src: StrPath | Sequence[StrPath] | Opened, opened: Opened) -> list[str]:
     """Return the files and folders that are read."""
+    if isinstance(src, Dataset | Reader | View):
+        return [src.path, *src.paths]
     folders = [str(one) for one in map(absolute, named(src)) if one.is_dir()]
     return [*folders, *opened.paths]
 

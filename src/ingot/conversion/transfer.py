@@ -134,7 +134,8 @@ def _fill(content: Content, sink: Sink, job: Job) -> None:
 
 def _check(content: Content, path: Path, sink: Sink | None, job: Job) -> None:
     report = job.report("checked")
-    if isinstance(sink, Stream):
+    spec = sink.read_as if isinstance(sink, Stream) else None
+    if isinstance(sink, Stream) and spec is None:
         check_by_encoding(path, content, sink, workers=job.threads, report=report)
     else:
-        check_by_reading(path, content, workers=job.threads, report=report)
+        check_by_reading(path, content, workers=job.threads, report=report, spec=spec)

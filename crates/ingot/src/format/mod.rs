@@ -9,6 +9,7 @@ pub mod ffrecord;
 pub mod foreign;
 pub mod hdf5;
 pub mod ingot;
+pub mod lines;
 pub mod manifest;
 pub mod parquet;
 pub mod riegeli;

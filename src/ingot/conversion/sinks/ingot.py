@@ -90,7 +90,7 @@ def build_directory(
     part_bytes = min(shard_bytes, max(_PART_BYTES, content.nbytes // _PARTS))
     rows = max(1, len(content) * part_bytes // max(1, content.nbytes))
     parts = [range(k, min(k + rows, len(content))) for k in range(0, len(content), rows)]
-    mark = fingerprint(sources)
+    mark = fingerprint(content, sources)
     if workers is None and content.nbytes <= _alone_bytes(content, spec):
         workers = 0
     build(

@@ -49,7 +49,10 @@ class Stream(ABC):
 
     Attributes:
         rounded: The fields that had numbers with more digits than the format has.
+        read_as: The types with which the check opens the file; None if it tells them itself.
     """
+
+    read_as: dict[str, str] | None = None
 
     def __init__(self, path: Path) -> None:
         self.rounded: set[str] = set()

@@ -59,6 +59,8 @@ FORMATS = (
         "tfrecord:Examples",
     ),
     Format("tar", "a tar of files", (".tar",), rows="tar:TarSink"),
+    Format("jsonlines", "a file of JSON lines", (".jsonl", ".ndjson"), rows="lines:JsonLines"),
+    Format("csv", "a CSV file", (".csv",), rows="lines:Csv"),
 )
 
 

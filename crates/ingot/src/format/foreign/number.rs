@@ -67,6 +67,18 @@ impl Number {
         format!("{}{kind}{bytes}", if bytes == 1 { '|' } else { '<' })
     }
 
+    /// Returns the type with a name that the head of an array has.
+    pub fn of_array_name(name: &str) -> Option<Number> {
+        let number = match name.as_bytes() {
+            b"|b1" => Number::Bool,
+            [_, b'i', bytes @ b'1'..=b'8'] => Number::Int(bytes - b'0'),
+            [_, b'u', bytes @ b'1'..=b'8'] => Number::Uint(bytes - b'0'),
+            [_, b'f', bytes @ b'2'..=b'8'] => Number::Float(bytes - b'0'),
+            _ => return None,
+        };
+        (number.array_name() == name).then_some(number)
+    }
+
     /// Bytes of one number.
     pub fn width(self) -> usize {
         match self {
@@ -177,6 +189,7 @@ mod tests {
             let number = Number::of_name(name).unwrap();
             assert_eq!(number.name(), name);
             assert_eq!(Number::of_code(number.code()), Some(number));
+            assert_eq!(Number::of_array_name(&number.array_name()), Some(number));
         }
         assert_eq!((0..=255).filter_map(Number::of_code).count(), 12);
     }

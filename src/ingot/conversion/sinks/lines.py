@@ -1,0 +1,165 @@
+"""Rows to files of text, one line for each: JSON lines and CSV."""
+
+import json
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from ingot._core import encode_lines
+from ingot.conversion.content import Content
+from ingot.conversion.sinks.ingot import stored
+from ingot.conversion.sinks.sink import Options, Stream, refuse
+from ingot.dataset.nested import deep
+from ingot.dataset.spec import Field, Spec
+from ingot.dataset.write import columnar
+from ingot.dataset.write.copying import PackedField, PackedRows
+
+_NAMES = {"bool": "bool", "float16": "float", "float64": "float", "int64": "int"}
+"""The types that the numbers of a line are read as; others are `array(TYPE)`."""
+
+
+class Lines(Stream):
+    """Rows on their way to a file of lines, which the threads that read them encode.
+
+    Args:
+        path: The file.
+        content: The rows.
+        style: "json" or "csv".
+        before: For each field, in the order of the line, what comes before its value.
+        after: What ends a line.
+    """
+
+    def __init__(
+        self, path: Path, content: Content, style: str, before: Mapping[str, str], after: str
+    ) -> None:
+        self._source = content.path
+        self._spec = Spec(content.fields or {})
+        self._style = style
+        self._before = before
+        self._after = after
+        self.read_as = {name: _read_as(one) for name, one in self._spec.fields.items()}
+        super().__init__(path)
+
+    def read(self, content: Content, rows: range) -> bytes:
+        """Read rows as lines.
+
+        Raises:
+            ValueError: A line cannot hold a value.
+        """
+        pieces = stored(content, self._spec, rows)
+        if pieces is None:
+            read = content.read(rows)
+            pieces = [columnar.encode(self._spec, rows.start, read, check=False)]
+        lines, first = [], rows.start
+        for piece in pieces:
+            lines.append(self._encoded(first, piece))
+            first += piece.count
+        return b"".join(lines)
+
+    def encode(self, rows: range, piece: bytes) -> bytes:
+        """Return the lines."""
+        del rows
+        return piece
+
+    def _encoded(self, first: int, rows: PackedRows) -> bytes:
+        stored_fields = [name for name, *_ in self._spec.stored()]
+        found = dict(zip(stored_fields, rows.fields, strict=True))
+        names = list(self._before)
+        columns = [self._column(name, found[name], found.get(f"{name}?")) for name in names]
+        lines = encode_lines(columns, rows.count, self._after, self._style)
+        if isinstance(lines, bytes):
+            return lines
+        row, column, why = lines
+        message = (
+            f"{self._source}: row {first + row}: field {names[column]!r}: {why}; convert other "
+            "rows, or other fields with names=, or convert to .ingot, which holds every value"
+        )
+        raise ValueError(message)
+
+    def _column(self, name: str, values: PackedField, flags: PackedField | None) -> Any:
+        field = self._spec.fields[name]
+        codec = field.codec
+        kind = "text" if codec.name == "utf8" else codec.name
+        if codec.dtype is not None:
+            kind = codec.dtype.name + "[]" * (field.is_sequence and field.is_number)
+        present = b"" if flags is None else bytes(flags.data)
+        data, offsets, counts = values
+        return self._before[name], kind, codec.shape, data, offsets, counts, present
+
+
+def _read_as(field: Field) -> str:
+    """Return the type that `ingot.open` is asked for in the check."""
+    codec, missing = field.codec, "?" * field.is_optional
+    if codec.dtype is None:
+        return "json" + missing if codec.name == "array" else field.type
+    number = codec.dtype.name
+    if codec.shape == ():
+        return _NAMES.get(number, f"array({number})") + "[]" * field.is_sequence + missing
+    if len(codec.shape) > 1 or number == "float16":
+        return "json" + missing
+    return f"array({number},{codec.shape[0]})" + "[]" * field.is_sequence + missing
+
+
+class JsonLines(Lines):
+    """Rows on their way to JSON lines: an object for each, in which groups of fields nest."""
+
+    _TITLE = "a file of JSON lines"
+
+    def __init__(self, path: Path, content: Content, options: Options) -> None:
+        del options
+        fields = content.fields or {}
+        for field in fields.values():
+            dtype = field.codec.dtype
+            if dtype is None and field.codec.name not in {"array", "json", "utf8"}:
+                refuse(field, self._TITLE, "has numbers, text, lists and JSON only")
+            if dtype is not None and dtype.kind == "c":
+                refuse(field, self._TITLE, "has no complex numbers")
+        before: dict[str, str] = {}
+        after = _nest(deep({name: name for name in fields}), "", before)
+        super().__init__(path, content, "json", before, f"{after}\n")
+
+
+def _nest(names: Mapping[str, Any], text: str, before: dict[str, str]) -> str:
+    """Note what comes before the value of each field; return what comes behind the last.
+
+    Args:
+        names: Keys and the full names of their fields, or further such mappings.
+        text: What comes before the object.
+        before: Where to note it.
+    """
+    text += "{"
+    for key, inner in names.items():
+        text += f"{json.dumps(key, ensure_ascii=False)}:"
+        if isinstance(inner, str):
+            before[inner], text = text, ""
+        else:
+            text = _nest(inner, text, before)
+        text += ","
+    return f"{text.removesuffix(',')}}}"
+
+
+class Csv(Lines):
+    """Rows on their way to a CSV file: text in quotes, everything else without."""
+
+    _TITLE = "a CSV file"
+
+    def __init__(self, path: Path, content: Content, options: Options) -> None:
+        del options
+        fields = content.fields or {}
+        for field in fields.values():
+            if field.is_sequence or not (field.is_number or field.codec.name == "utf8"):
+                refuse(field, self._TITLE, "has single numbers and text only")
+            if field.codec.dtype is not None and field.codec.dtype.kind == "c":
+                refuse(field, self._TITLE, "has no complex numbers")
+            if field.name != field.name.strip():
+                refuse(field, self._TITLE, "has no names that begin or end with a space")
+        before = dict.fromkeys(fields, ",")
+        before |= dict.fromkeys(list(fields)[:1], "")
+        super().__init__(path, content, "csv", before, "\n")
+        self._write(f"{','.join(_quoted(fields))}\n".encode())
+
+
+def _quoted(names: Mapping[str, Field]) -> Iterator[str]:
+    for name in names:
+        has_marks = "," in name or '"' in name
+        yield '"{}"'.format(name.replace('"', '""')) if has_marks else name
