@@ -9,6 +9,7 @@ from collections.abc import Iterable, Sequence
 
 from ingot.dataset import Dataset
 from ingot.dataset.read.discovery import Options, find_dataset
+from ingot.dataset.read.images import Labels
 from ingot.dataset.spec import SpecLike
 from ingot.errors import FormatError
 from ingot.records.expand import StrPath, absolute, expand
@@ -27,6 +28,8 @@ def open(  # noqa: A001
     skip_damaged: bool = False,
     spec: SpecLike | None = None,
     index_dir: StrPath | None = None,
+    labels: str | None = "auto",
+    classes: Sequence[str] | None = None,
 ) -> Reader | Dataset:
     """Open record files or a data set for reading.
 
@@ -60,21 +63,35 @@ def open(  # noqa: A001
         index_dir: The directory for the indexes of files of other formats. By default an index
             is beside its file in `.ingot-index`, or in the user's cache directory if that
             cannot be written; INGOT_INDEX_DIR sets another default.
+        labels: What is the class of an image in a directory of images: "folder", the first
+            directory below the one that is opened, as in torchvision; "parent", the directory
+            that the image is in; "path", all directories, such as "cats/raw". None for no
+            classes. "auto" is "folder", or None if all images are in the directory itself.
+        classes: The names of the classes of a directory of images, in the order of their
+            numbers, so that parts of a data set such as train and val share them. A class may
+            be without images; images of a class that is not listed are refused. By default the
+            classes are those there are, sorted.
 
     Raises:
         FileNotFoundError: There is no such file.
         UnfinishedFileError: The file was not closed by its writer.
-        FormatError: The file is damaged, or its format is unknown.
+        FormatError: The file is damaged, its format is unknown, or a directory of images has
+            a class without images and `classes` is not given.
+        ValueError: `spec`, `labels` or `classes` is given for what does not take it.
     """
     if not isinstance(source, str | bytes | os.PathLike | Sequence) and isinstance(
         source, Iterable
     ):
         source = list(source)  # A generator of paths.
     folder = None if index_dir is None else str(absolute(index_dir))
-    options = Options(partial, allow_pickle, skip_damaged, spec, folder)
+    chosen = Labels.of(labels, classes)
+    options = Options(partial, allow_pickle, skip_damaged, spec, folder, chosen)
     found = find_dataset(source, options)
     if found is not None:
         return found
+    if chosen.is_given:
+        message = f"{source}: labels= and classes= are for directories of images"
+        raise ValueError(message)
     if spec is not None:
         message = f"{source}: spec= is for files of other formats whose rows have fields"
         raise ValueError(message)
@@ -89,6 +106,8 @@ def open_dataset(
     skip_damaged: bool = False,
     spec: SpecLike | None = None,
     index_dir: StrPath | None = None,
+    labels: str | None = "auto",
+    classes: Sequence[str] | None = None,
 ) -> Dataset:
     """Open a data set, as `open` does; refuse files of records.
 
@@ -102,6 +121,8 @@ def open_dataset(
         skip_damaged=skip_damaged,
         spec=spec,
         index_dir=index_dir,
+        labels=labels,
+        classes=classes,
     )
     if isinstance(found, Dataset):
         return found

@@ -12,11 +12,11 @@ from ingot.dataset.manifest import NAME, Manifest, is_shard
 from ingot.dataset.read import arrow
 from ingot.dataset.read.arrays import is_arrays, open_arrays
 from ingot.dataset.read.chain import Chain
-from ingot.dataset.read.dataset import Dataset
+from ingot.dataset.read.dataset import Dataset, selection_of
 from ingot.dataset.read.directory import Directory
 from ingot.dataset.read.granular import GranularRows, layout
 from ingot.dataset.read.hdf5 import Hdf5Rows, Location
-from ingot.dataset.read.images import is_images, open_images
+from ingot.dataset.read.images import AUTO, ImageRows, Labels, is_images, open_images
 from ingot.dataset.read.indexed import (
     Indexing,
     layout_of,
@@ -44,6 +44,7 @@ class Options:
     skip_damaged: bool = False
     spec: SpecLike | None = None
     index_dir: str | None = None
+    labels: Labels = AUTO
 
     def indexing(self, layout: str) -> Indexing:
         """Return how to open files of another format."""
@@ -67,7 +68,7 @@ def find_dataset(source: StrPath | Iterable[StrPath], options: Options) -> Datas
         check_regular(str(folder))
         for place in _PLACES:
             if (found := place(folder, options)) is not None:
-                return _with_spec(found, options, knows_fields=place in _KNOWN)
+                return _fitting(found, options, place)
     if not _are_alike(places) and (found := _open_each(places, options)) is not None:
         return found
     paths = expand(source)
@@ -76,7 +77,7 @@ def find_dataset(source: StrPath | Iterable[StrPath], options: Options) -> Datas
     folder = folder if folder is not None and folder.is_dir() else None
     for files in _FILES if paths else ():
         if (found := files(paths, folder, options)) is not None:
-            return _with_spec(found, options, knows_fields=files in _KNOWN)
+            return _fitting(found, options, files)
     return None
 
 
@@ -92,7 +93,7 @@ def _open_each(places: Sequence[str], options: Options) -> Dataset | None:
     """Open data sets of any formats as one; None if one of these is not a data set.
 
     Raises:
-        FormatError: Their fields differ.
+        FormatError: Their fields differ, or the numbers of their classes do.
     """
     opened: list[Dataset] = []
     for place in places:
@@ -102,24 +103,46 @@ def _open_each(places: Sequence[str], options: Options) -> Dataset | None:
                 one.close()
             return None
         opened.append(found)
+    _check_classes(opened)
     try:
         return opened[0].concat(*opened[1:])
     except ValueError as error:
         raise FormatError(str(error), opened[0].path) from error
 
 
-def _with_spec(found: Dataset, options: Options, *, knows_fields: bool) -> Dataset:
-    """Refuse a specification for a data set that has one.
+def _check_classes(opened: Sequence[Dataset]) -> None:
+    """Refuse directories of images whose labels mean different classes.
 
     Raises:
-        ValueError: There are two.
+        FormatError: They do.
     """
-    if options.spec is not None and knows_fields:
-        found.close()
+    images = [one for one in opened if isinstance(selection_of(one).source, ImageRows)]
+    for one in images:
+        if one.metadata != images[0].metadata:
+            message = (
+                f"{one.path}: the classes are {one.metadata.get('classes')}, but those of "
+                f"{images[0].path} are {images[0].metadata.get('classes')}; pass classes= to give "
+                "both the same"
+            )
+            raise FormatError(message, one.path)
+
+
+def _fitting(found: Dataset, options: Options, kind: object) -> Dataset:
+    """Refuse options that a data set does not take.
+
+    Raises:
+        ValueError: It knows its fields, or there are no images that could have classes.
+    """
+    message = None
+    if options.spec is not None and kind in _KNOWN:
         message = (
             f"{found.path}: these rows know their fields: leave out spec=, and choose fields with "
             "select(...)"
         )
+    elif options.labels.is_given and kind is not _image_directory:
+        message = f"{found.path}: labels= and classes= are for directories of images"
+    if message is not None:
+        found.close()
         raise ValueError(message)
     return found
 
@@ -173,7 +196,7 @@ def _listed_directory(folder: Path, options: Options) -> Dataset | None:
 def _image_directory(folder: Path, options: Options) -> Dataset | None:
     if not is_images(folder):
         return None
-    found = Dataset(open_images(folder, options.indexing("")))
+    found = Dataset(open_images(folder, options.indexing(""), options.labels))
     return found if options.spec is None else found.select(*Spec.of(options.spec))
 
 

@@ -4,9 +4,10 @@ from collections.abc import Collection, Mapping
 from pathlib import Path
 
 import numpy as np
-import numpy.typing as npt
 
-from ingot.dataset.read.images.listing import METADATA, images, splits_of
+from ingot.dataset.read import arrow
+from ingot.dataset.read.images.classes import Classes, Labels, classes_of
+from ingot.dataset.read.images.listing import METADATA, listing_of
 from ingot.dataset.read.images.source import IMAGE, NAME, ImageRows
 from ingot.dataset.read.indexed import Indexing, layout_of, open_indexed
 from ingot.dataset.read.ingot_source import IngotSource
@@ -15,51 +16,44 @@ from ingot.dataset.spec import Spec
 from ingot.errors import FormatError
 
 
-def open_images(folder: Path, indexing: Indexing) -> ImageRows:
+def open_images(folder: Path, indexing: Indexing, labels: Labels) -> ImageRows:
     """Open a directory of images.
 
     Args:
         folder: The directory.
         indexing: How to open the file of metadata.
+        labels: How images get their classes.
 
     Raises:
-        FormatError: The metadata name files that are not there, or there are no images.
+        FormatError: The metadata name files that are not there, there are no images, or the
+            directories do not fit `labels`.
+        ValueError: There are metadata, and `labels` asks for classes.
     """
-    again = (_reopen, str(folder), indexing)
+    again = (_reopen, str(folder), indexing, labels)
     wanted = {} if indexing.spec is None else dict(Spec.of(indexing.spec))
     kind = wanted.get(IMAGE)
     about = next((folder / name for name in METADATA if (folder / name).is_file()), None)
     if about is not None:
+        if labels.is_given and labels.by != "none":
+            message = (
+                f"{about}: with metadata, images have no classes by directory; leave out labels= "
+                "and classes="
+            )
+            raise ValueError(message)
         source = _metadata(about, indexing)
-        paths = [str(folder / name) for name in _names(source, about)]
-        missing = next((path for path in paths if not Path(path).is_file()), None)
+        names = _names(source, about)
+        missing = next((name for name in names if not (folder / name).is_file()), None)
         if missing is not None:
-            message = f"{about}: it names {missing}, which is not there"
+            message = f"{about}: it names {folder / missing}, which is not there"
             raise FormatError(message, str(about))
-        return _fitting(ImageRows(folder, paths, None, source, again, kind=kind), wanted)
-    if splits := splits_of(folder):
-        listed = ", ".join(map(repr, splits))
-        message = (
-            f"{folder}: this directory has the splits {listed}; open one of them: "
-            f"ingot.open({str(folder / splits[0])!r})"
-        )
-        raise FormatError(message, str(folder))
-    paths = [path for path in images(folder) if path is not None]
-    if not paths:
+        classes = Classes(names, None, np.empty(0, np.int64))
+        return _fitting(ImageRows(folder, classes, source, again, kind=kind), wanted)
+    listing = listing_of(folder)
+    if not listing.images:
         message = f"{folder}: there are no images"
         raise FormatError(message, str(folder))
-    classes = _classes(folder, paths)
-    return _fitting(ImageRows(folder, paths, classes, None, again, kind=kind), wanted)
-
-
-def _classes(folder: Path, paths: list[str]) -> tuple[list[str], npt.NDArray[np.int64]] | None:
-    """Return the names of the classes, and the class of each image; None without classes."""
-    parents = [Path(path).parent for path in paths]
-    if set(parents) == {folder}:
-        return None
-    names = sorted({parent.name for parent in parents})
-    numbers = {name: k for k, name in enumerate(names)}
-    return names, np.array([numbers[parent.name] for parent in parents], np.int64)
+    classes = classes_of(folder, listing, labels)
+    return _fitting(ImageRows(folder, classes, None, again, kind=kind), wanted)
 
 
 def _fitting(found: ImageRows, wanted: Mapping[str, str]) -> ImageRows:
@@ -76,9 +70,14 @@ def _fitting(found: ImageRows, wanted: Mapping[str, str]) -> ImageRows:
     return found
 
 
-def _metadata(path: Path, indexing: Indexing) -> IngotSource:
-    layout = layout_of(str(path)) or ""
-    opened = open_indexed([str(path)], Indexing(layout, None, indexing.index_dir))
+def _metadata(path: Path, indexing: Indexing) -> IngotSource | arrow.ArrowRows:
+    opened: IngotSource | arrow.ArrowRows | None
+    if arrow.is_arrow(str(path)):
+        choice = arrow.Choice(None, indexing.allow_pickle)
+        opened = arrow.ArrowRows(arrow.Files([str(path)], False), choice)  # noqa: FBT003
+    else:
+        layout = layout_of(str(path)) or ""
+        opened = open_indexed([str(path)], Indexing(layout, None, indexing.index_dir))
     if opened is None or opened.spec.get(NAME) != "utf8":
         message = f"{path}: every row needs a {NAME!r} of text"
         raise FormatError(message, str(path))
@@ -88,7 +87,7 @@ def _metadata(path: Path, indexing: Indexing) -> IngotSource:
     return opened
 
 
-def _names(source: IngotSource, path: Path) -> list[str]:
+def _names(source: IngotSource | arrow.ArrowRows, path: Path) -> list[str]:
     """Return the names of the images, none of which leads out of the directory."""
     found: list[str] = read(source.plan(np.arange(len(source)), {NAME: None}))[NAME]
     for name in found:
@@ -98,13 +97,15 @@ def _names(source: IngotSource, path: Path) -> list[str]:
     return found
 
 
-def _reopen(folder: str, indexing: Indexing, identity: str, raw: Collection[str] = ()) -> ImageRows:
+def _reopen(
+    folder: str, indexing: Indexing, labels: Labels, identity: str, raw: Collection[str] = ()
+) -> ImageRows:
     """Open the directory that was pickled.
 
     Raises:
         FormatError: It has other images.
     """
-    opened = open_images(Path(folder), indexing)
+    opened = open_images(Path(folder), indexing, labels)
     if opened.identity() != identity:
         message = f"{folder}: the images were replaced since the data set was pickled"
         raise FormatError(message, folder)

@@ -13,7 +13,9 @@ import numpy.typing as npt
 from ingot.codecs import codec_of
 from ingot.codecs.codec import offsets_of
 from ingot.codecs.signature import is_file_type, name_of
+from ingot.dataset.read.arrow import ArrowRows
 from ingot.dataset.read.decoding import undecodable
+from ingot.dataset.read.images.classes import Classes
 from ingot.dataset.read.images.listing import type_of
 from ingot.dataset.read.ingot_source import IngotSource
 from ingot.dataset.read.iteration import ROWS
@@ -27,19 +29,17 @@ from ingot.records import Damage, Verification
 from ingot.records.indices import Rows
 
 IMAGE, LABEL, NAME = "image", "label", "file_name"
-_OWN = {IMAGE, LABEL}
 _THREADS = 16
 _STEP = 256
 
 
 class ImageRows:
-    """Images, and what is known of each: a class, or a row of metadata.
+    """Images, their names, and what else is known of each: a class, or a row of metadata.
 
     Args:
         folder: The directory.
-        paths: The image of each row.
-        classes: The names of the classes, and the class of each row; None if there are none.
-        about: The metadata of each row; None if there are none.
+        classes: The image of each row, and its class.
+        about: The metadata of each row, with the names of the images; None if there are none.
         again: The function that opens the directory again in another process, and its arguments;
             identity and raw fields come behind these.
         kind: The type of the images; None for the one that their names tell.
@@ -50,28 +50,28 @@ class ImageRows:
     def __init__(
         self,
         folder: Path,
-        paths: list[str],
-        classes: tuple[list[str], npt.NDArray[np.int64]] | None,
-        about: IngotSource | None,
+        classes: Classes,
+        about: IngotSource | ArrowRows | None,
         again: tuple[Any, ...],
         *,
         kind: str | None = None,
     ) -> None:
         self.path = str(folder)
-        self._names = np.array(paths, np.dtypes.StringDType())
-        self._classes = classes
+        self._names = np.array(classes.images, np.dtypes.StringDType())
+        self._classes, self._labels = classes.names, classes.labels
         self._about = about
         self._again = again
         self._raw: frozenset[str] = frozenset()
         self._is_closed = False
-        kind = kind or type_of(paths)
+        kind = kind or type_of(classes.images)
         codec = AnyFile(kind, "Image") if kind in MEDIA["Image"] else codec_of(kind)
         fields = {IMAGE: Field(IMAGE, codec)}
-        if classes is not None:
+        if self._classes is not None:
             fields[LABEL] = Field(LABEL, codec_of("int"))
-        if about is not None:
-            fields |= {name: one for name, one in about.spec.fields.items() if name != NAME}
-        self.spec = Spec(fields)
+        if about is None:
+            fields[NAME] = Field(NAME, codec_of("utf8"))
+        self._own = frozenset(fields)
+        self.spec = Spec(fields if about is None else fields | about.spec.fields)
 
     def __reduce__(self) -> tuple[Any, ...]:
         reopen, *arguments = self._again
@@ -87,33 +87,33 @@ class ImageRows:
         fields, about = dict(self.spec.fields), self._about
         if about is not None:
             about = about.raw(chosen & set(about.spec))
-            fields |= {name: about.spec.fields[name] for name in fields if name not in _OWN}
-        if IMAGE in chosen:
-            fields[IMAGE] = replace(fields[IMAGE], codec=codec_of("bytes"))
+            fields |= about.spec.fields
+        for name in chosen & self._own - {LABEL}:
+            fields[name] = replace(fields[name], codec=codec_of("bytes"))
         found: ImageRows = object.__new__(ImageRows)
         changed = {"_raw": chosen, "_about": about, "spec": Spec(fields)}
         found.__dict__.update(self.__dict__ | changed)
         return found
 
     def identity(self) -> str:
-        """Return what tells these images from others."""
-        return hashlib.sha256("\0".join(self._names.tolist()).encode()).hexdigest()[:32]
+        """Return what tells these images and classes from others."""
+        names = [self.path, *self._names.tolist(), "", *(self._classes or ())]
+        return hashlib.sha256("\0".join(names).encode()).hexdigest()[:32]
 
     @property
     def paths(self) -> Sequence[str]:
         """The images, in order."""
-        found: list[str] = self._names.tolist()
-        return found
+        return self._paths(slice(None))
 
     @property
     def metadata(self) -> dict[str, Any]:
         """The names of the classes."""
-        return {} if self._classes is None else {"classes": list(self._classes[0])}
+        return {} if self._classes is None else {"classes": list(self._classes)}
 
     @property
     def nbytes(self) -> int:
         """The size of the images; this asks the system for each."""
-        return sum(Path(path).stat().st_size for path in self._names.tolist())
+        return sum(Path(path).stat().st_size for path in self.paths)
 
     def __len__(self) -> int:
         return len(self._names)
@@ -134,7 +134,7 @@ class ImageRows:
         self, numbers: npt.NDArray[np.int64], wanted: Mapping[str, Picks]
     ) -> Plan | None:
         """Plan to read what the metadata have of the wanted fields."""
-        asked = {name: picks for name, picks in wanted.items() if name not in (IMAGE, LABEL)}
+        asked = {name: picks for name, picks in wanted.items() if name not in self._own}
         return self._about.plan(numbers, asked) if self._about is not None and asked else None
 
     def read_packed(
@@ -145,7 +145,7 @@ class ImageRows:
         Raises:
             FormatError: An image is of another type than its name tells.
         """
-        others = [name for name in names if name not in _OWN]
+        others = [name for name in names if name not in self._own]
         found: dict[str, tuple[Any, bytes, bytes | None]] = {}
         if self._about is not None and others:
             found |= zip(others, self._about.read_packed(others, numbers), strict=True)
@@ -154,6 +154,9 @@ class ImageRows:
         if LABEL in names and LABEL not in found:
             ends = 8 * np.arange(len(numbers) + 1, dtype=np.int64)
             found[LABEL] = (self.labels(numbers).tobytes(), ends.tobytes(), None)
+        if NAME in names and NAME not in found:
+            cells = [name.encode() for name in self._names[numbers].tolist()]
+            found[NAME] = (b"".join(cells), offsets_of(map(len, cells)), None)
         return [found[name] for name in names]
 
     def _packed_images(self, numbers: npt.NDArray[np.int64]) -> tuple[bytes, bytes, None]:
@@ -161,22 +164,25 @@ class ImageRows:
         kind = self.spec[IMAGE]
         for number, cell in zip(numbers.tolist(), cells, strict=True):
             if is_file_type(kind) and name_of(cell) != kind:
-                path = self._names[number]
+                path = f"{self.path}/{self._names[number]}"
                 message = (
                     f"{path}: this is not a {kind} file, which its row needs; open the images "
                     'with spec={"image": "bytes", ...}, which stores files of any type'
                 )
-                raise FormatError(message, str(path))
+                raise FormatError(message, path)
         return b"".join(cells), offsets_of(map(len, cells)), None
 
+    def _paths(self, numbers: npt.NDArray[np.int64] | slice) -> list[str]:
+        return [f"{self.path}/{name}" for name in self._names[numbers].tolist()]
+
     def _files(self, numbers: npt.NDArray[np.int64]) -> list[bytes]:
-        paths = self._names[numbers].tolist()
+        paths = self._paths(numbers)
         with ThreadPoolExecutor(min(_THREADS, max(1, len(paths)))) as pool:
             return list(pool.map(_content, paths))
 
     def read_images(self, numbers: npt.NDArray[np.int64]) -> Any:
         """Read and decode images, many at a time."""
-        paths, cells = self._names[numbers].tolist(), self._files(numbers)
+        paths, cells = self._paths(numbers), self._files(numbers)
         field = self.spec.fields[IMAGE]
         try:
             values = field.codec.decode_many(
@@ -199,12 +205,17 @@ class ImageRows:
         if self._classes is None:
             message = f"{self.path}: the images have no classes"
             raise TypeError(message)
-        found: npt.NDArray[np.int64] = self._classes[1][np.asarray(numbers, np.int64)]
+        found: npt.NDArray[np.int64] = self._labels[np.asarray(numbers, np.int64)]
         return found
+
+    def names(self, numbers: npt.NDArray[np.int64]) -> list[Any]:
+        """Return the names of images, relative to the directory."""
+        found: list[str] = self._names[numbers].tolist()
+        return [one.encode() for one in found] if NAME in self._raw else list(found)
 
     def available(self, number: int, names: Sequence[str]) -> dict[str, bool | range]:
         """Return which fields a row has."""
-        asked = [name for name in names if name not in (IMAGE, LABEL)]
+        asked = [name for name in names if name not in self._own]
         found = {} if self._about is None else self._about.available(number, asked)
         return {name: found.get(name, True) for name in names}
 
@@ -212,7 +223,7 @@ class ImageRows:
         """Return the numbers of rows in a field."""
         if name == LABEL and self._classes is not None:
             return self.labels(numbers)
-        if self._about is None or name == IMAGE:
+        if self._about is None or name in self._own:
             kind = self.spec[name]
             message = f"{self.path}: field {name!r} is {kind}, expected one number per row"
             raise TypeError(message)
@@ -281,6 +292,8 @@ class _Plan:
             found[IMAGE] = self._rows.read_images(self._numbers)
         if LABEL in self._wanted and LABEL not in found:
             found[LABEL] = self._rows.labels(self._numbers)
+        if NAME in self._wanted and NAME not in found:
+            found[NAME] = self._rows.names(self._numbers)
         return {name: found[name] for name in self._wanted}
 
 
