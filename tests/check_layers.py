@@ -16,6 +16,7 @@ ALLOWED = {
     "crc": set(),
     "hash": set(),
     "limit": set(),
+    "reserve": set(),
     "process": set(),
     "pool": {"error", "process"},
     "background": {"process"},

@@ -7,7 +7,8 @@
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::ptr::null_mut;
-use std::sync::atomic::{AtomicUsize, Ordering};
+
+use ingot::reserve::Pieces;
 
 /// Bytes of the reserve. They are pages of zeros, which cost nothing until they are used.
 const RESERVE: usize = 64 << 20;
@@ -15,12 +16,14 @@ const RESERVE: usize = 64 << 20;
 /// Pieces that are larger come from the system or not at all.
 const PIECE: usize = 8 << 20;
 
+/// Pieces begin at multiples of this.
+const ALIGN: usize = 64;
+
 #[repr(align(64))]
 struct Reserve(#[allow(dead_code)] [u8; RESERVE]);
 
 static mut MEMORY: Reserve = Reserve([0; RESERVE]);
-static USED: AtomicUsize = AtomicUsize::new(0);
-static PIECES: AtomicUsize = AtomicUsize::new(0);
+static PIECES: Pieces = Pieces::of(RESERVE as u32);
 
 pub struct Reserving;
 
@@ -35,27 +38,13 @@ fn is_reserved(place: *mut u8) -> bool {
 /// Takes a piece from the reserve.
 #[cold]
 fn take(layout: Layout) -> *mut u8 {
-    if layout.size() > PIECE || layout.align() > 64 {
+    if layout.size() > PIECE || layout.align() > ALIGN {
         return null_mut();
     }
-    PIECES.fetch_add(1, Ordering::AcqRel);
-    let size = layout.size().next_multiple_of(64);
-    let at = USED.fetch_add(size, Ordering::AcqRel);
-    if at.saturating_add(size) > RESERVE {
-        put_back();
-        return null_mut();
-    }
-    // SAFETY: the piece lies inside of the reserve, and nobody else has got it.
-    unsafe { start().add(at) }
-}
-
-/// Gives a piece back; with the last one the reserve is whole again.
-#[cold]
-fn put_back() {
-    let used = USED.load(Ordering::Acquire);
-    if PIECES.fetch_sub(1, Ordering::AcqRel) == 1 {
-        // Whoever takes a piece meanwhile has changed this, and the reserve is not reset.
-        let _ = USED.compare_exchange(used, 0, Ordering::AcqRel, Ordering::Relaxed);
+    match PIECES.take(layout.size().next_multiple_of(ALIGN) as u32) {
+        // SAFETY: the piece lies inside of the reserve, and nobody else has got it.
+        Some(at) => unsafe { start().add(at) },
+        None => null_mut(),
     }
 }
 
@@ -87,7 +76,7 @@ unsafe impl GlobalAlloc for Reserving {
     #[inline]
     unsafe fn dealloc(&self, place: *mut u8, layout: Layout) {
         if is_reserved(place) {
-            return put_back();
+            return PIECES.put_back();
         }
         // SAFETY: as promised to this call.
         unsafe { System.dealloc(place, layout) }

@@ -59,6 +59,9 @@ pub fn pack_values<'py>(
 
 /// Buffers that wait to be used again: fresh memory costs a page fault for every 4 KB, more
 /// than the copy itself.
+///
+/// Nobody waits for the lock: who finds it taken does without a spare. A fork may leave it
+/// taken for good in the child.
 pub struct Spares {
     waiting: Mutex<Vec<Vec<u8>>>,
     most: usize,
@@ -87,7 +90,7 @@ impl Spares {
 
     /// As [`Spares::take`]; none if there is no memory for it.
     pub fn find(&self, len: usize) -> Option<Vec<u8>> {
-        let spare = self.waiting.lock().expect("no panics under this lock").pop();
+        let spare = self.waiting.try_lock().ok().and_then(|mut waiting| waiting.pop());
         let mut buffer = spare.unwrap_or_default();
         if buffer.len() < len {
             buffer.clear();
@@ -98,9 +101,11 @@ impl Spares {
     }
 
     fn put_back(&self, buffer: Vec<u8>) {
-        let mut spares = self.waiting.lock().expect("no panics under this lock");
-        if spares.len() < self.most && buffer.capacity() <= self.bytes_max {
-            spares.push(buffer);
+        if let Ok(mut waiting) = self.waiting.try_lock()
+            && waiting.len() < self.most
+            && buffer.capacity() <= self.bytes_max
+        {
+            waiting.push(buffer);
         }
     }
 }

@@ -39,6 +39,10 @@ static ALLOCATOR: allocator::Reserving = allocator::Reserving;
 
 #[pymodule(gil_used = false)]
 fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    // What is computed once is computed here, with the GIL: a fork in the middle of it would
+    // leave the child waiting for a thread that it does not have.
+    ingot::process::generation();
+    ingot::limit::max_decoded_bytes();
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
     module.add_class::<buffer::PyBuffer>()?;
     module.add_class::<reader::PyReader>()?;

@@ -9,7 +9,7 @@ use std::sync::mpsc::{Receiver, sync_channel};
 use std::sync::{Arc, Condvar, Mutex};
 use std::thread;
 
-use crate::process::PerProcess;
+use crate::process::{self, PerProcess};
 
 /// Tasks that are run at a time; more of them wait.
 const THREADS: usize = 8;
@@ -29,8 +29,12 @@ struct State {
     idle: usize,
 }
 
-/// Work that was given to another thread, and will return a value.
-pub struct Task<T>(Mutex<Receiver<thread::Result<T>>>);
+/// Work that was given to another thread, and will return a value. In the child of a fork there
+/// is no such thread; a task that is dropped there is left alone.
+pub struct Task<T> {
+    answer: Option<Mutex<Receiver<thread::Result<T>>>>,
+    generation: u64,
+}
 
 impl<T: Send + 'static> Task<T> {
     /// Gives `work` to another thread. `None` if the system has no thread to spare.
@@ -42,14 +46,25 @@ impl<T: Send + 'static> Task<T> {
             // Nobody waits for a task that was dropped.
             let _ = back.send(catch_unwind(AssertUnwindSafe(work)));
         };
-        queue.take(Box::new(work)).then_some(Task(Mutex::new(task)))
+        let task = Task { answer: Some(Mutex::new(task)), generation: process::generation() };
+        queue.take(Box::new(work)).then_some(task)
     }
 
     /// Waits for the value. A panic of the work is passed on.
-    pub fn wait(self) -> T {
-        let task = self.0.into_inner().expect("no panics under this lock");
-        let outcome = task.recv().expect("every task answers");
+    pub fn wait(mut self) -> T {
+        let answer = self.answer.take().expect("it is taken once");
+        let answer = answer.into_inner().expect("no panics under this lock");
+        let outcome = answer.recv().expect("every task answers");
         outcome.unwrap_or_else(|panic| resume_unwind(panic))
+    }
+}
+
+impl<T> Drop for Task<T> {
+    fn drop(&mut self) {
+        // A channel has locks of its own, which the thread may have held at the fork.
+        if self.generation != process::generation() {
+            std::mem::forget(self.answer.take());
+        }
     }
 }
 

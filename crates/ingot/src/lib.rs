@@ -4,8 +4,8 @@
 //! a millisecond whatever its size, gives any record in any order, and notices
 //! every flipped bit. The layers, each of which knows only those before it:
 //!
-//! - [`error`], [`process`], [`limit`], [`pool`], [`background`], [`crc`], `hash`: what goes wrong, which
-//!   process this is, how much memory a value may take, threads, checksums;
+//! - [`error`], [`process`], [`limit`], [`reserve`], [`pool`], [`background`], [`crc`], `hash`: what
+//!   goes wrong, which process this is, how much memory a value may take, threads, checksums;
 //! - [`storage`]: bytes at offsets; knows no format;
 //! - [`format`], [`compression`]: bytes to structs and back; do no I/O;
 //! - [`picture`]: pixels of compressed pictures;
@@ -24,6 +24,7 @@ pub mod picture;
 pub mod pool;
 pub mod process;
 pub mod records;
+pub mod reserve;
 pub mod storage;
 
 pub use error::{Error, Result};

@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use crate::error::Result;
 use crate::format::Group;
@@ -54,7 +54,8 @@ impl Groups {
         if let Some(group) = slot.group.get() {
             return Ok(Arc::clone(group));
         }
-        let _loading = slot.loading.lock().expect("no panics under this lock");
+        // A decoder that panics under this lock leaves nothing half done.
+        let _loading = slot.loading.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(group) = slot.group.get() {
             return Ok(Arc::clone(group));
         }
@@ -207,6 +208,14 @@ mod tests {
         let groups = Groups::new();
         let failed = groups.get_or_load(7, || Err(Error::Invalid("no".to_owned())));
         assert!(failed.is_err());
+        assert!(groups.get_or_load(7, || Ok(group_of(3))).is_ok());
+    }
+
+    #[test]
+    fn a_group_whose_decoder_panics_is_tried_again() {
+        let groups = Groups::new();
+        let load = || groups.get_or_load(7, || panic!("as asked"));
+        assert!(std::panic::catch_unwind(std::panic::AssertUnwindSafe(load)).is_err());
         assert!(groups.get_or_load(7, || Ok(group_of(3))).is_ok());
     }
 

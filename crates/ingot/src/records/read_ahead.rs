@@ -9,7 +9,6 @@ use super::sequence::Sequence;
 use super::source::Source;
 use crate::background::Task;
 use crate::error::Result;
-use crate::process;
 
 /// Windows that are under way at a time, unless their records are large.
 const DEPTH: usize = 4;
@@ -101,12 +100,7 @@ impl ReadAhead {
     pub fn drain(&mut self) -> Vec<u64> {
         let windows = std::mem::take(&mut self.windows);
         (self.begun, self.bytes) = (0, 0);
-        let rows = windows.iter().flat_map(|window| &window.cells).map(|cell| cell.row).collect();
-        // In the child of a fork the threads that were reading are the parent's.
-        if self.files.generation() != process::generation() {
-            std::mem::forget(windows);
-        }
-        rows
+        windows.iter().flat_map(|window| &window.cells).map(|cell| cell.row).collect()
     }
 
     /// Returns the oldest window.

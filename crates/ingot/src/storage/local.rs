@@ -251,7 +251,7 @@ impl ReadAt for LocalFile {
         }
         let handle = self.handle().ok()?;
         if self.access == Access::Automatic {
-            self.warming.missed(handle.pread.file(), bytes, self.size, LocalFile::fits());
+            self.warming.missed(&self.path, &self.origin, bytes, self.size, LocalFile::fits());
         }
         Some(Arc::clone(&handle.uring))
     }
@@ -313,14 +313,14 @@ impl<'r> Part<'r> {
 
 /// What tells a file from another one that takes its place: the numbers of its device and of
 /// its inode, which may be given again, and when it was made, where that is known.
-#[derive(Debug, PartialEq, Eq)]
-struct Origin {
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Origin {
     identity: Option<(u64, u64)>,
     created: Option<SystemTime>,
 }
 
 impl Origin {
-    fn of(metadata: &Metadata) -> Origin {
+    pub fn of(metadata: &Metadata) -> Origin {
         Origin { identity: identity(metadata), created: metadata.created().ok() }
     }
 }

@@ -7,12 +7,14 @@
 use std::collections::VecDeque;
 use std::fs::File;
 use std::io;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, Once};
 use std::thread;
 
+use super::local::Origin;
 use super::pread::Pread;
-use crate::process::PerProcess;
+use crate::process::{self, PerProcess};
 
 /// The part of a file that is read past the page cache before all of it is brought in: those
 /// who read so much of it at random are likely to want the rest.
@@ -34,15 +36,20 @@ pub(super) struct Warming {
 
 impl Warming {
     /// Takes note of bytes that are read past the page cache from a file of `size` bytes.
-    /// `fits` says whether the file may be expected to stay in memory.
-    pub fn missed(&self, file: &File, bytes: u64, size: u64, fits: bool) {
+    /// `fits` says whether the file may be expected to stay in memory. The file is opened by
+    /// its path when its turn comes, which may be late.
+    pub fn missed(&self, path: &Path, origin: &Origin, bytes: u64, size: u64, fits: bool) {
+        if self.is_due(bytes, size, fits) {
+            let (path, origin) = (path.to_owned(), origin.clone());
+            let stop = Arc::clone(&self.stop);
+            Warmer::of_process().take(Cold { path, origin, size, stop });
+        }
+    }
+
+    /// Adds to what was missed; returns once whether that is enough.
+    fn is_due(&self, bytes: u64, size: u64, fits: bool) -> bool {
         let missed = self.missed.fetch_add(bytes, Ordering::Relaxed) + bytes;
-        if !fits || missed < size / PART || self.begun.swap(true, Ordering::Relaxed) {
-            return;
-        }
-        if let Ok(file) = own(file) {
-            Warmer::of_process().take(Cold { file, size, stop: Arc::clone(&self.stop) });
-        }
+        fits && missed >= size / PART && !self.begun.swap(true, Ordering::Relaxed)
     }
 }
 
@@ -52,11 +59,24 @@ impl Drop for Warming {
     }
 }
 
-/// A file to be brought in, unless it is closed before.
+/// A file to be brought in, unless it is closed before. Many may wait, so it is not open.
 struct Cold {
-    file: File,
+    path: PathBuf,
+    origin: Origin,
     size: u64,
     stop: Arc<AtomicBool>,
+}
+
+impl Cold {
+    /// Opens the file, unless another one has its name: the system then sees one reader that
+    /// goes straight through it.
+    fn open(&self) -> io::Result<File> {
+        let file = process::without_fork(|| File::open(&self.path))?;
+        match Origin::of(&file.metadata()?) == self.origin {
+            true => Ok(file),
+            false => Err(io::ErrorKind::StaleNetworkFileHandle.into()),
+        }
+    }
 }
 
 /// The one thread of the process that brings files in, one after the other: a device gives
@@ -98,25 +118,32 @@ impl Warmer {
                 }
             };
             drop(queue);
-            bring(cold);
+            // What fails here is left to those who need the bytes.
+            let _ = bring(&cold);
         }
     }
 }
 
-/// Brings a file in from front to end. What fails here is left to those who need the bytes.
-fn bring(Cold { file, size, stop }: Cold) {
-    let is_stopped = || stop.load(Ordering::Relaxed);
+/// Brings a file in from front to end.
+fn bring(cold: &Cold) -> io::Result<()> {
+    let is_stopped = || cold.stop.load(Ordering::Relaxed);
+    if is_stopped() {
+        return Ok(());
+    }
+    let (file, size) = (cold.open()?, cold.size);
     if announce(&file, size, &is_stopped).is_ok() {
-        return;
+        return Ok(());
     }
     let pread = Pread::new(Arc::new(file));
     let mut bytes = vec![0; STEP];
     for offset in (0..size).step_by(STEP) {
         let len = (size - offset).min(STEP as u64) as usize;
-        if is_stopped() || pread.fill(offset, &mut bytes[..len]).is_err() {
-            return;
+        if is_stopped() {
+            return Ok(());
         }
+        pread.fill(offset, &mut bytes[..len])?;
     }
+    Ok(())
 }
 
 /// Has the system bring the file in, which copies nothing.
@@ -176,33 +203,20 @@ fn announce(_file: &File, _size: u64, _is_stopped: &dyn Fn() -> bool) -> io::Res
     Err(io::ErrorKind::Unsupported.into())
 }
 
-/// Opens the file anew, so that the system sees one reader that goes straight through it.
-#[cfg(target_os = "linux")]
-fn own(file: &File) -> io::Result<File> {
-    use std::os::fd::AsRawFd;
-    // The path may lead to another file by now, the descriptor does not.
-    File::open(format!("/proc/self/fd/{}", file.as_raw_fd()))
-}
-
-#[cfg(not(target_os = "linux"))]
-fn own(file: &File) -> io::Result<File> {
-    file.try_clone()
-}
-
 #[cfg(all(test, target_os = "linux"))]
 mod tests {
-    use std::time::{Duration, Instant};
+    use std::io::Write;
 
     use super::*;
     use crate::storage::Mapping;
 
     const SIZE: usize = 8 << 20;
 
-    /// Returns a file that is not in memory; `None` where files live in memory.
-    fn cold_file() -> Option<(tempfile::NamedTempFile, Arc<File>)> {
-        use std::io::Write;
+    /// Returns a file that is not in memory, unless the file system has no other place.
+    fn cold_file() -> (tempfile::NamedTempFile, Cold) {
         use std::os::fd::AsRawFd;
-        let mut file = tempfile::NamedTempFile::new().unwrap();
+        let program = std::env::current_exe().unwrap();
+        let mut file = tempfile::NamedTempFile::new_in(program.parent().unwrap()).unwrap();
         file.write_all(&vec![7; SIZE]).unwrap();
         file.as_file().sync_all().unwrap();
         #[allow(unsafe_code)]
@@ -210,39 +224,52 @@ mod tests {
         unsafe {
             libc::posix_fadvise(file.as_raw_fd(), 0, 0, libc::POSIX_FADV_DONTNEED)
         };
-        let opened = Arc::new(File::open(file.path()).unwrap());
-        (!is_resident(&opened)).then_some((file, opened))
+        let origin = Origin::of(&file.as_file().metadata().unwrap());
+        let (path, size, stop) = (file.path().to_owned(), SIZE as u64, Arc::default());
+        (file, Cold { path, origin, size, stop })
     }
 
-    fn is_resident(file: &Arc<File>) -> bool {
-        Mapping::new(Arc::clone(file)).unwrap().is_resident(SIZE as u64 / 2, SIZE / 2)
-    }
-
-    fn comes_in(file: &Arc<File>, within: Duration) -> bool {
-        let began = Instant::now();
-        while began.elapsed() < within {
-            if is_resident(file) {
-                return true;
-            }
-            std::thread::sleep(Duration::from_millis(5));
-        }
-        false
+    fn is_resident(cold: &Cold) -> bool {
+        let file = Arc::new(File::open(&cold.path).unwrap());
+        Mapping::new(file).unwrap().is_resident(SIZE as u64 / 2, SIZE / 2)
     }
 
     #[test]
-    fn a_file_comes_in_once_a_part_was_missed() {
-        let Some((_path, file)) = cold_file() else { return };
-        let warming = Warming::default();
-        warming.missed(&file, SIZE as u64 / PART - 1, SIZE as u64, true);
-        assert!(!comes_in(&file, Duration::from_millis(100)));
-        warming.missed(&file, 1, SIZE as u64, true);
-        assert!(comes_in(&file, Duration::from_secs(60)));
+    fn a_file_is_due_once_after_a_part_was_missed() {
+        let (warming, size) = (Warming::default(), SIZE as u64);
+        assert!(!warming.is_due(size / PART - 1, size, true));
+        assert!(warming.is_due(1, size, true));
+        assert!(!warming.is_due(size, size, true));
     }
 
     #[test]
     fn a_file_that_does_not_fit_stays_out() {
-        let Some((_path, file)) = cold_file() else { return };
-        Warming::default().missed(&file, SIZE as u64, SIZE as u64, false);
-        assert!(!comes_in(&file, Duration::from_millis(100)));
+        let (warming, size) = (Warming::default(), SIZE as u64);
+        assert!(!warming.is_due(size, size, false));
+        assert!(warming.is_due(0, size, true));
+    }
+
+    #[test]
+    fn a_file_is_brought_in_from_front_to_end() {
+        let (_file, cold) = cold_file();
+        bring(&cold).unwrap();
+        assert!(is_resident(&cold));
+    }
+
+    #[test]
+    fn a_file_that_was_replaced_stays_out() {
+        let (file, cold) = cold_file();
+        let (other, _) = cold_file();
+        other.persist(file.path()).unwrap();
+        assert_eq!(bring(&cold).unwrap_err().kind(), io::ErrorKind::StaleNetworkFileHandle);
+    }
+
+    #[test]
+    fn a_file_that_was_closed_is_not_opened() {
+        let (file, cold) = cold_file();
+        drop(file);
+        assert!(bring(&cold).is_err());
+        cold.stop.store(true, Ordering::Relaxed);
+        assert!(bring(&cold).is_ok());
     }
 }

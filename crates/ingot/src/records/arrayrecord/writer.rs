@@ -133,8 +133,7 @@ impl ArWriter {
     fn settle(&mut self) -> Result<()> {
         let Some(task) = self.writing.take() else { return Ok(()) };
         if self.draft.is_foreign() {
-            std::mem::forget(task); // The thread that would answer lives in the parent process.
-            return Ok(());
+            return Ok(()); // The thread that would answer lives in the parent process.
         }
         self.conclude(task.wait())
     }
