@@ -3,6 +3,7 @@ import json
 import pickle
 import re
 from fractions import Fraction
+from itertools import accumulate
 from pathlib import Path
 
 import numpy as np
@@ -13,7 +14,7 @@ from hypothesis import strategies as st
 import ingot
 from ingot.order import Order, concat, difference, interleave, mix
 
-GOLDEN = Path(__file__).parent / "data" / "orders" / "v1.json"
+GOLDEN = Path(__file__).parent / "data" / "orders"
 LAST = 2**63 - 1
 
 
@@ -42,58 +43,65 @@ def logs(tmp_path):
         yield reader
 
 
-# Each strategy gives an order and a function from an epoch to the list that it stands for.
+# Each strategy gives an order and a function from an epoch, and the number of sources before it,
+# to the list that it stands for.
 
 
-def permutation(n, seed, epoch):
+def permutation(n, seed, epoch, branch):
     order = Order.of(range(n)).shuffle(seed).repeat(epoch + 1)
-    return list(order[n * epoch :])
+    return list(concat(*[[]] * branch, order)[n * epoch :])
 
 
 def leaves():
     def make(n, first):
         values = [first + k for k in range(n)]
-        return Order.of(values), lambda _: values
+        return Order.of(values), lambda *_: values
 
     return st.builds(make, st.integers(0, 9), st.integers(0, 5).map(lambda k: 100 * k))
+
+
+def lists_of(pairs, epoch, branch):
+    """Return the list of each of several parts."""
+    before = accumulate((len(one.sources) for one, _ in pairs), initial=branch)
+    return [model(epoch, first) for (_, model), first in zip(pairs, before, strict=False)]
 
 
 def steps(inner):  # noqa: C901 -- one function for each kind of step
     def shuffled(pair, seed):
         order, model = pair
 
-        def listed(epoch):
-            values = model(epoch)
-            return [values[k] for k in permutation(len(values), seed, epoch)]
+        def listed(epoch, branch):
+            values = model(epoch, branch)
+            return [values[k] for k in permutation(len(values), seed, epoch, branch)]
 
         return order.shuffle(seed), listed
 
     def repeated(pair, times):
         order, model = pair
 
-        def listed(epoch):
-            return [one for k in range(times) for one in model(epoch * times + k)]
+        def listed(epoch, branch):
+            return [one for k in range(times) for one in model(epoch * times + k, branch)]
 
         return order.repeat(times), listed
 
     def sliced(pair, index):
-        return pair[0][index], lambda epoch: pair[1](epoch)[index]
+        return pair[0][index], lambda *at: pair[1](*at)[index]
 
     def sharded(pair, rank, more):
         world = rank + more
-        return pair[0].shard(rank, world), lambda epoch: pair[1](epoch)[rank::world]
+        return pair[0].shard(rank, world), lambda *at: pair[1](*at)[rank::world]
 
     def cut(pair, n):
-        return pair[0].skip(n).take(n), lambda epoch: pair[1](epoch)[n : 2 * n]
+        return pair[0].skip(n).take(n), lambda *at: pair[1](*at)[n : 2 * n]
 
     def joined(pairs):
-        return concat(*(one for one, _ in pairs)), lambda epoch: [
-            value for _, model in pairs for value in model(epoch)
+        return concat(*(one for one, _ in pairs)), lambda *at: [
+            value for values in lists_of(pairs, *at) for value in values
         ]
 
     def in_turns(pairs):
-        def listed(epoch):
-            lists = [model(epoch) for _, model in pairs]
+        def listed(epoch, branch):
+            lists = lists_of(pairs, epoch, branch)
             longest = max(map(len, lists))
             return [one[k] for k in range(longest) for one in lists if k < len(one)]
 
@@ -110,7 +118,7 @@ def steps(inner):  # noqa: C901 -- one function for each kind of step
         st.builds(cut, inner, st.integers(0, 7)),
         st.builds(joined, several),
         st.builds(in_turns, several),
-        inner.map(lambda pair: (pair[0].map(double), lambda e: [2 * k for k in pair[1](e)])),
+        inner.map(lambda pair: (pair[0].map(double), lambda *at: [2 * k for k in pair[1](*at)])),
     )
 
 
@@ -118,7 +126,7 @@ def steps(inner):  # noqa: C901 -- one function for each kind of step
 @given(st.recursive(leaves(), steps, max_leaves=6), st.integers(1, 4))
 def test_any_composition_is_what_lists_give(pair, size):
     order, model = pair
-    expected = model(0)
+    expected = model(0, 0)
     assert len(order) == len(expected)
     assert list(order) == expected
     assert [order[k] for k in range(-len(expected), 0)] == expected
@@ -556,15 +564,56 @@ def golden_orders():
         "mixed": mix(parts, weights).map(noisy, seed=5),
         "windows": rows.window(lengths, 4, 3).shuffle(1).repeat(),
         "packs": rows.shuffle(6).pack(lengths, 16).shuffle(1).repeat().batch(2),
+        "twins": concat(interleave(small, small), third[:2], small.repeat(2)).shuffle(1),
+        "packed parts": interleave(*[rows.shuffle(6).pack(lengths, 16).shuffle(1)] * 2),
     }
 
 
 @pytest.mark.parametrize("name", golden_orders())
 def test_orders_never_change(name):
     order = golden_orders()[name]
-    expected = json.loads(GOLDEN.read_text())[name]
+    expected = json.loads((GOLDEN / "v2.json").read_text())[name]
     assert order.fingerprint == expected.pop("fingerprint")
     assert told(order) == expected
+
+
+@pytest.mark.parametrize("name", json.loads((GOLDEN / "v1.json").read_text()))
+def test_orders_without_parts_are_those_of_algorithm_version_1(name):
+    order = golden_orders()[name]
+    first = json.loads((GOLDEN / "v1.json").read_text())[name]
+    found = {"fingerprint": order.fingerprint, **told(order)}
+    if name in {"interleaved", "mixed"}:
+        assert found["row"] != first["row"]
+        assert found["fingerprint"] != first["fingerprint"]
+        assert found["source"] == first["source"]
+    else:
+        assert found == first
+
+
+@pytest.mark.parametrize("rows", [60, 3000])
+def test_parts_with_equal_lengths_and_seeds_have_orders_of_their_own(rows):
+    source = Order.of(range(rows)).shuffle(seed=0)
+    alone = list(source)
+    parts = dict.fromkeys("abc", source)
+    for order in (mix(parts, dict.fromkeys(parts, 1)), interleave(*parts.values())):
+        found = [list(order)[k::3] for k in range(3)]
+        assert found[0] == alone
+        assert found[1] != alone
+        assert found[2] not in (alone, found[1])
+        assert sorted(found[1]) == sorted(found[2]) == list(range(rows))
+    joined = list(concat(source, source))
+    assert joined[:rows] == alone != joined[rows:]
+
+
+def test_the_description_of_parts_names_the_algorithm_of_the_order():
+    order = concat(range(3), range(4))
+    assert order.describe()["algorithm"] == 2
+    assert str(order).startswith("concat()\n")
+    old = {key: value for key, value in order.describe().items() if key != "algorithm"}
+    assert difference(old, order.describe()) == (
+        "concat() with algorithm None",
+        "concat() with algorithm 2",
+    )
 
 
 def told(order):

@@ -18,6 +18,11 @@ from ingot.records import Reader, View
 
 Description: TypeAlias = dict[str, Any]
 
+ALGORITHM = 2
+"""The version of what orders compute: which row is at which position. Version 1 had the same
+permutation for all parts of a mix, an interleave or a concat with equal lengths and seeds; other
+orders are the same in both."""
+
 _NOTHING = "nothing more"
 
 
@@ -101,7 +106,7 @@ def text_of(step: Description) -> str:
         case {"kind": "mix" as kind, "names": names, "schedule": schedule}:
             inside = _weights(names, schedule)
         case _:
-            kind, hidden = step["kind"], {"kind", "of", "parts"}
+            kind, hidden = step["kind"], {"kind", "of", "parts", "algorithm"}
             options = (f"{key}={value!r}" for key, value in step.items() if key not in hidden)
             inside = ", ".join(options)
     return f"{kind}({inside})"

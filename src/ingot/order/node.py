@@ -11,7 +11,14 @@ import numpy.typing as npt
 from ingot._core import Order as Native
 from ingot.cached import cached_property
 from ingot.dataset import Dataset
-from ingot.order.description import Description, describe_source, digest_of, name_of, text_of
+from ingot.order.description import (
+    ALGORITHM,
+    Description,
+    describe_source,
+    digest_of,
+    name_of,
+    text_of,
+)
 from ingot.order.pictures import Pictures
 
 Condition = Callable[..., Any] | npt.NDArray[np.bool_]
@@ -337,7 +344,7 @@ class Parts(Node):
 
     def describe(self) -> Description:
         """Describe this step and all below."""
-        kind = {"kind": type(self).__name__.lower()}
+        kind = {"kind": type(self).__name__.lower(), "algorithm": ALGORITHM}
         return {**kind, **self._options(), "parts": [one.describe() for one in self.parts]}
 
     def filtered(self, condition: Condition, names: Sequence[str]) -> Self:

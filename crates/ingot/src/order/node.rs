@@ -56,7 +56,7 @@ pub(super) struct Figures {
 pub(super) enum Step {
     Rows,
     Table(Arc<[u64]>),
-    Shuffle { of: Order, len: u64, seed: u64, last: ArcSwapOption<(u64, Permutation)> },
+    Shuffle { of: Order, len: u64, seed: u64, last: ArcSwapOption<((u64, u32), Permutation)> },
     Repeat { of: Order, len: u64, times: Option<u64> },
     Slice { of: Order, start: u64, step: i64 },
     Parts { parts: Vec<Part>, choice: Choice },

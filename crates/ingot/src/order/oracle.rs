@@ -89,8 +89,8 @@ impl Tree {
     }
 
     /// Returns all items of a list that ends.
-    fn whole(&self, epoch: u64) -> Vec<Item> {
-        self.list(epoch, self.order().unwrap().len().unwrap() as usize)
+    fn whole(&self, epoch: u64, branch: i32) -> Vec<Item> {
+        self.list(epoch, branch, self.order().unwrap().len().unwrap() as usize)
     }
 
     fn num_sources(&self) -> i32 {
@@ -106,22 +106,22 @@ impl Tree {
         }
     }
 
-    /// Returns the first `count` items, made from whole lists.
-    fn list(&self, epoch: u64, count: usize) -> Vec<Item> {
+    /// Returns the first `count` items, made from whole lists; `branch` sources are before them.
+    fn list(&self, epoch: u64, branch: i32, count: usize) -> Vec<Item> {
         let mut items = match self {
             Tree::Rows(rows) => (0..*rows as i64).map(|row| (0, row, epoch as i64)).collect(),
             Tree::Table(rows) => rows.iter().map(|&row| (0, row as i64, epoch as i64)).collect(),
-            Tree::Map(inner) => inner.list(epoch, count),
+            Tree::Map(inner) => inner.list(epoch, branch, count),
             Tree::Shuffle(inner, seed) => {
-                let items = inner.whole(epoch);
-                let permutation = Permutation::new(items.len() as u64, *seed, epoch);
+                let items = inner.whole(epoch, branch);
+                let permutation = Permutation::new(items.len() as u64, *seed, epoch, branch as u32);
                 (0..items.len() as u64).map(|k| items[permutation.at(k) as usize]).collect()
             }
             Tree::Repeat(inner, times) => {
                 let mut items = Vec::new();
                 for k in 0..times.unwrap_or(count as u64) {
                     let below = super::walk::combine(epoch, *times, k);
-                    items.extend(inner.whole(below));
+                    items.extend(inner.whole(below, branch));
                     if items.len() >= count || items.is_empty() {
                         break;
                     }
@@ -132,26 +132,29 @@ impl Tree {
                 let len = len.map_or(count, |len| count.min(len as usize));
                 let place = |k: usize| (*start as i64 + k as i64 * step) as usize;
                 let reach = (0..len).map(place).max().map_or(0, |last| last + 1);
-                let items = inner.list(epoch, reach);
+                let items = inner.list(epoch, branch, reach);
                 (0..len).map(|k| items[place(k)]).collect()
             }
             Tree::Concat(parts) => {
                 let mut items = Vec::new();
-                for part in self.lists(parts, epoch, count) {
+                for part in self.lists(parts, epoch, branch, count) {
                     items.extend(part);
                 }
                 items
             }
             Tree::Interleave(parts) => {
-                let lists = self.lists(parts, epoch, count);
+                let lists = self.lists(parts, epoch, branch, count);
                 let longest = lists.iter().map(Vec::len).max().unwrap_or(0);
                 (0..longest)
                     .flat_map(|k| lists.iter().filter_map(move |list| list.get(k).copied()))
                     .collect()
             }
             Tree::Mix(parts, schedule) => {
-                let mut lists: Vec<_> =
-                    self.lists(parts, epoch, count).into_iter().map(Vec::into_iter).collect();
+                let mut lists: Vec<_> = self
+                    .lists(parts, epoch, branch, count)
+                    .into_iter()
+                    .map(Vec::into_iter)
+                    .collect();
                 let mixture = Mixture::new(&vec![None; parts.len()], schedule).unwrap();
                 (0..count as u64).map_while(|at| lists[mixture.at(at).0].next()).collect()
             }
@@ -160,11 +163,11 @@ impl Tree {
         items
     }
 
-    fn lists(&self, parts: &[Tree], epoch: u64, count: usize) -> Vec<Vec<Item>> {
+    fn lists(&self, parts: &[Tree], epoch: u64, branch: i32, count: usize) -> Vec<Vec<Item>> {
         let mut first = 0;
         let mut lists = Vec::new();
         for part in parts {
-            let list = part.list(epoch, count);
+            let list = part.list(epoch, branch + first, count);
             lists.push(list.into_iter().map(|item| (item.0 + first, item.1, item.2)).collect());
             first += part.num_sources();
         }
@@ -185,7 +188,7 @@ fn any_composition_is_what_lists_give() {
         let Some(order) = tree.order() else { continue };
         tried += 1;
         infinite += u64::from(order.len().is_none());
-        let expected = tree.list(0, order.len().map_or(MANY, |len| len as usize + 1));
+        let expected = tree.list(0, 0, order.len().map_or(MANY, |len| len as usize + 1));
         let len = order.len().unwrap_or(MANY as u64);
         assert_eq!(expected.len() as u64, len, "{tree:?}");
         assert_eq!(items(&order.rows(0, len).unwrap()), expected, "{tree:?}");
@@ -194,6 +197,40 @@ fn any_composition_is_what_lists_give() {
         assert_eq!(items(&order.rows_at(&some).unwrap()), there, "{tree:?}");
     }
     assert!(infinite > 100, "{infinite}");
+}
+
+#[test]
+fn parts_of_equal_length_and_seed_have_permutations_of_their_own() {
+    for len in [500, 5000] {
+        let one = Order::of(len).unwrap().shuffle(7).unwrap();
+        let alone = one.rows(0, len).unwrap().rows;
+        let inner = Order::concat(vec![one.clone(), one.clone()]).unwrap();
+        let order = Order::concat(vec![inner, one.clone()]).unwrap();
+        let rows = order.rows(0, 3 * len).unwrap().rows;
+        let found: Vec<&[i64]> = rows.chunks(len as usize).collect();
+        assert_eq!(found[0], alone);
+        assert!(found[0] != found[1] && found[0] != found[2] && found[1] != found[2]);
+        for part in found {
+            let mut sorted = part.to_vec();
+            sorted.sort_unstable();
+            assert_eq!(sorted, (0..len as i64).collect::<Vec<_>>());
+        }
+    }
+}
+
+#[test]
+fn packs_and_windows_hold_the_same_rows_in_any_part() {
+    let lengths = Lengths::new(vec![(0..3000).map(|row| 1 + row % 37).collect()]);
+    let one = Order::of(3000).unwrap().shuffle(4).unwrap();
+    let packs = one.pack(lengths.clone(), 40, Long::Refuse).unwrap();
+    let windows = one.window(lengths, 5, 5, true).unwrap();
+    for part in [packs, windows] {
+        let len = part.len().unwrap();
+        let alone = part.rows(0, len).unwrap();
+        let twice = Order::concat(vec![part.clone(), part]).unwrap();
+        let second = twice.rows(len, 2 * len).unwrap();
+        assert_eq!((second.rows, second.stops), (alone.rows, alone.stops));
+    }
 }
 
 #[test]

@@ -13,7 +13,8 @@ pub const TABLE_MAX: u64 = 1024;
 
 const ROUNDS: usize = 8;
 
-/// A random order of the numbers from 0 to n - 1; which one depends on n, a seed and an epoch.
+/// A random order of the numbers from 0 to n - 1; which one depends on n, a seed, an epoch and
+/// the number of a branch.
 #[derive(Clone)]
 pub enum Permutation {
     /// Few numbers: a table, shuffled by Fisher and Yates' method.
@@ -35,9 +36,12 @@ pub struct Network {
 }
 
 impl Permutation {
-    /// Returns the permutation of `n` numbers for a seed and an epoch.
-    pub fn new(n: u64, seed: u64, epoch: u64) -> Self {
-        let mut numbers = Numbers::new(key(&[seed, epoch, n]));
+    /// Returns the permutation of `n` numbers for a seed and an epoch, on a branch of an order.
+    ///
+    /// Branch 0 is also that of an order without parts, whose key has no number of a branch.
+    pub fn new(n: u64, seed: u64, epoch: u64, branch: u32) -> Self {
+        let values = [seed, epoch, n, u64::from(branch)];
+        let mut numbers = Numbers::new(key(&values[..if branch == 0 { 3 } else { 4 }]));
         if n <= TABLE_MAX {
             return Permutation::Table(table(n, &mut numbers));
         }
@@ -111,7 +115,7 @@ mod tests {
     }
 
     fn is_permutation(n: u64, seed: u64, epoch: u64) -> bool {
-        let permutation = Permutation::new(n, seed, epoch);
+        let permutation = Permutation::new(n, seed, epoch, 0);
         let mut seen = vec![false; n as usize];
         (0..n).all(|place| !std::mem::replace(&mut seen[permutation.at(place) as usize], true))
     }
@@ -139,7 +143,7 @@ mod tests {
     #[test]
     fn large_orders_cost_no_table_and_repeat_nothing() {
         for n in [1 << 40, (1 << 40) + 1, (1 << 62) + 12_345, i64::MAX as u64] {
-            let permutation = Permutation::new(n, 3, 0);
+            let permutation = Permutation::new(n, 3, 0, 0);
             let mut values: Vec<u64> = (0..5000).map(|place| permutation.at(place)).collect();
             values.extend((0..5000).map(|place| permutation.at(n - 1 - place)));
             assert!(values.iter().all(|&value| value < n));
@@ -153,7 +157,7 @@ mod tests {
     fn all_permutations_of_a_few_rows_are_equally_likely() {
         let mut counts = [0; 24];
         for seed in 0..24_000 {
-            let permutation = Permutation::new(4, seed, 0);
+            let permutation = Permutation::new(4, seed, 0, 0);
             let places: Vec<u64> = (0..4).map(|place| permutation.at(place)).collect();
             let mut rank = 0;
             for k in 0..4 {
@@ -173,7 +177,7 @@ mod tests {
             for place in [0, 1, n / 2, n - 1] {
                 let mut counts = vec![0; 64];
                 for seed in 0..20_000 {
-                    let value = Permutation::new(n, seed, 0).at(place);
+                    let value = Permutation::new(n, seed, 0, 0).at(place);
                     counts[(u128::from(value) * 64 / u128::from(n)) as usize] += 1;
                 }
                 assert!(deviation(&counts).abs() < 4.5, "{n} {place} {}", deviation(&counts));
@@ -194,7 +198,7 @@ mod tests {
     #[test]
     fn neighbours_are_independent() {
         for n in [1 << 13, 61 * 100, 61 * 1000, 1 << 40] {
-            let permutation = Permutation::new(n, 11, 2);
+            let permutation = Permutation::new(n, 11, 2, 0);
             let count = n.min(200_000) - 1;
             let pairs = (0..count).map(|at| (permutation.at(at), permutation.at(at + 1)));
             let found = differences(n, pairs);
@@ -205,8 +209,10 @@ mod tests {
     #[test]
     fn neighbouring_epochs_and_seeds_are_independent() {
         for n in [61 * 10, 61 * 100, 61 * 1000, 1 << 40] {
-            let base = Permutation::new(n, 11, 2);
-            for other in [Permutation::new(n, 11, 3), Permutation::new(n, 12, 2)] {
+            let base = Permutation::new(n, 11, 2, 0);
+            let others = [(11, 3, 0), (12, 2, 0), (11, 2, 1), (11, 2, 2)];
+            for (seed, epoch, branch) in others {
+                let other = Permutation::new(n, seed, epoch, branch);
                 let pairs = (0..n.min(200_000)).map(|at| (base.at(at), other.at(at)));
                 let found = differences(n, pairs);
                 assert!(found.abs() < 4.5, "{n} {found}");
@@ -219,7 +225,7 @@ mod tests {
         let n = 1025;
         let mut counts = vec![0; 41 * 41];
         for seed in 0..200_000 {
-            let permutation = Permutation::new(n, seed, 0);
+            let permutation = Permutation::new(n, seed, 0, 0);
             let (one, other) = (permutation.at(0) / 25, permutation.at(1) / 25);
             counts[(one * 41 + other) as usize] += 1;
         }

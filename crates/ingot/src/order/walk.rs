@@ -18,6 +18,10 @@ struct At {
     epoch: u64,
     /// The same for what decides the order: windows and packs are planned for epoch 0.
     order_epoch: u64,
+    /// The number of the first source below, counted from the windows or packs above on: parts
+    /// with equal lengths and seeds have permutations of their own. Windows and packs are planned
+    /// for branch 0, wherever they are.
+    branch: u32,
     cut: Option<(u64, u64)>,
     /// The first numbers of the sources, maps and memos below.
     sources: u32,
@@ -75,10 +79,10 @@ impl Order {
         let out = Rows::new(count, &self.0.figures.widths, has_cuts)?;
         let memos = (0..self.0.figures.memos).map(|_| Memo::Nothing).collect();
         let mut walk = Walk { out, has_cuts, memos };
-        let (epoch, order_epoch, cut) = (0, 0, None);
+        let (epoch, order_epoch, branch, cut) = (0, 0, 0, None);
         let (sources, maps, memos) = (0, 0, 0);
         for position in positions {
-            let at = At { position, epoch, order_epoch, cut, sources, maps, memos };
+            let at = At { position, epoch, order_epoch, branch, cut, sources, maps, memos };
             walk.down(self, at, 0)?;
         }
         Ok(walk.out)
@@ -120,6 +124,7 @@ impl Walk {
                     let (part, position) = choice.at(at.position);
                     let part = &parts[part];
                     at.position = position;
+                    at.branch += part.sources;
                     at.sources += part.sources;
                     at.maps += part.maps;
                     at.memos += part.memos;
@@ -135,7 +140,8 @@ impl Walk {
                 }
                 Step::Window { of, windows } => {
                     let (place, start, stop) = windows.at(at.position);
-                    at = At { position: place, order_epoch: 0, cut: Some((start, stop)), ..at };
+                    let cut = Some((start, stop));
+                    at = At { position: place, order_epoch: 0, branch: 0, cut, ..at };
                     order = of;
                 }
                 Step::Batch { of, size, len } => {
@@ -158,7 +164,7 @@ impl Walk {
                     self.out.levels[level].finish(from);
                     for (position, start, stop) in packs.pieces(&plan, pack) {
                         let cut = Some((start, stop));
-                        let at = At { position, order_epoch: 0, cut, ..at };
+                        let at = At { position, order_epoch: 0, branch: 0, cut, ..at };
                         self.down(of, at, level + 1)?;
                     }
                     break self.close(level);
@@ -192,26 +198,27 @@ impl Walk {
         {
             return permutation.at(at.position);
         }
-        let permutation = permutation_of(order, at.order_epoch);
+        let permutation = permutation_of(order, at.order_epoch, at.branch);
         let place = permutation.at(at.position);
         self.memos[memo] = Memo::Permutation(at.order_epoch, permutation);
         place
     }
 }
 
-/// Returns the permutation of a shuffle for an epoch. Tables are kept, one for each shuffle.
-fn permutation_of(order: &Order, epoch: u64) -> Permutation {
+/// Returns the permutation of a shuffle for an epoch, on a branch. Tables are kept, one for each
+/// shuffle.
+fn permutation_of(order: &Order, epoch: u64, branch: u32) -> Permutation {
     let Step::Shuffle { len, seed, last, .. } = &order.0.step else {
         unreachable!("only shuffles permute");
     };
     if *len > TABLE_MAX {
-        return Permutation::new(*len, *seed, epoch);
+        return Permutation::new(*len, *seed, epoch, branch);
     }
-    if let Some(kept) = last.load().as_ref().filter(|kept| kept.0 == epoch) {
+    if let Some(kept) = last.load().as_ref().filter(|kept| kept.0 == (epoch, branch)) {
         return kept.1.clone();
     }
-    let permutation = Permutation::new(*len, *seed, epoch);
-    last.store(Some(Arc::new((epoch, permutation.clone()))));
+    let permutation = Permutation::new(*len, *seed, epoch, branch);
+    last.store(Some(Arc::new(((epoch, branch), permutation.clone()))));
     permutation
 }
 
