@@ -101,13 +101,17 @@ class Batches(Iterator[Any]):
         """
         return self.loader.state_dict()
 
-    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+    def load_state_dict(self, state: Mapping[str, Any], *, check_data: bool = True) -> None:
         """Go on where a loader was, on any number of processes and devices.
+
+        Args:
+            state: What `state_dict` has returned.
+            check_data: As for `ingot.Loader.load_state_dict`.
 
         Raises:
             ValueError: It is the state of another order; the message names the difference.
         """
-        self.loader.load_state_dict(state)
+        self.loader.load_state_dict(state, check_data=check_data)
         self._loop = None
 
     def get_state(self) -> bytes:

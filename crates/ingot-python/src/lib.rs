@@ -63,6 +63,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(cells::split_bytes, module)?)?;
     module.add_function(wrap_pyfunction!(cells::split_texts, module)?)?;
     module.add_function(wrap_pyfunction!(cells::stack_arrays, module)?)?;
+    module.add_function(wrap_pyfunction!(rows::contents, module)?)?;
     module.add_function(wrap_pyfunction!(rows::has_fields, module)?)?;
     module.add_function(wrap_pyfunction!(rows::read_plans, module)?)?;
     module.add_function(wrap_pyfunction!(example::encode_examples, module)?)?;

@@ -9,7 +9,8 @@ use ingot::Error;
 use ingot::format::ingot::{Field, FieldKind, Schema};
 use ingot::records::indexed::{Request, infer, open};
 use ingot::records::{
-    Ask, Container, Found, Mode, Npy, Rows, Sequence, fetch_found, layout_of, unpack as unpack_file,
+    Ask, Container, Found, Mode, Npy, Rows, Sequence, content_of, fetch_found, layout_of,
+    unpack as unpack_file,
 };
 use ingot::storage::Location;
 use pyo3::exceptions::PyValueError;
@@ -172,9 +173,8 @@ impl PyRows {
     /// Returns the bytes that tell each file from others, as hexadecimal digits.
     fn ids(&self, py: Python<'_>) -> PyResult<Vec<String>> {
         let rows = self.rows()?;
-        let hex = |bytes: Vec<u8>| bytes.iter().map(|byte| format!("{byte:02x}")).collect();
         let ids = py.detach(|| rows.files().fingerprints()).map_err(raised)?;
-        Ok(ids.into_iter().map(hex).collect())
+        Ok(ids.iter().map(|id| hex(id)).collect())
     }
 
     /// Returns the number of rows of each file.
@@ -331,6 +331,19 @@ impl<'py> Given<'py> {
         let elements = elements.map(|element| Ok(element.cast::<PyBytes>()?.clone()));
         elements.collect::<PyResult<_>>().map(Given::Sequence)
     }
+}
+
+/// Returns for each file what tells its content from others, as hexadecimal digits. Copies have
+/// the same.
+#[pyfunction]
+pub fn contents(py: Python<'_>, paths: Vec<PathBuf>) -> PyResult<Vec<String>> {
+    let found: ingot::Result<Vec<_>> =
+        py.detach(|| paths.iter().map(|path| content_of(path)).collect());
+    Ok(found.map_err(raised)?.iter().map(|bytes| hex(bytes)).collect())
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// Decompresses a file into the user's cache, or `folder`, unless it is there already; returns

@@ -126,7 +126,7 @@ class Loader:
             "pin_memory": bool(pin_memory),
         }
         self._steps = steps_of(self.order, self.batch_size, self.world, drop_last=bool(drop_last))
-        refuse_shards(self.order.describe(), self.world)
+        refuse_shards(self.order.describe(data=False), self.world)
         self._conversion = Conversion(converter_of(to, pin_memory=pin_memory))
         self._epochs = self.order if self.order.is_infinite else self.order.repeat()
         topology = self.rank, self.world
@@ -282,15 +282,21 @@ class Loader:
         """
         return state_of(self.order, self._steps, self._step, self._skipped.ranges)
 
-    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+    def load_state_dict(self, state: Mapping[str, Any], *, check_data: bool = True) -> None:
         """Go on where a loader was, on any number of ranks and workers.
+
+        Args:
+            state: What `state_dict` of a loader has returned.
+            check_data: Whether to refuse a state that was saved on other data, as far as ids of
+                files, sizes and samples tell. With False, only the numbers of rows and the
+                composition of the order must be the same, as for a data set and its conversion.
 
         Raises:
             TypeError: It is not a state.
-            ValueError: It is the state of another order; the message names the difference. Or
-                the batch size is another one, and no batch begins at that position.
+            ValueError: It is the state of another order, or of other data; the message names the
+                difference. Or the batch size is another one, and no batch begins at that position.
         """
-        self._step, skipped = place_in(state, self.order, self._steps)
+        self._step, skipped = place_in(state, self.order, self._steps, check_data=check_data)
         self._skipped.set(skipped)
         self._pipeline.restart()
 

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from ingot.loader.steps import Steps
-from ingot.order.description import difference, fingerprint_of
+from ingot.order.description import difference_of_composition, fingerprint_of, other_data
 from ingot.order.order import Order
 
 _VERSION = 1
@@ -27,12 +27,22 @@ def state_of(order: Order, steps: Steps, step: int, skipped: Sequence[range]) ->
     return state
 
 
-def place_in(state: Mapping[str, Any], order: Order, steps: Steps) -> tuple[int, list[range]]:
+def place_in(
+    state: Mapping[str, Any], order: Order, steps: Steps, *, check_data: bool = True
+) -> tuple[int, list[range]]:
     """Return the next step of a state, and the steps that are left out.
+
+    Args:
+        state: The state.
+        order: The order of the loader.
+        steps: The steps of the loader.
+        check_data: Whether to refuse the state of an order of the same composition over other
+            data.
 
     Raises:
         TypeError: It is not a state.
-        ValueError: It is the state of another order, or no step of this loader begins there.
+        ValueError: It is the state of another order or of other data, or no step of this loader
+            begins there.
     """
     match state:
         case {
@@ -48,7 +58,7 @@ def place_in(state: Mapping[str, Any], order: Order, steps: Steps) -> tuple[int,
         message = f"the state is of version {version}, this Ingot reads up to {_VERSION}"
         raise ValueError(message)
     if fingerprint != order.fingerprint:
-        raise ValueError(_other_order(state.get("order"), fingerprint, order))
+        _refuse_other_order(state, order, check_data=check_data)
     if skipped and batch_size != steps.batch_size:
         message = (
             f"the state leaves out steps of {batch_size} samples, and this loader has steps of "
@@ -86,12 +96,27 @@ def _no_state(state: object) -> str:
     return f"expected what state_dict() returned, got {state!r:.200}"
 
 
-def _other_order(described: Any, fingerprint: str, order: Order) -> str:
-    is_whole = isinstance(described, dict) and fingerprint_of(described) == fingerprint
-    found = difference(described, order.describe()) if is_whole else None
-    if found is None:
-        return "the state is of another order"
-    return f"the state is of another order: it has {found[0]}, this loader has {found[1]}"
+def _refuse_other_order(state: Mapping[str, Any], order: Order, *, check_data: bool) -> None:
+    """Refuse the state of an order of another composition, or over other data.
+
+    Raises:
+        ValueError: It is one.
+    """
+    described, own = state.get("order"), order.describe()
+    if not isinstance(described, dict) or fingerprint_of(described) != state["fingerprint"]:
+        message = "the state is of another order"
+        raise ValueError(message)
+    if found := difference_of_composition(described, own):
+        message = f"the state is of another order: it has {found[0]}, this loader has {found[1]}"
+        raise ValueError(message)
+    if check_data and (found := other_data(described, own)):
+        message = (
+            f"the state was saved on other data: on {found[0]}, and this loader has {found[1]}; "
+            "to go on with these, pass check_data=False to load_state_dict"
+        )
+        if isinstance(step := state.get("step"), int):
+            message += f", or call seek({step})"
+        raise ValueError(message)
 
 
 class Skipped:

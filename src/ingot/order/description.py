@@ -3,7 +3,8 @@
 import functools
 import hashlib
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from itertools import zip_longest
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -13,8 +14,10 @@ import numpy.typing as npt
 
 from ingot.dataset import Dataset
 from ingot.dataset.read.dataset import selection_of
+from ingot.dataset.read.identity import digest_of, subset_of
 from ingot.order.pictures import Pictures
 from ingot.records import Reader, View
+from ingot.records.expand import short_name
 
 Description: TypeAlias = dict[str, Any]
 
@@ -25,36 +28,112 @@ orders are the same in both."""
 
 _NOTHING = "nothing more"
 
+_DIGITS = 16
+_SHOWN = 500
+
+_DATA = frozenset({"type", "name", "fields", "data"})
 
 _PLAIN = (bool, int, float, str)
 
 
 def fingerprint_of(description: Description) -> str:
-    """Return a short hash of a description, the same on every machine."""
-    text = json.dumps(description, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
+    """Return a short hash of a description, the same on every machine.
+
+    The name of a source whose content is known is not part of it: data may be renamed.
+    """
+    told = _each_source(description, _unnamed)
+    text = json.dumps(told, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
 def describe_source(
     source: Sequence[Any], num_rows: int, table: npt.NDArray[np.int64] | None
 ) -> Description:
-    """Describe a source by its type, its name, and which rows of it there are."""
+    """Describe a source by its type, its name, its fields, and which rows of it there are."""
     found = {"kind": "source", "type": type(source).__name__, "rows": num_rows}
     match source:
         case Dataset():
-            found |= {"name": _name(source.path), "subset": _subset(selection_of(source).rows)}
+            found |= {"name": _name(source), "subset": subset_of(selection_of(source).rows)}
+            found |= {"fields": _fields(source.spec)}
         case Reader():
-            found |= {"name": _name(source.path)}
+            found |= {"name": _name(source)}
         case View():
-            found |= {"name": _name(source.reader.path), "subset": _subset(source.rows)}
+            found |= {"name": _name(source.reader), "subset": subset_of(source.rows)}
     if table is not None:
         found |= {"rows": len(table), "table": digest_of(table)}
     return found
 
 
-def digest_of(array: npt.NDArray[np.int64]) -> str:
-    """Return a short hash of numbers."""
-    return hashlib.sha256(array.astype("<i8").tobytes()).hexdigest()[:16]
+def data_of(source: Sequence[Any]) -> Description:
+    """Return what tells the data of a source from others, wherever they are.
+
+    Of a source that is closed, or that is not one of this library, nothing is known.
+    """
+    match source:
+        case Dataset() if not source.closed:
+            return {"data": selection_of(source).source.identity[:_DIGITS]}
+        case Reader() if not source.closed:
+            return {"data": source._identity().hex()[:_DIGITS]}  # noqa: SLF001 -- of this library
+        case View():
+            return data_of(source.reader)
+    return {}
+
+
+def with_data(description: Description, data: Iterator[Description]) -> Description:
+    """Return a description whose sources are told by their data, which are in their order."""
+    return _each_source(description, lambda source: source | next(data))
+
+
+def other_data(one: Description, other: Description) -> tuple[str, str] | None:
+    """Return the first sources that differ in their data, in words, of orders of one composition.
+
+    Where the data of one of them are not known, names are compared.
+    """
+    for left, right in zip(_sources_in(one), _sources_in(other), strict=True):
+        is_known = "data" in left and "data" in right
+        for key in ("type", "fields", "data" if is_known else "name"):
+            if key in left and key in right and left[key] != right[key]:
+                return _data_text(left, key), _data_text(right, key)
+    return None
+
+
+def _data_text(source: Description, key: str) -> str:
+    text = text_of(source)
+    match key:
+        case "data":
+            return f"{text} with id {source[key]}"
+        case "fields":
+            return f"{text} with the fields {source[key]!r}"
+    return text
+
+
+def _sources_in(description: Description) -> list[Description]:
+    found: list[Description] = []
+
+    def keep(source: Description) -> Description:
+        found.append(source)
+        return source
+
+    _each_source(description, keep)
+    return found
+
+
+def _unnamed(source: Description) -> Description:
+    return {k: one for k, one in source.items() if k != "name" or "data" not in source}
+
+
+def _each_source(
+    description: Description, change: Callable[[Description], Description]
+) -> Description:
+    """Return a description with its sources changed, in their order."""
+    if description.get("kind") == "source":
+        return change(description)
+    found = dict(description)
+    if isinstance(below := found.get("of"), dict):
+        found["of"] = _each_source(below, change)
+    if isinstance(parts := found.get("parts"), list):
+        found["parts"] = [_each_source(one, change) for one in parts if isinstance(one, dict)]
+    return found
 
 
 def name_of(function: Callable[..., Any]) -> str:
@@ -79,14 +158,15 @@ def _plain(value: object) -> str:
     return repr(value) if isinstance(value, _PLAIN) or value is None else "..."
 
 
-def _name(path: str) -> str:
-    return Path(path).name
+def _name(source: Dataset | Reader) -> str:
+    is_folder = Path(source.path).is_dir()
+    return short_name(source.path, () if is_folder else source.paths)
 
 
-def _subset(rows: range | npt.NDArray[np.int64]) -> str:
-    if isinstance(rows, range):
-        return f"{rows.start}:{rows.stop}:{rows.step}"
-    return digest_of(rows)
+def _fields(spec: Mapping[str, str]) -> str:
+    """Return fields and their types in words; of very many, a hash."""
+    text = ", ".join(f"{name}: {kind}" for name, kind in spec.items())
+    return text if len(text) <= _SHOWN else hashlib.sha256(text.encode()).hexdigest()[:_DIGITS]
 
 
 def text_of(step: Description) -> str:
@@ -156,18 +236,34 @@ def difference(one: Description, other: Description) -> tuple[str, str] | None:
     Returns:
         For example `("shuffle(seed=1)", "shuffle(seed=2)")`; None if they do not differ.
     """
+    return _difference(one, other, frozenset())
+
+
+def difference_of_composition(one: Description, other: Description) -> tuple[str, str] | None:
+    """Return the first difference that is not one of the data, but may be of numbers of rows."""
+    return _difference(one, other, _DATA)
+
+
+def _difference(
+    one: Description, other: Description, ignored: AbstractSet[str]
+) -> tuple[str, str] | None:
     for left, right in zip_longest(steps_of(one), steps_of(other)):
         if left is None or right is None:
             return text_of(left) if left else _NOTHING, text_of(right) if right else _NOTHING
-        if found := _difference_of_steps(left, right):
+        if found := _difference_of_steps(left, right, ignored):
             return found
     return None
 
 
-def _difference_of_steps(left: Description, right: Description) -> tuple[str, str] | None:
-    deep = {"of", "parts"}
+def _difference_of_steps(
+    left: Description, right: Description, ignored: AbstractSet[str]
+) -> tuple[str, str] | None:
+    hidden = {"of", "parts"}
+    if left["kind"] == right["kind"] == "source":
+        hidden |= {"name"} if "data" in left and "data" in right else set()
+        hidden |= ignored
     for key in dict.fromkeys([*left, *right]):
-        if key not in deep and left.get(key) != right.get(key):
+        if key not in hidden and left.get(key) != right.get(key):
             texts = text_of(left), text_of(right)
             if texts[0] != texts[1]:
                 return texts
@@ -180,4 +276,4 @@ def _difference_of_steps(left: Description, right: Description) -> tuple[str, st
         texts = text_of(left), text_of(right)
         return f"{texts[0]} of {len(parts[0])} parts", f"{texts[1]} of {len(parts[1])} parts"
     pairs = zip(*parts, strict=True)
-    return next(filter(None, (difference(*pair) for pair in pairs)), None)
+    return next(filter(None, (_difference(*pair, ignored) for pair in pairs)), None)

@@ -11,11 +11,12 @@ import numpy.typing as npt
 from ingot._core import Order as Native
 from ingot.cached import cached_property
 from ingot.dataset import Dataset
+from ingot.dataset.read.identity import digest_of
 from ingot.order.description import (
     ALGORITHM,
     Description,
+    data_of,
     describe_source,
-    digest_of,
     name_of,
     text_of,
 )
@@ -50,6 +51,11 @@ class Node(ABC):
     def sources(self) -> tuple[Sequence[Any], ...]:
         """The sources, as they are numbered."""
         return tuple(one for part in self.parts for one in part.sources)
+
+    @cached_property
+    def data(self) -> tuple[Description, ...]:
+        """For each source what tells its data from others."""
+        return tuple(one for part in self.parts for one in part.data)
 
     @cached_property
     def maps(self) -> "tuple[Map, ...]":
@@ -101,6 +107,11 @@ class Leaf(Node):
     def sources(self) -> tuple[Sequence[Any], ...]:
         """The source."""
         return (self.source,)
+
+    @cached_property
+    def data(self) -> tuple[Description, ...]:
+        """What tells the data of the source from others."""
+        return (data_of(self.source),)
 
     @cached_property
     def cut_fields(self) -> tuple[tuple[str, ...], ...]:

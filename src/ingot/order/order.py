@@ -20,7 +20,7 @@ from ingot.order.arguments import (
     seed_of,
     takes_rng,
 )
-from ingot.order.description import Description, fingerprint_of, lines_of
+from ingot.order.description import Description, fingerprint_of, lines_of, with_data
 from ingot.order.node import Condition, Node
 from ingot.order.origin import Origin, origins_of
 from ingot.order.reading import samples_of
@@ -102,13 +102,18 @@ class Order(Sequence[Any]):
         """A short hash of `describe()`, to tell this order from others."""
         return fingerprint_of(self.describe())
 
-    def describe(self) -> Description:
+    def describe(self, *, data: bool = True) -> Description:
         """Return what the order is composed of, as a dict that can be stored as JSON.
 
-        It tells sources by type, name of the file or directory, and number of rows, and functions
-        by module and name. `ingot.order.difference` compares two of them.
+        It tells sources by type, number of rows, fields and content, and functions by name.
+        `ingot.order.difference` compares two of them.
+
+        Args:
+            data: Whether to tell sources by their content, too: by the ids of Ingot files, and
+                by sizes and samples of others. This is looked up once.
         """
-        return self._node.describe()
+        found = self._node.describe()
+        return with_data(found, iter(self._node.data)) if data else found
 
     def __len__(self) -> int:
         length = self._node.native.length
@@ -364,7 +369,7 @@ class Order(Sequence[Any]):
         return Order(nodes.Concat((self._node, *map(node_of, others))))
 
     def __repr__(self) -> str:
-        return "\n".join(lines_of(self.describe()))
+        return "\n".join(lines_of(self.describe(data=False)))
 
 
 def node_of(one: Sequence[Any] | Order) -> Node:

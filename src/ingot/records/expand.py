@@ -86,6 +86,31 @@ def text_of(path: object) -> str:
     return text
 
 
+def name_of(source: StrPath | Sequence[StrPath], paths: Sequence[str]) -> str:
+    """Return what errors call files that were opened together.
+
+    Args:
+        source: What was opened: its absolute path or pattern is the name.
+        paths: The files; the first of them is the name of a list.
+    """
+    is_one = isinstance(source, str | os.PathLike)
+    return str(absolute(source)) if is_one else paths[0]
+
+
+def shown(path: str, paths: Sequence[str]) -> str:
+    """Return in words what was opened: the repr of its name, and how many files a list has."""
+    others = len(paths) - 1 if paths and path == paths[0] else 0
+    return f"{path!r} and {others:,} more" if others else repr(path)
+
+
+def short_name(path: str, paths: Sequence[str]) -> str:
+    """Return the same without the directories above; for a pattern, with one of them."""
+    is_pattern = glob.has_magic(path) or "{" in path
+    name = str(Path(*Path(path).parts[-2:])) if is_pattern else Path(path).name
+    others = len(paths) - 1 if paths and path == paths[0] else 0
+    return f"{name} and {others:,} more" if others else name
+
+
 def absolute(path: object) -> Path:
     """Return the absolute path of a file; a leading `~` is the home directory.
 

@@ -13,7 +13,7 @@ import numpy.typing as npt
 from ingot._core import Reader as NativeReader
 from ingot.errors import FormatError
 from ingot.records.batch import Batch
-from ingot.records.expand import StrPath, absolute, expand
+from ingot.records.expand import StrPath, absolute, expand, name_of, shown
 from ingot.records.formats import format_of
 from ingot.records.indices import Indices
 from ingot.records.progress import Progress, reporter
@@ -70,16 +70,18 @@ class Reader(NativeReader, ChoosingRecords, Sequence[bytes]):
         paths = expand(source)
         reader = super().__new__(cls, paths, partial, verify)
         reader._paths = paths
+        reader._opened = name_of(source, paths)
         reader._arguments = (_absolute(source), partial, verify)
         return reader
 
     _paths: list[str]
+    _opened: str | None = None
     _arguments: tuple[str | list[str], bool, bool]
 
     @property
     def path(self) -> str:
-        """The absolute path of the file; of the first one, if there are several."""
-        return self._paths[0]
+        """The absolute path or pattern that was opened; of a list, the path of the first file."""
+        return self._opened or self._paths[0]
 
     @property
     def paths(self) -> list[str]:
@@ -214,8 +216,7 @@ class Reader(NativeReader, ChoosingRecords, Sequence[bytes]):
         return f"<ingot.Reader {self._name()}, {len(self)} records>"
 
     def _name(self) -> str:
-        others = len(self._paths) - 1
-        return f"{self.path!r} and {others} more" if others else repr(self.path)
+        return shown(self.path, self._paths)
 
 
 class Joined(Reader):

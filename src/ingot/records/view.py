@@ -121,7 +121,7 @@ class View(ChoosingRecords, Sequence[bytes]):
 
     @property
     def path(self) -> str:
-        """The absolute path of the file; of the first one, if there are several."""
+        """The absolute path or pattern that was opened; of a list, the path of the first file."""
         return self.reader.path
 
     @property

@@ -123,18 +123,19 @@ class DataLoader(torch.utils.data.DataLoader[Any]):
         """
         return self._positions.state_at(self._step)
 
-    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+    def load_state_dict(self, state: Mapping[str, Any], *, check_data: bool = True) -> None:
         """Go on where a loader was, on any number of ranks and workers.
 
         Args:
             state: What `state_dict` of this class or of an `ingot.Loader` has returned, or one
                 that `Sampler.load_state_dict` takes.
+            check_data: As for `ingot.Loader.load_state_dict`.
 
         Raises:
             TypeError: It is not a state.
             ValueError: It is the state of another order, or no batch begins at its position.
         """
-        self._positions.load_state_dict(state)
+        self._positions.load_state_dict(state, check_data=check_data)
         self._step, self._loop = self._positions.step, None
 
 

@@ -65,7 +65,7 @@ class Sampler(torch.utils.data.Sampler[Positions]):
         self.batch_size = batch_size_of(batch_size)
         self.rank, self.world = topology_of(shard)
         self._steps = steps_of(self.order, self.batch_size, self.world, drop_last=bool(drop_last))
-        refuse_shards(self.order.describe(), self.world)
+        refuse_shards(self.order.describe(data=False), self.world)
         self._skipped = Skipped()
         self._step: int | None = 0
 
@@ -127,19 +127,20 @@ class Sampler(torch.utils.data.Sampler[Positions]):
         """
         return state_of(self.order, self._steps, self._steps.checked(step), self._skipped.ranges)
 
-    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+    def load_state_dict(self, state: Mapping[str, Any], *, check_data: bool = True) -> None:
         """Begin the next loop where a loader was, on any number of ranks and workers.
 
         Args:
             state: What `state_dict` of an `ingot.Loader`, of an `ingot.torch.DataLoader` or of
                 a `StatefulDataLoader` with such a sampler has returned, or `state_at`.
+            check_data: As for `ingot.Loader.load_state_dict`.
 
         Raises:
             TypeError: It is not a state.
             ValueError: It is the state of another order, or no batch begins at its position.
         """
         own, more = _own(state)
-        step, skipped = place_in(own, self.order, self._steps)
+        step, skipped = place_in(own, self.order, self._steps, check_data=check_data)
         self._skipped.set(skipped)
         for _ in range(more):
             step = self._skipped.after(self._skipped.first_from(step))

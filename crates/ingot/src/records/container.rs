@@ -135,8 +135,9 @@ pub trait Container: Send + Sync {
     /// Returns the metadata that users gave it, as JSON.
     fn metadata(&self) -> &str;
 
-    /// Returns a few bytes that differ between files, and between a file and its successor.
-    fn fingerprint(&self) -> Vec<u8>;
+    /// Returns a few bytes that differ between files, and between a file and its successor. A
+    /// copy of the file has the same.
+    fn fingerprint(&self) -> Result<Vec<u8>>;
 
     /// Reads every byte and checks every checksum. `progress` is called with the records
     /// done and may stop the work by returning an error.

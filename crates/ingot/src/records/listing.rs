@@ -34,9 +34,10 @@ impl Listed {
             return Err(refused(why));
         }
         if let Some(id) = self.id
-            && file.fingerprint() != id
+            && let own = file.fingerprint()?
+            && own != id
         {
-            let (own, id) = (hex(&file.fingerprint()), hex(&id));
+            let (own, id) = (hex(&own), hex(&id));
             let why = format!("another file is in its place: its id is {own}, not {id}");
             return Err(refused(why));
         }

@@ -4,6 +4,7 @@ mod arrayrecord;
 mod bag;
 mod cache;
 mod container;
+mod content;
 mod csv;
 mod draft;
 mod fetch;
@@ -38,6 +39,7 @@ pub use bag::{
 };
 pub use cache::Pin;
 pub use container::{Cell, Container, Form, Stats, Table};
+pub use content::content_of;
 pub use draft::{Finish, RecordWriter};
 pub use fetch::{Files, add_growth, check_growth};
 pub use ffrecord::{FfRecord, FfWriter, write_ffrecord};

@@ -126,7 +126,7 @@ impl Sequence {
         if self.files.iter().all(|slot| listed(slot).is_some()) {
             return Ok(self.files.iter().filter_map(listed).map(|id| id.to_vec()).collect());
         }
-        Ok(self.open_files()?.into_iter().map(|file| file.fingerprint()).collect())
+        self.open_files()?.into_iter().map(|file| file.fingerprint()).collect()
     }
 
     /// Number of rows of each file.

@@ -22,11 +22,11 @@ class ArrayFiles(ForeignFiles):
 
     Attributes:
         paths: The files.
-        folder: The directory that is the data set, if it is one.
+        name: What errors call them: the directory, pattern or file that was opened.
     """
 
     paths: Sequence[str]
-    folder: str | None = None
+    name: str
 
     def again(
         self, native: NativeRows, *, allow_pickle: bool
@@ -42,7 +42,7 @@ def _reopen(files: ArrayFiles, identity: str) -> IngotSource:
     Raises:
         FormatError: They were replaced.
     """
-    opened = open_arrays(files.paths, files.folder)
+    opened = open_arrays(files.paths, files.name)
     if files.identity(opened.native) != identity:
         message = f"{files.path}: the files were replaced since the data set was pickled"
         raise FormatError(message, files.path)
@@ -54,14 +54,14 @@ def is_arrays(path: str) -> bool:
     return Path(path).suffix.lower() in (".npy", ".npz")
 
 
-def open_arrays(paths: Sequence[str], folder: str | None = None) -> IngotSource:
+def open_arrays(paths: Sequence[str], name: str) -> IngotSource:
     """Open files of arrays, one after the other.
 
     Raises:
         FormatError: A file is damaged or compressed, or its arrays do not form rows.
     """
     native = NativeRows.arrays([(path, _arrays(Path(path))) for path in paths])
-    files = ArrayFiles(list(paths), folder)
+    files = ArrayFiles(list(paths), name)
     return IngotSource.of(native, paths[0], files, allow_pickle=False)
 
 

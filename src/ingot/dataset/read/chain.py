@@ -10,6 +10,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from ingot.dataset.read.identity import identity_of, subset_of
 from ingot.dataset.read.merging import back, merged
 from ingot.dataset.read.plan import Joint, Plan
 from ingot.dataset.read.selection import Selection
@@ -26,13 +27,13 @@ class Chain:
 
     Args:
         parts: The parts.
-        folder: The directory that contains all of them, if there is one.
+        name: What errors call all of them; by default as the first one.
 
     Raises:
         ValueError: The fields differ.
     """
 
-    def __init__(self, parts: Sequence[Selection], folder: str | None = None) -> None:
+    def __init__(self, parts: Sequence[Selection], name: str | None = None) -> None:
         first = parts[0]
         for part in parts:
             if part.spec != first.spec:
@@ -41,11 +42,11 @@ class Chain:
                 )
                 raise ValueError(message)
         self._parts = list(parts)
-        self._folder = folder
+        self._name = name
         self._ends = list(accumulate(map(len, parts)))
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return Chain, (self._parts, self._folder)
+        return Chain, (self._parts, self._name)
 
     @property
     def spec(self) -> Spec:
@@ -59,8 +60,8 @@ class Chain:
 
     @property
     def path(self) -> str:
-        """The directory, or the first file."""
-        return self._folder or self._parts[0].path
+        """What was opened, or the first part."""
+        return self._name or self._parts[0].path
 
     @property
     def metadata(self) -> dict[str, Any]:
@@ -175,6 +176,11 @@ class Chain:
             damaged += [replace(one, reason=f"{part.path}: {one.reason}") for one in found.damaged]
             rows += found.rows
         return Verification(rows, damaged, tuple(sorted(unchecked)))
+
+    @property
+    def identity(self) -> str:
+        """What tells the content of all files from others, and which rows of them there are."""
+        return identity_of(f"{part.source.identity} {subset_of(part.rows)}" for part in self._parts)
 
     @property
     def closed(self) -> bool:

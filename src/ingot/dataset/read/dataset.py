@@ -3,6 +3,7 @@
 import os
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from html import escape
+from pathlib import Path
 from typing import Any, Self, SupportsIndex, overload
 
 import numpy as np
@@ -22,6 +23,7 @@ from ingot.dataset.read.zipped import Zipped
 from ingot.dataset.spec import Spec
 from ingot.errors import ClosedError, printable
 from ingot.records import Stats, Verification
+from ingot.records.expand import shown
 from ingot.records.indices import Indices, Rows, is_one
 from ingot.records.progress import Progress, reporter
 
@@ -66,7 +68,7 @@ class Dataset(ChoosingRows, Sequence[Row]):
 
     @property
     def path(self) -> str:
-        """The absolute path of the directory or file; of the first one, if there are several."""
+        """The absolute path or pattern that was opened; of a list, the path of the first file."""
         return self._selection.path
 
     @property
@@ -354,9 +356,13 @@ class Dataset(ChoosingRows, Sequence[Row]):
 
     def __repr__(self) -> str:
         if self.closed:
-            return f"<ingot.Dataset of {self.spec!r} in {self.path!r}, closed>"
+            return f"<ingot.Dataset of {self.spec!r} in {self._name()}, closed>"
         others = f", besides {', '.join(map(printable, self.others))}" if self.others else ""
-        return f"<ingot.Dataset of {len(self)} rows of {self.spec!r} in {self.path!r}{others}>"
+        return f"<ingot.Dataset of {len(self)} rows of {self.spec!r} in {self._name()}{others}>"
+
+    def _name(self) -> str:
+        is_folder = Path(self.path).is_dir()
+        return repr(self.path) if is_folder else shown(self.path, self.paths)
 
     def _repr_html_(self) -> str:
         return f"<p>{escape(repr(self))}</p>" if self.closed else html_of(self)

@@ -29,7 +29,7 @@ from ingot.dataset.read.selection import Selection
 from ingot.dataset.read.source import Source
 from ingot.dataset.spec import Spec, SpecLike
 from ingot.errors import FormatError
-from ingot.records.expand import StrPath, absolute, check_regular, expand, named
+from ingot.records.expand import StrPath, absolute, check_regular, expand, name_of, named
 from ingot.records.formats import format_of, plain_name
 
 _LISTED = 5
@@ -74,9 +74,9 @@ def find_dataset(source: StrPath | Iterable[StrPath], options: Options) -> Datas
     paths = expand(source)
     for path in paths[:1]:
         check_regular(path)
-    folder = folder if folder is not None and folder.is_dir() else None
+    name = name_of(source, paths) if paths else ""
     for files in _FILES if paths else ():
-        if (found := files(paths, folder, options)) is not None:
+        if (found := files(paths, name, options)) is not None:
             return _fitting(found, options, files)
     return None
 
@@ -149,7 +149,7 @@ def _fitting(found: Dataset, options: Options, kind: object) -> Dataset:
 
 def _hdf5_location(path: Path, options: Options) -> Dataset | None:
     found = Location.find(str(path)) is not None
-    return _open_hdf5([str(path)], None, options) if found else None
+    return _open_hdf5([str(path)], str(path), options) if found else None
 
 
 def _ingot_directory(folder: Path, options: Options) -> Dataset | None:
@@ -178,10 +178,10 @@ def _arrow_directory(folder: Path, options: Options) -> Dataset | None:
     return Dataset(arrow.ArrowRows(saved, options.choice()))
 
 
-def _arrow_files(paths: Sequence[str], _: Path | None, options: Options) -> Dataset | None:
+def _arrow_files(paths: Sequence[str], name: str, options: Options) -> Dataset | None:
     if not arrow.is_arrow(paths[0]):
         return None
-    return Dataset(arrow.ArrowRows(arrow.Files(paths, options.partial), options.choice()))
+    return Dataset(arrow.ArrowRows(arrow.Files(paths, options.partial, name), options.choice()))
 
 
 def _listed_directory(folder: Path, options: Options) -> Dataset | None:
@@ -200,35 +200,35 @@ def _image_directory(folder: Path, options: Options) -> Dataset | None:
     return found if options.spec is None else found.select(*Spec.of(options.spec))
 
 
-def _hdf5_files(paths: Sequence[str], folder: Path | None, options: Options) -> Dataset | None:
+def _hdf5_files(paths: Sequence[str], name: str, options: Options) -> Dataset | None:
     found = Location.find(paths[0]) is not None
-    return _open_hdf5(paths, str(folder) if folder else None, options) if found else None
+    return _open_hdf5(paths, name, options) if found else None
 
 
-def _ingot_files(paths: Sequence[str], folder: Path | None, options: Options) -> Dataset | None:
+def _ingot_files(paths: Sequence[str], name: str, options: Options) -> Dataset | None:
     if not has_fields(paths[0]):
         return None
-    if folder is not None:
-        _check_no_writer(folder, paths)
+    if Path(name).is_dir():
+        _check_no_writer(Path(name), paths)
     partial, allow_pickle = options.partial, options.allow_pickle
-    return Dataset(IngotSource.open(paths, partial=partial, allow_pickle=allow_pickle))
+    return Dataset(IngotSource.open(paths, name, partial=partial, allow_pickle=allow_pickle))
 
 
-def _indexed_files(paths: Sequence[str], folder: Path | None, options: Options) -> Dataset | None:
+def _indexed_files(paths: Sequence[str], name: str, options: Options) -> Dataset | None:
     layout = layout_of(paths[0], partial=options.partial)
     if layout is None:
         return None
     _check_one_format(paths)
-    found = open_indexed(paths, options.indexing(layout), str(folder) if folder else None)
+    found = open_indexed(paths, options.indexing(layout), name)
     return None if found is None else Dataset(found)
 
 
-def _array_files(paths: Sequence[str], folder: Path | None, options: Options) -> Dataset | None:
+def _array_files(paths: Sequence[str], name: str, options: Options) -> Dataset | None:
     del options
     if not is_arrays(paths[0]):
         return None
     _check_one_format(paths)
-    return Dataset(open_arrays(paths, str(folder) if folder else None))
+    return Dataset(open_arrays(paths, name))
 
 
 _PLACES = (
@@ -287,7 +287,7 @@ def _check_no_writer(folder: Path, paths: Sequence[str]) -> None:
         raise FormatError(message, str(folder))
 
 
-def _open_hdf5(paths: Sequence[str], folder: str | None, options: Options) -> Dataset:
+def _open_hdf5(paths: Sequence[str], name: str, options: Options) -> Dataset:
     sources = []
     for path in paths:
         location = Location.find(path)
@@ -299,13 +299,12 @@ def _open_hdf5(paths: Sequence[str], folder: str | None, options: Options) -> Da
         sources.append(Hdf5Rows(location, partial=options.partial))
     if len(sources) == 1:
         return Dataset(sources[0])
-    return _chained(sources, folder)
+    return _chained(sources, name)
 
 
-def _chained(sources: Sequence[Source], folder: str | None = None) -> Dataset:
-    return Dataset(
-        Chain([Selection(one, tuple(one.spec), range(len(one))) for one in sources], folder)
-    )
+def _chained(sources: Sequence[Source], name: str) -> Dataset:
+    parts = [Selection(one, tuple(one.spec), range(len(one))) for one in sources]
+    return Dataset(Chain(parts, name))
 
 
 def _open_directory(folder: Path, options: Options) -> Dataset:

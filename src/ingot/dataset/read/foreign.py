@@ -1,9 +1,9 @@
 """What origins of rows in files of other formats share."""
 
-import hashlib
 from collections.abc import Sequence
 
 from ingot._core import Rows as NativeRows
+from ingot.dataset.read.identity import identity_of
 
 
 class ForeignFiles:
@@ -11,18 +11,18 @@ class ForeignFiles:
 
     Attributes:
         paths: The files.
-        folder: The directory that is the data set, if it is one.
+        name: What errors call them: the directory, pattern or file that was opened.
     """
 
     __slots__ = ()
 
     paths: Sequence[str]
-    folder: str | None
+    name: str
 
     @property
     def path(self) -> str:
-        """The directory, or the first file."""
-        return self.folder or self.paths[0]
+        """The directory, pattern or file that was opened."""
+        return self.name
 
     def metadata_json(self, native: NativeRows) -> str:
         """Return no metadata: these formats have none."""
@@ -34,4 +34,4 @@ class ForeignFiles:
 
     def identity(self, native: NativeRows) -> str:
         """Return what tells these files from others, and from their successors."""
-        return hashlib.sha256(" ".join(native.ids()).encode()).hexdigest()[:32]
+        return identity_of(native.ids())

@@ -1,6 +1,5 @@
 """Rows in Ingot files."""
 
-import hashlib
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -11,8 +10,10 @@ import numpy.typing as npt
 
 from ingot._core import Rows as NativeRows
 from ingot._core import read_plans
+from ingot.cached import cached_property
 from ingot.codecs import codec_of
 from ingot.dataset.read.decoding import RowPlan
+from ingot.dataset.read.identity import identity_of
 from ingot.dataset.read.ingot_plan import IngotPlan
 from ingot.dataset.read.iteration import ROWS
 from ingot.dataset.read.plan import Plan
@@ -45,6 +46,9 @@ class Origin(Protocol):
     def nbytes(self, native: NativeRows) -> int:
         """Return the size of the files."""
 
+    def identity(self, native: NativeRows) -> str:
+        """Return what tells the content of the files from others; copies have the same."""
+
     def again(
         self, native: NativeRows, *, allow_pickle: bool
     ) -> tuple[Callable[..., "IngotSource"], tuple[Any, ...]]:
@@ -57,16 +61,18 @@ class Files:
 
     Attributes:
         paths: Their paths.
+        name: What errors call them: the directory, pattern or file that was opened.
         partial: Whether to read the committed rows of unfinished files.
     """
 
     paths: Sequence[str]
+    name: str
     partial: bool
 
     @property
     def path(self) -> str:
-        """The first file."""
-        return self.paths[0]
+        """The directory, pattern or file that was opened."""
+        return self.name
 
     def metadata_json(self, native: NativeRows) -> str:
         """Return the metadata of the first file."""
@@ -79,7 +85,7 @@ class Files:
     def identity(self, native: NativeRows) -> str:
         """Return what tells these files from others, and from their successors."""
         rows = [str(len(native))] if self.partial else map(str, native.row_counts())
-        return hashlib.sha256(" ".join([*native.ids(), *rows]).encode()).hexdigest()[:32]
+        return identity_of([*native.ids(), *rows])
 
     def again(
         self, native: NativeRows, *, allow_pickle: bool
@@ -94,7 +100,9 @@ def _reopen(files: Files, identity: str, allow_pickle: bool) -> "IngotSource":  
     Raises:
         FormatError: They were replaced.
     """
-    opened = IngotSource.open(files.paths, partial=files.partial, allow_pickle=allow_pickle)
+    opened = IngotSource.open(
+        files.paths, files.name, partial=files.partial, allow_pickle=allow_pickle
+    )
     if not files.partial and files.identity(opened.native) != identity:
         message = f"{files.path}: the files were replaced since the data set was pickled"
         raise FormatError(message, files.path)
@@ -133,12 +141,18 @@ class IngotSource:
 
     @classmethod
     def open(
-        cls, paths: Sequence[str], *, partial: bool = False, allow_pickle: bool = False
+        cls,
+        paths: Sequence[str],
+        name: str | None = None,
+        *,
+        partial: bool = False,
+        allow_pickle: bool = False,
     ) -> Self:
         """Open files; see `ingot.open`.
 
         Args:
             paths: The files.
+            name: What errors call them; by default as the first one.
             partial: Whether to read the committed rows of unfinished files.
             allow_pickle: Whether to read fields that are stored as pickle.
 
@@ -146,7 +160,7 @@ class IngotSource:
             FormatError: They are not files of a data set, or their fields differ.
         """
         native = NativeRows(paths, partial)
-        files = Files(list(paths), partial)
+        files = Files(list(paths), name or paths[0], partial)
         return cls.of(native, paths[0], files, allow_pickle=allow_pickle)
 
     @classmethod
@@ -201,6 +215,11 @@ class IngotSource:
     def nbytes(self) -> int:
         """The size of the files."""
         return self._origin.nbytes(self.native)
+
+    @cached_property
+    def identity(self) -> str:
+        """What tells the content of the files from others."""
+        return self._origin.identity(self.native)
 
     def __len__(self) -> int:
         return len(self.native)

@@ -37,7 +37,7 @@ class Source(Protocol):
 
     @property
     def path(self) -> str:
-        """The name of the source in errors: a directory, or the first file."""
+        """The name of the source in errors: the directory, pattern or file that was opened."""
 
     @property
     def metadata(self) -> dict[str, Any]:
@@ -50,6 +50,13 @@ class Source(Protocol):
     @property
     def others(self) -> Sequence[str]:
         """The names of other contents of the files."""
+
+    @property
+    def identity(self) -> str:
+        """What tells the content of the files from others; copies of them have the same.
+
+        It is computed when it is first asked for.
+        """
 
     @property
     def closed(self) -> bool:

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from ingot.dataset.read.identity import identity_of, subset_of
 from ingot.dataset.read.plan import Joint, Plan
 from ingot.dataset.read.selection import Selection
 from ingot.dataset.read.source import Elements, Picks, Row
@@ -137,6 +138,11 @@ class Zipped:
             damaged += [replace(one, reason=f"{part.path}: {one.reason}") for one in found.damaged]
             unchecked += [name for name in found.unchecked if name in part.spec]
         return Verification(len(self), damaged, tuple(unchecked))
+
+    @property
+    def identity(self) -> str:
+        """What tells the content of all files from others, and which rows of them there are."""
+        return identity_of(f"{part.source.identity} {subset_of(part.rows)}" for part in self._parts)
 
     @property
     def closed(self) -> bool:

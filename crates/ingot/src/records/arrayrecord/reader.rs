@@ -5,6 +5,7 @@ use std::sync::Arc;
 use super::super::cache::Pin;
 use super::super::container::Stats;
 use super::super::container::{Cell, Container, Form};
+use super::super::content::content;
 use super::super::fetch::Files;
 use super::super::groups::Groups;
 use super::super::locate::Missing;
@@ -284,11 +285,10 @@ impl Container for ArrayRecord {
         "{}"
     }
 
-    fn fingerprint(&self) -> Vec<u8> {
-        [self.file_bytes, self.footer.offset, self.footer.hash]
-            .iter()
-            .flat_map(|number| number.to_le_bytes())
-            .collect()
+    fn fingerprint(&self) -> Result<Vec<u8>> {
+        let content = content(Source::of(self))?;
+        let footer = [self.footer.offset, self.footer.hash].map(u64::to_le_bytes);
+        Ok([content, footer.concat()].concat())
     }
 
     fn info(&self) -> String {

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use super::super::cache::Pin;
 use super::super::container::Stats;
 use super::super::container::{Cell, Container, Form};
+use super::super::content::content;
 use super::super::fetch::Files;
 use super::super::groups::Groups;
 use super::super::locate::Missing;
@@ -262,8 +263,9 @@ impl Container for Bag {
         "{}"
     }
 
-    fn fingerprint(&self) -> Vec<u8> {
-        [&self.file_bytes.to_le_bytes()[..], &self.num_rows().to_le_bytes(), &self.last].concat()
+    fn fingerprint(&self) -> Result<Vec<u8>> {
+        let content = content(Source::of(self))?;
+        Ok([&content[..], &self.num_rows().to_le_bytes(), &self.last].concat())
     }
 
     fn verify(&self, progress: &mut dyn FnMut(u64) -> Result<()>) -> Result<Verification> {

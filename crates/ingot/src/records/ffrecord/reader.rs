@@ -98,9 +98,9 @@ impl Container for FfRecord {
         "{}"
     }
 
-    fn fingerprint(&self) -> Vec<u8> {
+    fn fingerprint(&self) -> Result<Vec<u8>> {
         let head = &self.index.bytes()[..HEAD_LEN];
-        [head, &self.file_bytes.to_le_bytes()].concat()
+        Ok([head, &self.file_bytes.to_le_bytes()].concat())
     }
 
     fn info(&self) -> String {

@@ -8,6 +8,7 @@ use std::time::SystemTime;
 
 use super::super::container::Stats;
 use super::super::container::{Cell, Container, Form};
+use super::super::content::content;
 use super::super::fetch::Files;
 use super::super::source::Source;
 use super::super::verification::Verification;
@@ -322,8 +323,8 @@ impl Container for Hdf5 {
         "{}"
     }
 
-    fn fingerprint(&self) -> Vec<u8> {
-        self.size.to_le_bytes().to_vec()
+    fn fingerprint(&self) -> Result<Vec<u8>> {
+        content(Source::of(self))
     }
 
     fn verify(&self, _progress: &mut dyn FnMut(u64) -> Result<()>) -> Result<Verification> {

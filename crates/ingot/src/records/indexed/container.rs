@@ -112,8 +112,8 @@ impl Container for Indexed {
         "{}"
     }
 
-    fn fingerprint(&self) -> Vec<u8> {
-        self.fingerprint.clone()
+    fn fingerprint(&self) -> Result<Vec<u8>> {
+        Ok(self.fingerprint.clone())
     }
 
     fn verify(&self, progress: &mut dyn FnMut(u64) -> Result<()>) -> Result<Verification> {

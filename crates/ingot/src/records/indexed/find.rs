@@ -108,7 +108,7 @@ pub fn opened(target: &Target, place: &Path, plan: &Plan<'_>) -> Option<Indexed>
         index: Arc::new(index),
         schema,
         width,
-        fingerprint: target.stamp.fingerprint(),
+        fingerprint: target.stamp.content(),
     })
 }
 

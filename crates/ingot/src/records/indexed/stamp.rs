@@ -5,16 +5,10 @@ use std::time::UNIX_EPOCH;
 
 use serde::{Deserialize, Serialize};
 
-use crate::crc::Sum;
 use crate::error::Result;
+use crate::records::content::{sample, told};
 use crate::records::source::Source;
-use crate::storage::{Location, Read};
-
-/// Samples of the content.
-const SAMPLES: u64 = 16;
-
-/// Bytes of each.
-const SAMPLE: u64 = 4 << 10;
+use crate::storage::Location;
 
 /// Size and time of a file, and a checksum of samples of its content.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -23,7 +17,7 @@ pub struct Stamp {
     pub bytes: u64,
     /// When it was changed, in nanoseconds since 1970; nothing where that is not known.
     pub mtime_ns: Option<i64>,
-    /// The CRC-32C of sixteen samples of 4 KiB, from the front to the end.
+    /// The checksum of its [`sample`]s.
     pub sample: u32,
 }
 
@@ -42,33 +36,14 @@ impl Stamp {
         Ok(Stamp { bytes, mtime_ns, sample: sample(source, bytes)? })
     }
 
-    /// Returns the bytes that tell this file from others.
+    /// Returns the bytes that tell the content from others; a copy of the file has the same.
+    pub fn content(&self) -> Vec<u8> {
+        told(self.bytes, self.sample)
+    }
+
+    /// Returns the bytes that tell this file from others, and from copies of it.
     pub fn fingerprint(&self) -> Vec<u8> {
         let time = self.mtime_ns.unwrap_or(0).to_le_bytes();
         [&self.bytes.to_le_bytes()[..], &time, &self.sample.to_le_bytes()].concat()
-    }
-}
-
-fn sample(source: Source<'_>, bytes: u64) -> Result<u32> {
-    let len = bytes.min(SAMPLE);
-    let mut offsets: Vec<u64> = (0..SAMPLES).map(|k| (bytes - len) / (SAMPLES - 1) * k).collect();
-    offsets[SAMPLES as usize - 1] = bytes - len;
-    offsets.dedup();
-    let mut buffer = vec![0; len as usize * offsets.len()];
-    let mut failed = None;
-    let mut reads: Vec<Read<'_>> = buffer
-        .chunks_mut(len.max(1) as usize)
-        .zip(&offsets)
-        .map(|(part, &offset)| Read::new(offset, part))
-        .collect();
-    source.storage.read_many(&mut reads, &mut |_, read, outcome| {
-        if let Err(error) = outcome {
-            failed = Some((read.offset, error));
-        }
-    });
-    drop(reads);
-    match failed {
-        Some((offset, error)) => Err(source.failed(offset, error)),
-        None => Ok(Sum::Crc32c.append(0, &buffer)),
     }
 }

@@ -321,8 +321,8 @@ impl Container for Reader {
         &self.header.metadata
     }
 
-    fn fingerprint(&self) -> Vec<u8> {
-        self.header.id.to_vec()
+    fn fingerprint(&self) -> Result<Vec<u8>> {
+        Ok(self.header.id.to_vec())
     }
 
     fn table(&self) -> Option<&dyn Table> {

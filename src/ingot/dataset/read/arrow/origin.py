@@ -45,16 +45,18 @@ class Files:
     Attributes:
         paths: The files.
         partial: Whether streams that have no end are read, too.
+        name: What errors call them; by default as the first one.
     """
 
     paths: Sequence[str]
     partial: bool = False
+    name: str | None = None
 
     def open(self) -> Opened:
         """Open the files, whose columns must be equal."""
         files = [_opened(path, partial=self.partial) for path in self.paths]
         _check_alike(files)
-        return Opened(self.paths[0], files, {})
+        return Opened(self.name or self.paths[0], files, {})
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,5 @@
 """Rows that are in Parquet or Arrow files."""
 
-import hashlib
 import json
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -10,6 +9,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from ingot._core import contents
 from ingot.cached import cached_property
 from ingot.codecs import codec_of
 from ingot.dataset.read.arrow.blocks import Blocks
@@ -19,6 +19,7 @@ from ingot.dataset.read.arrow.metadata import features_of, metadata_of
 from ingot.dataset.read.arrow.origin import Origin
 from ingot.dataset.read.arrow.packer import Packer
 from ingot.dataset.read.arrow.packing import valid
+from ingot.dataset.read.identity import identity_of
 from ingot.dataset.read.ingot_plan import Unpacking
 from ingot.dataset.read.iteration import rows_of
 from ingot.dataset.read.media import AnyFile, type_of_file
@@ -76,13 +77,19 @@ class ArrowRows:
 
     def __reduce__(self) -> tuple[Any, ...]:
         is_raw = self._stored is not self.spec
-        return _reopened, (self._origin, self._choice, self.identity, is_raw)
+        return _reopened, (self._origin, self._choice, self.stamps, is_raw)
+
+    @property
+    def stamps(self) -> str:
+        """What tells the files from their successors and copies."""
+        return identity_of(f"{one.path} {one.stamp}" for one in self._blocks.files)
 
     @cached_property
     def identity(self) -> str:
-        """What tells the files from others, and from their successors."""
-        stamps = [(one.path, *one.stamp) for one in self._blocks.files]
-        return hashlib.sha256(json.dumps(stamps).encode()).hexdigest()[:32]
+        """What tells the content of the files from others."""
+        for one in self._blocks.files:
+            one.check_unchanged()
+        return identity_of(contents(self.paths))
 
     def raw(self, names: Collection[str] | None = None) -> "ArrowRows":
         """Return the same rows with fields that are not numbers as bytes.
@@ -279,7 +286,7 @@ def _steps(numbers: Rows, step: int = _STEP) -> Iterable[tuple[slice, Numbers]]:
 def _reopened(
     origin: Origin,
     choice: Choice,
-    identity: str,
+    stamps: str,
     is_raw: bool,  # noqa: FBT001
 ) -> ArrowRows:
     """Open files once more, which must be as they were.
@@ -288,7 +295,7 @@ def _reopened(
         FormatError: One was changed.
     """
     opened = ArrowRows(origin, choice)
-    if opened.identity != identity:
+    if opened.stamps != stamps:
         message = f"{opened.path}: the files were changed since this data set was pickled"
         raise FormatError(message, opened.path)
     return opened.raw() if is_raw else opened

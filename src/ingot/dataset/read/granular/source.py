@@ -7,6 +7,7 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
+from ingot._core import contents
 from ingot.cached import cached_property
 from ingot.codecs import Bytes
 from ingot.codecs.codec import Codec
@@ -16,6 +17,7 @@ from ingot.dataset.read.granular import layout
 from ingot.dataset.read.granular.column import Column
 from ingot.dataset.read.granular.columns import Columns
 from ingot.dataset.read.granular.layout import REFS, element, is_sequence
+from ingot.dataset.read.identity import identity_of
 from ingot.dataset.read.iteration import ROWS
 from ingot.dataset.read.plan import OwnPlan, Plan
 from ingot.dataset.read.source import Elements, Picks, Row
@@ -29,6 +31,7 @@ from ingot.records.indices import Rows
 _STEP = 1024
 """Rows that are verified together."""
 
+_BAGS = (".bag", ".idx")
 _NUMBERS = {"int": np.int64, "i64": np.int64, "u64": np.uint64}
 
 
@@ -92,6 +95,12 @@ class GranularRows:
     def nbytes(self) -> int:
         """The size of the bags."""
         return self.columns.nbytes
+
+    @cached_property
+    def identity(self) -> str:
+        """What tells the content of the bags from others."""
+        files = sorted(one for one in Path(self.path).iterdir() if one.suffix in _BAGS)
+        return identity_of(contents([str(one) for one in files]))
 
     def __len__(self) -> int:
         return len(self.columns)

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, Self, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from ingot._core import Hdf5Column, Hdf5File
+from ingot._core import Hdf5Column, Hdf5File, contents
 from ingot.cached import cached_property
 from ingot.dataset.read.decoding import undecodable
 from ingot.dataset.read.hdf5 import chunks
@@ -19,6 +19,7 @@ from ingot.dataset.read.hdf5.column import Column
 from ingot.dataset.read.hdf5.handle import Handle
 from ingot.dataset.read.hdf5.location import Location
 from ingot.dataset.read.hdf5.table import Table
+from ingot.dataset.read.identity import identity_of
 from ingot.dataset.read.plan import OwnPlan, Plan
 from ingot.dataset.read.source import Elements, Picks, Row
 from ingot.dataset.read.stacking import picked, stacked
@@ -123,6 +124,12 @@ class Hdf5Rows:
             "open it again"
         )
         raise FormatError(message, self._location.file)
+
+    @cached_property
+    def identity(self) -> str:
+        """What tells the content of the file from others, and the place in it."""
+        self._check_unchanged()
+        return identity_of([*contents(self.paths), self._location.inside])
 
     @cached_property
     def _metadata(self) -> str:

@@ -77,7 +77,7 @@ def _metadata(path: Path, indexing: Indexing) -> IngotSource | arrow.ArrowRows:
         opened = arrow.ArrowRows(arrow.Files([str(path)], False), choice)  # noqa: FBT003
     else:
         layout = layout_of(str(path)) or ""
-        opened = open_indexed([str(path)], Indexing(layout, None, indexing.index_dir))
+        opened = open_indexed([str(path)], Indexing(layout, None, indexing.index_dir), str(path))
     if opened is None or opened.spec.get(NAME) != "utf8":
         message = f"{path}: every row needs a {NAME!r} of text"
         raise FormatError(message, str(path))
@@ -106,7 +106,7 @@ def _reopen(
         FormatError: It has other images.
     """
     opened = open_images(Path(folder), indexing, labels)
-    if opened.identity() != identity:
+    if opened.identity != identity:
         message = f"{folder}: the images were replaced since the data set was pickled"
         raise FormatError(message, folder)
     return opened.raw(raw) if raw else opened

@@ -1,6 +1,6 @@
 """Rows of a directory of images."""
 
-import hashlib
+import os
 from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -10,11 +10,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from ingot.cached import cached_property
 from ingot.codecs import codec_of
 from ingot.codecs.codec import offsets_of
 from ingot.codecs.signature import is_file_type, name_of
 from ingot.dataset.read.arrow import ArrowRows
 from ingot.dataset.read.decoding import undecodable
+from ingot.dataset.read.identity import identity_of
 from ingot.dataset.read.images.classes import Classes
 from ingot.dataset.read.images.listing import type_of
 from ingot.dataset.read.ingot_source import IngotSource
@@ -75,7 +77,7 @@ class ImageRows:
 
     def __reduce__(self) -> tuple[Any, ...]:
         reopen, *arguments = self._again
-        return reopen, (*arguments, self.identity(), self._raw)
+        return reopen, (*arguments, self.identity, self._raw)
 
     def raw(self, names: Collection[str] | None = None) -> "ImageRows":
         """Return the same rows with fields that are not numbers as bytes.
@@ -95,10 +97,14 @@ class ImageRows:
         found.__dict__.update(self.__dict__ | changed)
         return found
 
+    @cached_property
     def identity(self) -> str:
-        """Return what tells these images and classes from others."""
-        names = [self.path, *self._names.tolist(), "", *(self._classes or ())]
-        return hashlib.sha256("\0".join(names).encode()).hexdigest()[:32]
+        """What tells these images from others: names and sizes; this asks the system for each."""
+        about = [] if self._about is None else [self._about.identity]
+        about += self._classes or ()
+        start = len(self.path)
+        each = ((path[start:], os.stat(path).st_size) for path in self._names.tolist())  # noqa: PTH116
+        return identity_of([*about, *(f"{name}\0{size}" for name, size in each)])
 
     @property
     def paths(self) -> Sequence[str]:

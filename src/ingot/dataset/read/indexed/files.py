@@ -38,12 +38,12 @@ class IndexedFiles(ForeignFiles):
     Attributes:
         paths: The files.
         indexing: How they are opened.
-        folder: The directory that is the data set, if it is one.
+        name: What errors call them: the directory, pattern or file that was opened.
     """
 
     paths: Sequence[str]
     indexing: Indexing
-    folder: str | None = None
+    name: str
 
     def again(
         self, native: NativeRows, *, allow_pickle: bool
@@ -59,22 +59,20 @@ def _reopen(files: IndexedFiles, identity: str) -> IngotSource:
     Raises:
         FormatError: They were replaced.
     """
-    opened = open_indexed(files.paths, files.indexing, files.folder)
+    opened = open_indexed(files.paths, files.indexing, files.name)
     if opened is None or files.identity(opened.native) != identity:
         message = f"{files.path}: the files were replaced since the data set was pickled"
         raise FormatError(message, files.path)
     return opened
 
 
-def open_indexed(
-    paths: Sequence[str], indexing: Indexing, folder: str | None = None
-) -> IngotSource | None:
+def open_indexed(paths: Sequence[str], indexing: Indexing, name: str) -> IngotSource | None:
     """Open files of another format; build the indexes that are missing or stale.
 
     Args:
         paths: The files, which may be compressed as a whole.
         indexing: How to open them.
-        folder: The directory that is the data set, if it is one.
+        name: What errors call them: the directory, pattern or file that was opened.
 
     Returns:
         The rows; None if no specification is given and the records have no fields.
@@ -83,10 +81,10 @@ def open_indexed(
         FormatError: A file is damaged, or its rows do not fit the specification.
     """
     plain = unpacked(paths, indexing.index_dir)
-    native, spec = open_native(plain, indexing, indexing.layout, folder or paths[0])
+    native, spec = open_native(plain, indexing, indexing.layout, name)
     if native is None:
         return None
-    files = IndexedFiles(list(paths), indexing, folder)
+    files = IndexedFiles(list(paths), indexing, name)
     allow_pickle = indexing.allow_pickle
     return IngotSource.of(native, paths[0], files, allow_pickle=allow_pickle, spec=spec)
 

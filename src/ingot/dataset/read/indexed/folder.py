@@ -1,6 +1,5 @@
 """Data sets of other libraries: a directory with an `index.json` that lists its files."""
 
-import hashlib
 import json
 import os
 from collections.abc import Callable, Mapping, Sequence
@@ -10,6 +9,7 @@ from typing import Any
 
 from ingot._core import Rows as NativeRows
 from ingot._core import unpack
+from ingot.dataset.read.foreign import ForeignFiles
 from ingot.dataset.read.indexed.files import Indexing, open_native
 from ingot.dataset.read.ingot_source import IngotSource
 from ingot.errors import CorruptFileError, FormatError
@@ -97,40 +97,25 @@ def check_name(name: object, folder: Path) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Folder:
+class Folder(ForeignFiles):
     """A directory with an `index.json`, as the origin of rows.
 
     Attributes:
-        folder: The directory.
+        name: The directory.
         paths: The files that are read, some of them decompressed.
         indexing: How they are opened.
-        identity: What tells the files from others, and from their successors.
     """
 
-    folder: str
+    name: str
     paths: Sequence[str]
     indexing: Indexing
-    identity: str
-
-    @property
-    def path(self) -> str:
-        """The directory."""
-        return self.folder
-
-    def metadata_json(self, native: NativeRows) -> str:
-        """Return no metadata: these formats have none."""
-        return native.metadata_json()
-
-    def nbytes(self, native: NativeRows) -> int:
-        """Return the size of the files, without their indexes."""
-        return native.figures()[1]
 
     def again(
         self, native: NativeRows, *, allow_pickle: bool
     ) -> tuple[Callable[..., IngotSource], tuple[Any, ...]]:
         """Return what opens the same directory again."""
-        del native, allow_pickle
-        return _reopen, (self.folder, self.indexing, self.identity)
+        del allow_pickle
+        return _reopen, (self.name, self.indexing, self.identity(native))
 
 
 def _reopen(folder: str, indexing: Indexing, identity: str) -> IngotSource:
@@ -142,18 +127,11 @@ def _reopen(folder: str, indexing: Indexing, identity: str) -> IngotSource:
     from ingot.dataset.read.indexed.listed import listed_in  # noqa: PLC0415 -- it imports this module
 
     listed = listed_in(Path(folder))
-    if listed is None or _identity(Path(folder), listed) != identity:
+    opened = None if listed is None else open_folder(Path(folder), listed, indexing)
+    if opened is None or opened.identity != identity:
         message = f"{folder}: the files were replaced since the data set was pickled"
         raise FormatError(message, folder)
-    return open_folder(Path(folder), listed, indexing)
-
-
-def _identity(folder: Path, listed: Listed) -> str:
-    found = hashlib.sha256((folder / INDEX).read_bytes())
-    for shard in listed.shards:
-        stat = (folder / shard.name).stat()
-        found.update(f"{stat.st_size} {stat.st_mtime_ns} ".encode())
-    return found.hexdigest()[:32]
+    return opened
 
 
 def open_folder(folder: Path, listed: Listed, indexing: Indexing) -> IngotSource:
@@ -172,7 +150,7 @@ def open_folder(folder: Path, listed: Listed, indexing: Indexing) -> IngotSource
         raise FormatError(message, str(folder))
     for shard, found in zip(listed.shards, native.row_counts(), strict=True):
         check_rows(folder, shard, found)
-    origin = Folder(str(folder), paths, indexing, _identity(folder, listed))
+    origin = Folder(str(folder), paths, indexing)
     allow_pickle = indexing.allow_pickle
     source = FolderSource.of(native, paths[0], origin, allow_pickle=allow_pickle, spec=spec)
     source.check = lambda: listed.check(folder)

@@ -1,0 +1,58 @@
+//! What tells the content of a file from that of others, without reading all of it.
+
+use std::path::Path;
+
+use super::open::reading;
+use super::source::Source;
+use crate::crc::Sum;
+use crate::error::Result;
+use crate::storage::Read;
+
+/// Samples of the content.
+const SAMPLES: u64 = 16;
+
+/// Bytes of each.
+const SAMPLE: u64 = 4 << 10;
+
+/// Returns what [`content`] does, of the file at `path`.
+pub fn content_of(path: &Path) -> Result<Vec<u8>> {
+    let location = path.into();
+    let storage = reading(&location)?;
+    content(Source { storage: &*storage, name: &location.name() })
+}
+
+/// Returns the size of a file and the checksum of its samples, which a copy of it has too.
+pub fn content(source: Source<'_>) -> Result<Vec<u8>> {
+    let bytes = source.size()?;
+    Ok(told(bytes, sample(source, bytes)?))
+}
+
+/// Returns the bytes of [`content`].
+pub fn told(bytes: u64, sample: u32) -> Vec<u8> {
+    [&bytes.to_le_bytes()[..], &sample.to_le_bytes()].concat()
+}
+
+/// Returns the CRC-32C of sixteen samples of 4 KiB, from the front to the end of `bytes` bytes.
+pub fn sample(source: Source<'_>, bytes: u64) -> Result<u32> {
+    let len = bytes.min(SAMPLE);
+    let mut offsets: Vec<u64> = (0..SAMPLES).map(|k| (bytes - len) / (SAMPLES - 1) * k).collect();
+    offsets[SAMPLES as usize - 1] = bytes - len;
+    offsets.dedup();
+    let mut buffer = vec![0; len as usize * offsets.len()];
+    let mut failed = None;
+    let mut reads: Vec<Read<'_>> = buffer
+        .chunks_mut(len.max(1) as usize)
+        .zip(&offsets)
+        .map(|(part, &offset)| Read::new(offset, part))
+        .collect();
+    source.storage.read_many(&mut reads, &mut |_, read, outcome| {
+        if let Err(error) = outcome {
+            failed = Some((read.offset, error));
+        }
+    });
+    drop(reads);
+    match failed {
+        Some((offset, error)) => Err(source.failed(offset, error)),
+        None => Ok(Sum::Crc32c.append(0, &buffer)),
+    }
+}
