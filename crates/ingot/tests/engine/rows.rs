@@ -1,6 +1,6 @@
 //! Rows of any fields: every cell, range of elements and column comes back as it was written.
 
-mod support;
+use crate::support;
 
 use std::ops::Range;
 

@@ -1,6 +1,6 @@
 //! Power failures and failing devices: what a flush has acknowledged stays.
 
-mod support;
+use crate::support;
 
 use std::io::ErrorKind;
 

@@ -1,6 +1,6 @@
 //! Many files, slow storage, and indexes that do not stay in memory.
 
-mod support;
+use crate::support;
 
 use std::io;
 use std::ops::Range;

@@ -1,7 +1,5 @@
 //! Rows of HDF5 files: blocks, heaps, and layouts and heaps that lie.
 
-mod support;
-
 use std::sync::Arc;
 
 use ingot::records::{Column, Hdf5, Layout};

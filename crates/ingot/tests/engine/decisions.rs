@@ -1,6 +1,6 @@
 //! How values are compressed is decided once, and handed on from file to file.
 
-mod support;
+use crate::support;
 
 use ingot::Error;
 use ingot::compression::Codec;

@@ -4,7 +4,7 @@ use ingot::format::ingot::Schema;
 use ingot::records::{Compression, Options, Writer};
 use ingot::storage::Memory;
 
-const SPECIFICATION: &str = include_str!("../../../docs/format.md");
+const SPECIFICATION: &str = include_str!("../../../../docs/format.md");
 
 /// Returns the bytes of the block tagged `hex`: lines of an offset, bytes and a comment.
 fn documented() -> Vec<u8> {

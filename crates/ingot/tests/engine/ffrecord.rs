@@ -2,7 +2,7 @@
 //!
 //! The files are in `tests/data/ffrecord`; the manifest beside them says what is in each.
 
-mod support;
+use crate::support;
 
 use std::path::PathBuf;
 use std::sync::Arc;

@@ -3,7 +3,7 @@
 //! The files are in `tests/data/bagz` and `tests/data/granular`; the manifests beside them say
 //! what is in each.
 
-mod support;
+use crate::support;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

@@ -1,6 +1,6 @@
 //! Damage of every kind: found, contained, and survived by the rows it did not hit.
 
-mod support;
+use crate::support;
 
 use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};

@@ -1,6 +1,6 @@
 //! ArrayRecord files: written, read back, damaged, cut short, and with chunks of any size.
 
-mod support;
+use crate::support;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};

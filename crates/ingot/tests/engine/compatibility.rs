@@ -5,7 +5,7 @@
 //! this test once with `INGOT_ADD_GOLDEN=1`, which makes those that do not exist, and
 //! commit the result.
 
-mod support;
+use crate::support;
 
 use std::collections::BTreeMap;
 use std::fs;
