@@ -10,8 +10,8 @@ FUZZ_SECONDS ?= 60
 PYTEST := -n auto --dist worksteal
 QUICK := tests/test_api.py tests/test_reader.py tests/test_writer.py tests/test_corruption.py \
   tests/test_format.py tests/test_dataset.py tests/test_dataset_views.py \
-  tests/test_dataset_writer.py tests/test_dataset_first_touch.py tests/test_dataset_save.py \
-  tests/test_paths.py tests/test_layers.py
+  tests/test_dataset_writer.py tests/test_dataset_save.py tests/test_paths.py \
+  tests/test_layers.py tests/test_extras.py
 
 VENV := .venv
 BIN := $(VENV)/bin
@@ -53,10 +53,12 @@ demo: build  ## write, read, verify and damage a file, build a data set, kill an
 	$(BIN)/python examples/pictures.py
 	$(BIN)/python examples/resume.py
 
-quick: tools  ## run the tests of the core in under 90 seconds
+quick: build $(VENV)/quick  ## run the tests of the core, which need few packages
 	$(BIN)/python -m pytest $(PYTEST) $(QUICK)
 
 test: tools  ## run every test but the long campaigns
+	@echo "compiling the engine once more for its tests, with checks that the release does not have:" \
+	  "600 MB of disk and about 3 minutes on 2 cores the first time"
 	cargo test --workspace --exclude ingot-python
 	$(BIN)/python -m pytest $(PYTEST)
 
@@ -96,6 +98,13 @@ clean:  ## remove the environments and everything built
 	rm -f src/ingot/_core*.so
 	find src tests benchmarks examples -name __pycache__ -prune -exec rm -rf {} +
 
+comma := ,
+# $(call announce,WHAT,DOWNLOAD,DISK,MINUTES): said before something large begins.
+define announce
+@echo "installing $(strip $(1));" \
+  "this downloads $(2), takes $(3) of disk and about $(4) minutes"
+endef
+
 # $(call new_venv,DIRECTORY): an environment whose pip knows dependency groups.
 define new_venv
 @$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
@@ -120,19 +129,25 @@ $(VENV)/installed: pyproject.toml
 	$(BIN)/python -m pip install --quiet --group build
 	touch $@
 
+$(VENV)/quick: $(VENV)/installed
+	$(BIN)/python -m pip install --quiet --group quick
+	touch $@
+
 $(VENV)/tools: $(VENV)/installed
-	@echo "installing what the tests need into $(VENV): PyTorch with CUDA, Beam, JAX's Grain and" \
-	  "the packages that Ingot is compared with, a download of about 3 GB"
+	$(call announce,what the tests need into $(VENV): PyTorch with CUDA$(comma) Beam$(comma) JAX \
+	  and the packages that Ingot is compared with,3 GB,7 GB,10)
 	$(BIN)/python -m pip install --quiet --group test --group check
 	$(BIN)/python -m pip install --quiet --no-deps --target $(VENV)/granular-0.21 granular==0.21.2
 	$(BIN)/python -m pip install --quiet --no-deps --target $(VENV)/streaming $(STREAMING)
 	touch $@
 
 $(VENV)/built: $(VENV)/installed $(SOURCES)
+	@echo "compiling the extension: 400 MB of disk and about 2 minutes on 2 cores the first time"
 	$(BIN)/maturin develop --release
 	touch $@
 
 $(BENCH_VENV)/installed: pyproject.toml
+	$(call announce,PyTorch with CUDA and what Ingot is compared with into $(BENCH_VENV),3 GB,7 GB,10)
 	$(call new_venv,$(BENCH_VENV))
 	$(BENCH_BIN)/python -m pip install --quiet --group bench
 	$(BENCH_BIN)/python -m pip install --quiet --no-deps --target .bench/granular-0.21 granular==0.21.2
@@ -144,6 +159,7 @@ $(BENCH_VENV)/built: $(BENCH_VENV)/installed $(VENV)/built $(shell find src -nam
 	touch $@
 
 $(TF_VENV)/installed: pyproject.toml
+	$(call announce,TensorFlow into $(TF_VENV),350 MB,1.6 GB,5)
 	$(call new_venv,$(TF_VENV))
 	$(TF_VENV)/bin/python -m pip install --quiet --group tensorflow
 	touch $@
