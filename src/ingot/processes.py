@@ -7,6 +7,7 @@ import signal
 import threading
 from multiprocessing.connection import wait
 from multiprocessing.process import BaseProcess
+from pathlib import Path
 
 
 def settle_in() -> None:
@@ -28,6 +29,15 @@ def how_it_died(process: BaseProcess) -> str:
     process.join()
     code = process.exitcode or 0
     return f"by {signal.Signals(-code).name}" if code < 0 else f"with exit code {code}"
+
+
+def is_stopped(pid: int | None) -> bool:
+    """Return whether a process is stopped, by SIGSTOP or a debugger, as far as can be known."""
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_bytes()
+    except OSError:
+        return False
+    return stat.rpartition(b")")[2].split()[:1] in ([b"T"], [b"t"])
 
 
 def check_pickles(work: object, otherwise: str) -> None:
@@ -60,13 +70,13 @@ def unpickling_error(work: object) -> Exception | None:
     return None
 
 
-def portable(error: Exception) -> Exception:
+def portable(error: BaseException) -> BaseException:
     """Return an exception that the parent can unpickle: this one, or one with the same text."""
     try:
         again = pickle.loads(pickle.dumps(error))  # noqa: S301 -- it was made here
     except Exception:  # noqa: BLE001 -- exceptions may refuse in any way
         again = None
-    if isinstance(again, Exception) and str(again) == str(error):
+    if isinstance(again, BaseException) and str(again) == str(error):
         return error
     plain = RuntimeError(f"{type(error).__name__}: {error}")
     for note in getattr(error, "__notes__", ()):

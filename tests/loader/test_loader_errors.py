@@ -312,3 +312,44 @@ def test_mistakes_are_named_at_once(options, message):
         ingot.Loader(ingot.Order.of(range(9)).repeat(), **{"batch_size": 3} | options)
     with pytest.raises(TypeError, match="a step is an integer, not '3'"):
         ingot.Loader(range(9), 3).seek("3")
+
+
+class Panic(BaseException):
+    """As the engine raises it: no Exception."""
+
+
+class Failing:
+    """Numbers, one of which ends the program, or so it asks."""
+
+    def __init__(self, error):
+        self.error = error
+
+    def __len__(self):
+        return 64
+
+    def __getitem__(self, k):
+        if k == 21:
+            raise self.error
+        return k
+
+
+class FailingMany(Failing):
+    """The same, read many at a time."""
+
+    def __getitems__(self, indices):
+        return [self[k] for k in indices]
+
+
+@pytest.mark.parametrize("options", [{"workers": 0}, {"workers": 2}, {"processes": 2}])
+@pytest.mark.parametrize("source", [Failing, FailingMany])
+@pytest.mark.parametrize("error", [SystemExit(3), KeyboardInterrupt("now"), Panic("broken")])
+@pytest.mark.timeout(60)
+def test_what_is_no_exception_reaches_the_loop_as_it_is(error, source, options):
+    with ingot.Loader(source(error), 4, **options) as loader:
+        taken = []
+        with pytest.raises(type(error)) as caught:
+            taken.extend(loader)
+        assert caught.value.args == error.args
+        assert len(taken) <= 5
+        loader.seek(6)
+        assert next(iter(loader)).tolist() == [24, 25, 26, 27]

@@ -545,3 +545,64 @@ def test_a_worker_that_cannot_open_the_rows_says_why(tmp_path, monkeypatch):
         pytest.raises(ingot.WorkerError, match=r"cannot unpickle its work.*replaced since"),
     ):
         next(iter(loader))
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="needs /proc")
+@pytest.mark.timeout(120)
+def test_a_process_that_is_stopped_is_named_once_and_waited_for(ds, monkeypatch):
+    monkeypatch.setattr("ingot.loader.processes._PAUSE_S", 0.01)
+    monkeypatch.setattr("ingot.loader.processes._PAUSES_MAX", 3)
+    before = children()
+    with ingot.Loader(ds.map(heavy), 8, processes=1, prefetch=1) as loader:
+        first = next(iter(loader))
+        (pid,) = children() - before
+        os.kill(pid, signal.SIGSTOP)
+        told = []
+        go_on = threading.Event()
+
+        def wake(message, *args, **options):
+            told.append(str(message))
+            go_on.set()
+
+        monkeypatch.setattr("warnings.warn", wake)
+        waker = threading.Thread(target=lambda: go_on.wait() and os.kill(pid, signal.SIGCONT))
+        waker.start()
+        batches = [first, *loader]
+        waker.join()
+    assert len(told) == 1
+    assert f"worker process {pid} has not answered" in told[0]
+    assert f"kill -CONT {pid}" in told[0]
+    assert_same(batches, ingot.Loader(ds.map(heavy), 8, workers=0))
+
+
+def mapped_files():
+    """Return how many memory files of batches this process has mapped."""
+    return Path("/proc/self/maps").read_text().count("memfd:ingot-batch")
+
+
+def open_memory_files():
+    """Return how many descriptors of such files this process has open."""
+    count = 0
+    for one in Path("/proc/self/fd").iterdir():
+        with contextlib.suppress(OSError):
+            count += "memfd:ingot-batch" in str(one.readlink())
+    return count
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="needs /proc")
+def test_close_frees_shared_memory_but_for_arrays_that_are_held(ds):
+    gc.collect()
+    before = mapped_files(), open_memory_files()
+    loader = ingot.Loader(ds.map(heavy), 64, processes=2)
+    batches = iter(loader)
+    held, _, last = (next(batches) for _ in range(3))
+    del _, last
+    assert mapped_files() > before[0]
+    loader.close()
+    assert mapped_files() == before[0] + 1
+    expected = ingot.Loader(ds.map(heavy), 64, workers=0).batch(0)
+    assert differing(held, expected) is None
+    del held
+    gc.collect()
+    assert (mapped_files(), open_memory_files()) == before
+    del loader

@@ -77,7 +77,7 @@ class Makes(Protocol):
     """What makes the batch of any step, on any thread or in any process."""
 
     def fetch(self, steps: Sequence[int]) -> Sequence[Any]:
-        """Read what several steps need, together; None for a step if it cannot be read."""
+        """Read what several steps need, together."""
 
     def make(
         self, step: int, fetched: Any = None, is_wanted: Callable[[], bool] | None = None
@@ -113,14 +113,15 @@ class Maker:
         self._collate = collate or collate_alike
         self._replaces = replaces
 
-    def fetch(self, steps: Sequence[int]) -> Sequence[Fetched | None]:
-        """Read what several steps need, together; nothing if a part of it cannot be read."""
+    def fetch(self, steps: Sequence[int]) -> Sequence[Fetched]:
+        """Read what several steps need, together.
+
+        Raises:
+            Exception: A part of it cannot be read; `make` finds out which sample that is.
+        """
         start = time.perf_counter()
-        try:
-            rows = [self._rows(step) for step in steps]
-            found = self._contents(rows)
-        except Exception:  # noqa: BLE001 -- the step that it belongs to raises it again
-            return [None] * len(steps)
+        rows = [self._rows(step) for step in steps]
+        found = self._contents(rows)
         seconds = (time.perf_counter() - start) / len(steps)
         return [Fetched(*pair, seconds) for pair in zip(rows, found, strict=True)]
 

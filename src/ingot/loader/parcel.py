@@ -202,6 +202,10 @@ class Receiver:
                 self._mapped.pop(number, None)
         return given
 
+    def close(self) -> None:
+        """Let go of all files. The memory of those that arrays are made of stays with these."""
+        self._mapped.clear()
+
     def receive(self) -> list[memoryview]:
         """Return the parts of what was sent.
 

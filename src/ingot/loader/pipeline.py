@@ -34,7 +34,7 @@ class Work(Protocol[T_co]):
         """Get ready, unless that is done already; called before each result is taken."""
 
     def fetch(self, steps: Sequence[int]) -> Sequence[Any]:
-        """Get what several steps need, together, on any thread; never fail."""
+        """Get what several steps need, together, on any thread; None for those without."""
 
     def make(self, step: int, fetched: Any, is_wanted: Callable[[], bool]) -> T_co:
         """Make the result of a step, on any thread; give up once it is not wanted.
@@ -200,10 +200,20 @@ class Pipeline(Generic[T]):
         return steps
 
     def _fetch(self, run: object, steps: Sequence[int]) -> None:
-        fetched = self._task.fetch(steps)
+        fetched: Sequence[Any] = [None] * len(steps)
+        stopped: BaseException | None = None
+        try:
+            fetched = self._task.fetch(steps)
+        except Exception:  # noqa: BLE001, S110 -- the step that it belongs to raises it again
+            pass
+        except BaseException as error:  # noqa: BLE001 -- it is raised where a step is taken
+            stopped = error
         with self._changed:
             if run is self._run:
                 self._fetched.update(zip(steps, fetched, strict=True))
+                if stopped is not None:
+                    del self._fetched[steps[0]]
+                    self._done[steps[0]] = _Outcome(None, stopped)
                 self._changed.notify_all()
 
     def _make(self, run: object, step: int, fetched: Any) -> None:

@@ -1,11 +1,13 @@
 """Making batches in other processes, for functions that hold the GIL."""
 
+import contextlib
 import multiprocessing
 import os
 import queue
 import sys
 import threading
 import traceback
+import warnings
 import weakref
 from collections.abc import Callable, Sequence
 from multiprocessing.context import BaseContext
@@ -20,6 +22,7 @@ from ingot.loader.pipes import Pipe, connected
 from ingot.processes import (
     check_pickles,
     how_it_died,
+    is_stopped,
     portable,
     settle_in,
     unpickling_error,
@@ -27,6 +30,9 @@ from ingot.processes import (
 from ingot.threads import set_threads
 
 _PAUSE_S = 0.2
+_PAUSES_MAX = 150
+"""Pauses in which a process need not answer before it is looked at."""
+
 _PATIENCE_S = 5.0
 _ATTEMPTS = 3
 _BEFORE_PROCESSES_END = 10
@@ -113,11 +119,13 @@ class Processes:
             made, error = self._ask(worker, step)
         finally:
             self._idle.put(worker)
+            if self._is_stopped:
+                self._release()
         if error is not None:
             raise error
         return self._conversion.apply(step, made) if is_wanted() else made
 
-    def _ask(self, worker: "_Worker", step: int) -> tuple[Made, Exception | None]:
+    def _ask(self, worker: "_Worker", step: int) -> tuple[Made, BaseException | None]:
         how = ""
         for _ in range(_ATTEMPTS):
             if worker.process is None:
@@ -133,7 +141,7 @@ class Processes:
         raise WorkerError(_death(step, how), None, step)
 
     def stop(self) -> None:
-        """End the processes."""
+        """End the processes, and let go of the memory that nobody holds an array of."""
         if os.getpid() != self._process:
             return
         with self._changing:
@@ -145,6 +153,17 @@ class Processes:
                 process.join(_PATIENCE_S)
                 process.kill()
                 process.join()
+        self._release()
+
+    def _release(self) -> None:
+        """Forget the processes that no thread is asking, once they have ended."""
+        idle: list[_Worker] = []
+        with contextlib.suppress(queue.Empty):
+            while True:
+                idle.append(self._idle.get_nowait())
+        for worker in idle:
+            worker.end()
+            self._idle.put(worker)
 
 
 def _stop(processes: "weakref.ref[Processes]") -> None:
@@ -180,7 +199,7 @@ class _Worker:
         process.start()
         return process
 
-    def ask(self, step: int) -> tuple[Made, Exception | None]:
+    def ask(self, step: int) -> tuple[Made, BaseException | None]:
         """Return the batch of a step, or why there is none.
 
         Raises:
@@ -188,9 +207,13 @@ class _Worker:
             OSError: It died while it was asked.
         """
         self._pipe.send((step, self._receiver.give_back()))
+        pauses = 0
         while not self._pipe.poll(_PAUSE_S):
             if self.process is None or not (self.process.is_alive() or self._pipe.poll()):
                 raise EOFError
+            pauses += 1
+            if pauses == _PAUSES_MAX and is_stopped(self.process.pid):
+                warnings.warn(_stopped(step, self.process.pid), RuntimeWarning, stacklevel=2)
         parts = self._receiver.receive()
         try:
             made, error, cause = unpickled(parts)
@@ -203,12 +226,20 @@ class _Worker:
     def end(self) -> str:
         """Forget the process, which ends now if it has not, and return how it died."""
         process, self.process = self.process, None
-        self._pipe.close()
         if process is None:
             return ""
+        self._pipe.close()
+        self._receiver.close()
         process.join(_PATIENCE_S)
         process.kill()
         return how_it_died(process)
+
+
+def _stopped(step: int, pid: int | None) -> str:
+    return (
+        f"step {step}: worker process {pid} has not answered for {_PAUSES_MAX * _PAUSE_S:.0f} "
+        f"seconds, because it is stopped; kill -CONT {pid} lets it go on"
+    )
 
 
 def _death(step: int, how: str) -> str:
@@ -242,7 +273,7 @@ def _serve(pipe: Pipe, maker: Makes) -> None:
         made, error, cause = Made(0), None, None
         try:
             made = maker.make(step)
-        except Exception as raised:  # noqa: BLE001 -- whatever it is, the parent raises it
+        except BaseException as raised:  # noqa: BLE001 -- whatever it is, the parent raises it
             error, cause = _told(raised)
         try:
             parts = pickled((made, error, cause))
@@ -260,9 +291,9 @@ def _unsent(step: int, error: Exception) -> WorkerError:
     return WorkerError(reason, None, step)
 
 
-def _told(error: Exception) -> tuple[Exception, Exception | None]:
+def _told(error: BaseException) -> tuple[BaseException, BaseException | None]:
     """Return an exception and its cause, as they can be sent."""
     found = portable(error)
     found.add_note(f"in worker process {os.getpid()}:\n{traceback.format_exc()}")
     cause = error.__cause__
-    return found, portable(cause) if isinstance(cause, Exception) else None
+    return found, None if cause is None else portable(cause)
