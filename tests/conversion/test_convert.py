@@ -289,6 +289,43 @@ def test_images_of_several_types_are_bytes_if_told(tmp_path):
     assert [row["image"] for row in ingot.open(tmp_path / "x.ingot")] == files
 
 
+@pytest.mark.parametrize("target", ["x.tar", "x.tfrecord"])
+def test_values_of_all_types_pass_the_check(tmp_path, target):
+    spec = {
+        "a.bool": "bool",
+        "a.int": "int?",
+        "b.float": "float",
+        "b.float32": "array(float32)?",
+        "Bytes": "bytes?",
+        "json": "json",
+        "mp": "msgpack",
+        "numbers": "float[]",
+        "runs": "array(int16)[]?",
+        "matrix": "array(uint8,2,3)",
+        "text": "utf8?",
+        "ü": "utf8",
+    }
+    nan = float("nan")
+    rows = [
+        {
+            "a": {"bool": k == 0, "int": None if k else -5},
+            "b": {"float": nan if k else 0.5, "float32": nan if k else None},
+            "Bytes": None if k else b"\xff\x00",
+            "json": [{"x": k}, None, "t"] if k else None,
+            "mp": {"y": [k, b"z"]},
+            "numbers": np.arange(k) / 4,
+            "runs": None if k else [1, 2, 3],
+            "matrix": np.full((2, 3), k),
+            "text": "" if k else None,
+            "ü": "\u4e2d.\n" * k,
+        }
+        for k in range(3)
+    ]
+    with ingot.DatasetWriter(tmp_path / "x.ingot", spec) as writer:
+        writer.extend(rows)
+    assert ingot.convert(tmp_path / "x.ingot", tmp_path / target).checked
+
+
 @pytest.mark.parametrize("target", ["x.ingot", "x.bag", "x"])
 def test_an_existing_target_is_replaced_only_if_told(data, tmp_path, target):
     ingot.convert(data / "records.bag", tmp_path / target)

@@ -1,4 +1,5 @@
 import contextlib
+import io
 import itertools
 import os
 import random
@@ -8,9 +9,11 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import ingot
+from ingot._core import archive_files, encode_examples, frame_records
 
 SCRIPT = Path(__file__).parent.parent / "faults" / "convert.py"
 
@@ -137,14 +140,14 @@ def test_the_check_finds_a_byte_that_changed_on_the_disk(tmp_path, name):
     phases = []
 
     def damage(done, total):
-        """When the check begins, flip a bit near the end of what was written."""
+        """When the check begins, flip a bit of a record near the end."""
         phases.append(done)
         if phases.count(total) != 1 or done == total:
             return
         if phases[-2] == total:
             largest = max(draft.rglob("*"), key=lambda one: one.stat().st_size)
             with largest.open("r+b") as file:
-                file.seek(int(largest.stat().st_size * 0.97))
+                file.seek(int(largest.stat().st_size * 0.971))
                 byte = file.read(1)[0]
                 file.seek(-1, os.SEEK_CUR)
                 file.write(bytes([byte ^ 1]))
@@ -161,6 +164,69 @@ def test_the_check_finds_a_byte_that_changed_on_the_disk(tmp_path, name):
     assert 300 <= caught.value.record < 400
     assert [one.name for one in tmp_path.iterdir()] == ["x.ingot"]
     ingot.convert(source, tmp_path / name, format=form, compression=None, workers=1)
+
+
+BROKEN = {
+    "number.tar": ("tar._number", lambda _: b"8", "row 0: field 'n.cls'"),
+    "text.tar": (
+        "tar.archive_files",
+        lambda names, data, ends: archive_files(names, data.replace(b"dog", b"fog"), ends),
+        "row 1: field 't.txt'",
+    ),
+    "array.tar": ("tar._npy", lambda _: npy(np.zeros(2, np.int32)), "row 0: field 'v.npy'"),
+    "name.tar": (
+        "tar.archive_files",
+        lambda names, data, ends: archive_files([f"x{one}" for one in names[:3]] * 2, data, ends),
+        "row [01]|what was written cannot be read",
+    ),
+    "number.tfrecord": (
+        "tfrecord._numbers",
+        lambda value: np.asarray(value).reshape(-1)[::-1],
+        "row 0: field 'v'",
+    ),
+    "text.tfrecord": (
+        "tfrecord._cell",
+        lambda _, value: value.encode() + b" " * ("dog" in value),
+        "row 1: field 't'",
+    ),
+    "name.tfrecord": (
+        "tfrecord.encode_examples",
+        lambda features, count: encode_examples([("n", *features[0][1:]), *features[2:]], count),
+        "row [01]|what was written cannot be read",
+    ),
+}
+
+
+def npy(array):
+    stream = io.BytesIO()
+    np.save(stream, array)
+    return stream.getvalue()
+
+
+@pytest.mark.parametrize("name", BROKEN)
+def test_the_check_finds_what_an_encoder_gets_wrong(tmp_path, monkeypatch, name):
+    spec = {"n": "int", "t": "utf8", "v": "array(int32,2)"}
+    with ingot.DatasetWriter(tmp_path / "x.ingot", spec) as writer:
+        writer.append({"n": 7, "t": "a cat", "v": [1, 2]})
+        writer.append({"n": 8, "t": "a dog", "v": [3, 4]})
+    ingot.convert(tmp_path / "x.ingot", tmp_path / name)
+    (tmp_path / name).unlink()
+    place, encoder, where = BROKEN[name]
+    monkeypatch.setattr(f"ingot.conversion.sinks.{place}", encoder)
+    with pytest.raises(ingot.CorruptFileError, match=where):
+        ingot.convert(tmp_path / "x.ingot", tmp_path / name)
+    assert [one.name for one in tmp_path.iterdir()] == ["x.ingot"]
+
+
+def test_the_check_finds_records_in_wrong_frames(tmp_path, monkeypatch):
+    source = write_records(tmp_path / "x.ingot", 3, 10)
+    monkeypatch.setattr(
+        "ingot.conversion.sinks.tfrecord.frame_records",
+        lambda data, offsets: frame_records(bytes(len(data)), offsets),
+    )
+    with pytest.raises(ingot.CorruptFileError, match="record 0: what was written differs"):
+        ingot.convert(source, tmp_path / "y.tfrecord")
+    assert [one.name for one in tmp_path.iterdir()] == ["x.ingot"]
 
 
 def test_a_damaged_source_leaves_no_target(tmp_path):

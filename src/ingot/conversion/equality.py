@@ -89,7 +89,7 @@ def same(one: Any, other: Any) -> bool:
         return one.keys() == other.keys() and all(same(one[key], other[key]) for key in one)
     if isinstance(one, list | tuple) and isinstance(other, list | tuple):
         return len(one) == len(other) and all(map(same, one, other))
-    if isinstance(one, float) and isinstance(other, float):
+    if isinstance(one, float | np.floating) and isinstance(other, float | np.floating):
         return bool(np.array_equal(one, other, equal_nan=True))
     return bool(one == other)
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ingot.conversion.ahead import Cuts, read_ahead
-from ingot.conversion.checking import check_by_encoding, check_by_reading
+from ingot.conversion.checking import check
 from ingot.conversion.content import Content
 from ingot.conversion.draft import Draft
 from ingot.conversion.replacing import check_target
@@ -133,9 +133,4 @@ def _fill(content: Content, sink: Sink, job: Job) -> None:
 
 
 def _check(content: Content, path: Path, sink: Sink | None, job: Job) -> None:
-    report = job.report("checked")
-    spec = sink.read_as if isinstance(sink, Stream) else None
-    if isinstance(sink, Stream) and spec is None:
-        check_by_encoding(path, content, sink, workers=job.threads, report=report)
-    else:
-        check_by_reading(path, content, workers=job.threads, report=report, spec=spec)
+    check(path, content, sink, workers=job.threads, report=job.report("checked"))

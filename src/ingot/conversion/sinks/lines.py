@@ -37,8 +37,12 @@ class Lines(Stream):
         self._style = style
         self._before = before
         self._after = after
-        self.read_as = {name: _read_as(one) for name, one in self._spec.fields.items()}
         super().__init__(path)
+
+    @property
+    def spec(self) -> dict[str, str]:
+        """The fields, each as the type that its text is read as."""
+        return {name: _read_as(one) for name, one in self._spec.fields.items()}
 
     def read(self, content: Content, rows: range) -> bytes:
         """Read rows as lines.

@@ -7,11 +7,17 @@ from pathlib import Path
 from typing import NoReturn, Protocol, TypeAlias
 
 from ingot.conversion.content import Content, Piece
+from ingot.dataset import Dataset
 from ingot.dataset.atomic import writing
 from ingot.dataset.spec import Field
 from ingot.dataset.write.shards import Compression
+from ingot.opening import open as open_any
+from ingot.records import Reader
 
 Fields: TypeAlias = Mapping[str, Field]
+
+_INDEX = "index"
+"""Where the index for the check is, beside the file in the folder of its draft."""
 
 
 class Options(Protocol):
@@ -45,14 +51,9 @@ class Sink(Protocol):
 class Stream(ABC):
     """A sink whose file is what `encode` returns for each piece, one after another.
 
-    So the same call, made again, tells what must be in the file.
-
     Attributes:
         rounded: The fields that had numbers with more digits than the format has.
-        read_as: The types with which the check opens the file; None if it tells them itself.
     """
-
-    read_as: dict[str, str] | None = None
 
     def __init__(self, path: Path) -> None:
         self.rounded: set[str] = set()
@@ -62,6 +63,19 @@ class Stream(ABC):
     def read(self, content: Content, rows: range) -> Piece:
         """Read a piece."""
         return content.read(rows)
+
+    def open(self) -> Reader | Dataset:
+        """Open the finished file, for its check against `expected`."""
+        return open_any(self._path, spec=self.spec, index_dir=self._path.with_name(_INDEX))
+
+    @property
+    def spec(self) -> dict[str, str] | None:
+        """The fields as which the check reads the file; None for those that it seems to have."""
+        return None
+
+    def expected(self, piece: Piece) -> Piece:
+        """Return what reading the finished file must give for a piece."""
+        return piece
 
     @abstractmethod
     def encode(self, rows: range, piece: Piece) -> bytes:

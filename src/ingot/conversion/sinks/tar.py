@@ -22,6 +22,9 @@ KEY = "__key__"
 _TITLE = "a tar of files"
 _BLOCK = tarfile.BLOCKSIZE
 _DIGITS = 6
+_TYPES = {"cls": "int", "json": "json", "mp": "msgpack", "npy": "array", "txt": "utf8"}
+"""The types of files by their endings; others are bytes."""
+
 _File: TypeAlias = Callable[[Any], bytes]
 
 
@@ -35,7 +38,7 @@ class TarSink(Stream):
 
     def __init__(self, path: Path, content: Content, options: Options) -> None:
         del options
-        fields = content.fields or {}
+        self._fields = fields = content.fields or {}
         self._has_keys = KEY in fields
         if self._has_keys and fields[KEY].type.removesuffix("?") != "utf8":
             refuse(fields[KEY], _TITLE, "has text for keys")
@@ -67,6 +70,23 @@ class TarSink(Stream):
                 )
                 raise ValueError(message)
 
+    @property
+    def spec(self) -> dict[str, str]:
+        """The files of a row and their types; images and the like as bytes.
+
+        Readers of such tars ignore case.
+        """
+        found = {KEY: "utf8"} if self._has_keys else {}
+        for name, (ending, _) in self._files.items():
+            kind = _TYPES.get(ending.rpartition(".")[2], "bytes")
+            found[ending.lower()] = kind + "?" * self._fields[name].is_optional
+        return found
+
+    def expected(self, piece: Piece) -> Piece:
+        """Return the values of rows by the endings of their files."""
+        keys = {KEY: piece[KEY]} if self._has_keys else {}
+        return keys | {ending.lower(): piece[name] for name, (ending, _) in self._files.items()}
+
     def encode(self, rows: range, piece: Piece) -> bytes:
         """Return the files of rows, each behind its header."""
         names: list[str] = []
@@ -76,7 +96,7 @@ class TarSink(Stream):
             before = len(names)
             for name, (ending, encode) in self._files.items():
                 value = piece[name][place]
-                if value is not None:
+                if value is not None or not self._fields[name].is_optional:
                     names.append(f"{key}.{ending}")
                     cells.append(self._encoded(row, name, encode, value))
             if len(names) == before:
@@ -85,8 +105,6 @@ class TarSink(Stream):
                 )
                 raise ValueError(message)
         found = archive_files(names, b"".join(cells), offsets_of(map(len, cells)))
-        if rows.start == 0:
-            self._length = 0
         self._length += len(found)
         return found
 

@@ -12,7 +12,8 @@ from ingot.codecs.codec import offsets_of
 from ingot.conversion.content import MEDIA, Content, Piece, block_of
 from ingot.conversion.sinks.sink import Options, Stream, refuse
 from ingot.dataset.spec import Field
-from ingot.records import Batch
+from ingot.opening import open_records
+from ingot.records import Batch, Reader
 
 _TITLE = "a TFRecord file"
 _BYTES = frozenset({"bytes", "json", "msgpack", "utf8", *MEDIA})
@@ -28,6 +29,10 @@ class FramedRecords(Stream):
     def read(self, content: Content, rows: range) -> Batch:
         """Read records into one block."""
         return block_of(content, rows)
+
+    def open(self) -> Reader:
+        """Open the records of the finished file."""
+        return open_records(self._path)
 
     def encode(self, rows: range, piece: Piece) -> bytes:
         """Return records in frames."""
@@ -45,6 +50,21 @@ class Examples(Stream):
         self._kinds = {name: _kind(one) for name, one in self._fields.items()}
         super().__init__(path)
 
+    @property
+    def spec(self) -> dict[str, str]:
+        """The features: numbers in one dimension, images and the like as bytes."""
+        return {name: _type_of(one, self._kinds[name]) for name, one in self._fields.items()}
+
+    def expected(self, piece: Piece) -> Piece:
+        """Return the values of rows as features hold them."""
+        numbers = {"int": np.int64, "float": np.float32}
+        return {
+            name: values
+            if self._kinds[name] == "bytes"
+            else _rounded(self._fields[name], values, np.dtype(numbers[self._kinds[name]]))
+            for name, values in piece.items()
+        }
+
     def encode(self, rows: range, piece: Piece) -> bytes:
         """Return rows as messages in frames."""
         features = [self._feature(rows, self._fields[name], piece[name]) for name in self._fields]
@@ -55,7 +75,7 @@ class Examples(Stream):
     ) -> tuple[str, str, bytes, bytes, bytes, bytes]:
         """Return the values of a field as one buffer."""
         kind = self._kinds[field.name]
-        present = np.array([one is not None for one in values], np.uint8)
+        present = np.array([one is not None or not field.is_optional for one in values], np.uint8)
         marks = b"" if present.all() else present.tobytes()
         if kind == "bytes":
             each = [_listed(field, one) for one in values]
@@ -116,8 +136,24 @@ def _kind(field: Field) -> str:
     return "bytes"
 
 
+def _type_of(field: Field, kind: str) -> str:
+    """Return the type of a feature in the file."""
+    is_list = field.is_sequence or (kind != "bytes" and bool(field.codec.shape))
+    base = {"int": "int", "float": "array(float32)"}.get(kind, field.codec.name)
+    base = "bytes" if base in MEDIA else base
+    return base + "[]" * is_list + "?" * field.is_optional
+
+
+def _rounded(
+    field: Field, values: Sequence[Any] | npt.NDArray[Any], dtype: np.dtype[Any]
+) -> list[Any]:
+    """Return the numbers of each row as the format holds them: one, or in one dimension."""
+    shape = (-1,) if field.is_sequence or field.codec.shape else ()
+    return [None if one is None else np.asarray(one).astype(dtype).reshape(shape) for one in values]
+
+
 def _listed(field: Field, value: Any) -> list[Any]:
-    if value is None:
+    if value is None and field.is_optional:
         return []
     return list(value) if field.is_sequence else [value]
 
