@@ -54,6 +54,39 @@ def test_the_examples_of_a_page_run_in_order(page, tmp_path, monkeypatch):
     exec(compile(script_of(page), str(page), "exec"), {"__name__": "__main__"})  # noqa: S102
 
 
+# Their examples are of the interfaces of other libraries, which have no types.
+UNTYPED = {"ffrecord", "h5record"}
+# To read the types of large libraries takes longer than all the rest.
+CONFIG = """
+[mypy]
+ignore_missing_imports = true
+[mypy-torch.*,jax.*,grain.*,apache_beam.*,datasets.*,pandas.*,h5py.*,PIL.*,pytest.*]
+follow_imports = skip
+"""
+
+
+def test_the_examples_of_all_pages_pass_mypy(tmp_path):
+    pages = [page for page in PAGES_WITH_EXAMPLES if page.stem not in UNTYPED]
+    scripts = {}
+    for page in pages:
+        # The examples of a guide may use a name once more; those of the README may not.
+        first = "# mypy: allow-redefinition\n" if page.stem != "README" else "\n"
+        assert script_of(page).startswith("\n"), page
+        name = f"page_{len(scripts)}.py"
+        (tmp_path / name).write_text(first + script_of(page)[1:], encoding="utf-8")
+        scripts[name] = page
+    (tmp_path / "mypy.ini").write_text(CONFIG, encoding="utf-8")
+    ran = subprocess.run(
+        [sys.executable, "-m", "mypy", "--cache-dir", ROOT / ".mypy_cache", *scripts],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    told = re.sub(r"page_\d+\.py", lambda name: str(scripts[name[0]]), ran.stdout)
+    assert ran.returncode == 0, told + ran.stderr
+
+
 def test_the_guides_can_be_followed_in_one_directory(tmp_path):
     guides = [ROOT / "docs" / "guide" / f"{name}.md" for name in guides_in(ROOT / "README.md")]
     directory = tmp_path / "here"

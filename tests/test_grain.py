@@ -3,6 +3,7 @@
 import json
 import pickle
 import random
+import shutil
 import subprocess
 import sys
 import warnings
@@ -251,9 +252,10 @@ def order(tmp_path):
 
 def test_a_source_is_told_by_what_it_is_made_of_and_not_where_it_is(tmp_path):
     texts = []
-    for name in ("here", "there"):
-        (tmp_path / name).mkdir()
-        rows = make_rows(tmp_path / name)
+    make_rows(tmp_path)
+    shutil.copytree(tmp_path / "rows", tmp_path / "there" / "rows")
+    for folder in (tmp_path, tmp_path / "there"):
+        rows = ingot.open_dataset(folder / "rows")
         again = pickle.loads(pickle.dumps(ingot.grain.Source(rows.shuffle(seed=1))))  # noqa: S301
         assert again._getitems([3, 5]) == list(rows.shuffle(seed=1))[3:6:2]
         texts.append(repr(again))

@@ -6,6 +6,7 @@ by the names of files, as documentation tools do, would find a module of this na
 
 import os
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 from ingot.dataset import Dataset
 from ingot.dataset.read.discovery import Options, find_dataset
@@ -30,7 +31,7 @@ def open(  # noqa: A001
     index_dir: StrPath | None = None,
     labels: str | None = "auto",
     classes: Sequence[str] | None = None,
-) -> Reader | Dataset:
+) -> Any:  # noqa: ANN401 -- of a union, type checkers would refuse what only one of the two has
     """Open record files or a data set for reading.
 
     Files of records open as a `Reader`, one sequence of bytes. Files whose rows have fields,
@@ -43,6 +44,8 @@ def open(  # noqa: A001
     it goes through them once and keeps an index. Those that are compressed as a whole, such as
     `.tar.gz` or `.jsonl.zst`, are decompressed once, into the user's cache directory or
     `index_dir`.
+
+    Type checkers take the result for Any; `open_dataset` and `open_records` have exact types.
 
     Args:
         source: A file, a directory (its record files, sorted by name), a pattern such as
@@ -71,6 +74,9 @@ def open(  # noqa: A001
             numbers, so that parts of a data set such as train and val share them. A class may
             be without images; images of a class that is not listed are refused. By default the
             classes are those there are, sorted.
+
+    Returns:
+        A `Dataset` or a `Reader`.
 
     Raises:
         FileNotFoundError: There is no such file.
@@ -114,7 +120,7 @@ def open_dataset(
     Raises:
         FormatError: These are records without fields, or as for `open`.
     """
-    found = open(
+    found: Reader | Dataset = open(
         source,
         partial=partial,
         allow_pickle=allow_pickle,
@@ -143,7 +149,7 @@ def open_records(source: StrPath | Sequence[StrPath], *, partial: bool = False) 
     first = format_of(paths[0]) if paths else None
     if first is not None and first.name in _RECORDS:
         return Reader(source, partial=partial)
-    found = open(source, partial=partial)
+    found: Reader | Dataset = open(source, partial=partial)
     if isinstance(found, Reader):
         return found
     message = f"{found.path}: these are rows of named fields; open with ingot.open_dataset"

@@ -65,6 +65,9 @@ def test_a_pickled_data_set_is_small_and_refuses_replaced_files(golden, name):
     assert pickle.loads(pickled)[3]["id"] == 3  # noqa: S301
     index = json.loads((folder / "index.json").read_text())
     (folder / "index.json").write_text(json.dumps(index, indent=1))
+    assert pickle.loads(pickled)[3]["id"] == 3  # noqa: S301
+    index["chunks" if "chunks" in index else "shards"].reverse()
+    (folder / "index.json").write_text(json.dumps(index))
     with pytest.raises(ingot.FormatError, match="replaced"):
         pickle.loads(pickled)  # noqa: S301
 
