@@ -405,3 +405,41 @@ def test_a_closed_data_set_says_so(tmp_path, kind):
     assert repr(ds).endswith(f"in {ds.path!r}, closed>")
     assert "closed" in ds._repr_html_()
     assert "n" in ds.spec
+
+
+@pytest.fixture
+def talks(tmp_path):
+    """Rows with JSON: of every third, some members are missing."""
+    with ingot.DatasetWriter(tmp_path / "talks", {"id": "int", "meta": "json"}) as w:
+        for k in range(30):
+            meta = {"lang": "de" if k % 2 else "en", "n": {"words": k, "rate": k / 2}, "any": k}
+            meta |= {"any": "text"} if k == 4 else {}
+            w.append({"id": k, "meta": {"n": {}} if k % 3 == 2 else meta})
+    return ingot.open(tmp_path / "talks")
+
+
+def test_column_reaches_members_of_json(talks):
+    assert talks.column("meta.lang")[:5].tolist() == ["en", "de", None, "de", "en"]
+    words = talks.column("meta.n.words")
+    assert (words.dtype, words[:5].tolist()) == (np.int64, [0, 1, 0, 3, 4])
+    assert talks.column("meta.n.rate").dtype == np.float64
+    assert talks.present("meta.lang")[:5].tolist() == [True, True, False, True, True]
+    assert talks[3:5].column("meta.n.words").tolist() == [3, 4]
+
+
+def test_where_reaches_members_of_json(talks):
+    long = talks.where(lambda words: words < 5, "meta.n.words")
+    assert long.column("id").tolist() == [0, 1, 3, 4]
+    german = talks.where(lambda lang: lang == "de", "meta.lang")
+    assert german.column("id")[:3].tolist() == [1, 3, 7]
+
+
+def test_column_says_which_members_of_json_there_are(talks):
+    with pytest.raises(KeyError, match=r"no row has 'meta.langs'; the first row has 'lang', 'n'"):
+        talks.column("meta.langs")
+    with pytest.raises(TypeError, match=r"of 'meta.any' are of type int, str, expected only text"):
+        talks.column("meta.any")
+    with pytest.raises(TypeError, match=r"column\('meta.KEY'\) returns a member"):
+        talks.column("meta")
+    with pytest.raises(KeyError, match=r"there is no field 'id.x'"):
+        talks.column("id.x")

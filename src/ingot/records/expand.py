@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TypeAlias
+from urllib.parse import unquote
 
 from ingot.errors import FormatError
 from ingot.records.braces import braces
@@ -13,7 +14,8 @@ from ingot.records.formats import SUFFIXES, format_of, plain_name
 
 StrPath: TypeAlias = str | os.PathLike[str]
 
-_URL = re.compile(r"(?!file:)[a-z][a-z0-9+.-]+://", re.IGNORECASE)
+_FILE = "file://"
+_URL = re.compile(r"[a-z][a-z0-9+.-]+://", re.IGNORECASE)
 _MEDIA = (".jpg", ".jpeg", ".png", ".webp", ".wav", ".flac", ".mp4", ".txt", ".npy")
 _SHARDS = re.compile(r"(.*)@([0-9]{1,9}|\*)(\.[^@/]+)", re.DOTALL)
 _SHARDS_MAX = 100_000
@@ -72,18 +74,23 @@ def named(source: StrPath | Sequence[StrPath]) -> list[str]:
 
 
 def text_of(path: object) -> str:
-    """Return a path as text.
+    """Return a path as text; of a `file:` URL, the path that it has.
 
     Raises:
+        FormatError: The URL names another host.
         TypeError: It is not a path, or a path of bytes.
     """
-    if isinstance(path, str):
-        return path
     text = os.fspath(path) if isinstance(path, os.PathLike) else path
     if not isinstance(text, str):
         message = f"a path must be a str or an os.PathLike of one, got {type(text).__name__}"
         raise TypeError(message)
-    return text
+    if not text.lower().startswith(_FILE):
+        return text
+    host, slash, rest = text[len(_FILE) :].partition("/")
+    if host.lower() not in ("", "localhost") or not slash:
+        message = f"{text}: expected file:///PATH, or file://localhost/PATH"
+        raise FormatError(message, text)
+    return unquote(slash + rest)
 
 
 def name_of(source: StrPath | Sequence[StrPath], paths: Sequence[str]) -> str:

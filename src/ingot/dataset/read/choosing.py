@@ -73,7 +73,7 @@ class ChoosingRows(Ordered):
         Args:
             condition: A boolean for each row, or a function that takes the columns `names` as
                 arrays and returns such booleans.
-            names: Fields that are numbers.
+            names: Fields that are numbers or text, or members of JSON such as `meta.lang`.
 
         Example:
             >>> ds.where(lambda label: label == 3, "label")  # doctest: +SKIP

@@ -15,6 +15,9 @@ from ingot.errors import FormatError
 
 _FACTOR = 256
 
+TREES = ("json", "msgpack", "tree")
+"""The types whose values may be dicts."""
+
 
 def column_of(selection: Selection, field: Field) -> npt.NDArray[Any]:
     """Return the values of a field of the selection in all its rows.
@@ -27,6 +30,12 @@ def column_of(selection: Selection, field: Field) -> npt.NDArray[Any]:
     is_array = field.codec.dtype is not None and field.codec.shape != ()
     if is_array and not field.is_sequence and not field.is_optional:
         return _arrays(selection, field)
+    if field.codec.name in TREES and not field.is_sequence:
+        message = (
+            f"{selection.path}: field {field.name!r} is {field.type}, expected numbers, text or "
+            f"arrays; column('{field.name}.KEY') returns a member of its dicts"
+        )
+        raise TypeError(message)
     return selection.source.column(field.name, selection.rows)
 
 
@@ -34,7 +43,7 @@ def _texts(selection: Selection, field: Field) -> npt.NDArray[Any]:
     dtype = np.dtypes.StringDType(na_object=None) if field.is_optional else np.dtypes.StringDType()
     found = np.empty(len(selection), dtype)
     nbytes = 0
-    for places, values in _values(selection, field):
+    for places, values in values_of(selection, field):
         nbytes += sum(len(one) for one in values if one is not None)
         _check(selection, nbytes)
         found[places.start : places.stop] = np.array(values, dtype)
@@ -45,7 +54,7 @@ def _arrays(selection: Selection, field: Field) -> npt.NDArray[Any]:
     dtype = np.dtype(field.codec.dtype)
     _check(selection, len(selection) * math.prod(field.codec.shape) * dtype.itemsize)
     found = np.empty((len(selection), *field.codec.shape), dtype)
-    for places, values in _values(selection, field):
+    for places, values in values_of(selection, field):
         found[places.start : places.stop] = values
     return found
 
@@ -64,7 +73,7 @@ def _check(selection: Selection, nbytes: int) -> None:
             raise FormatError(message, selection.path) from error
 
 
-def _values(selection: Selection, field: Field) -> Iterator[tuple[range, Any]]:
+def values_of(selection: Selection, field: Field) -> Iterator[tuple[range, Any]]:
     """Yield the values of consecutive rows, a block at a time."""
     start = 0
     for numbers, found in blocks(selection, [field.name]):

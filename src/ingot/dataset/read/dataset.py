@@ -17,6 +17,7 @@ from ingot.dataset.read.column import column_of
 from ingot.dataset.read.html import html_of
 from ingot.dataset.read.ingot_source import IngotSource
 from ingot.dataset.read.mask import Mask, field_of, picked_by, wanted_by
+from ingot.dataset.read.member import Member
 from ingot.dataset.read.selection import Selection
 from ingot.dataset.read.source import ALL, Picks, Row, Source, Storing
 from ingot.dataset.read.zipped import Zipped
@@ -195,13 +196,18 @@ class Dataset(ChoosingRows, Sequence[Row]):
         Text becomes an array of `numpy.dtypes.StringDType`, in which missing values are None.
         Arrays of one shape are stacked. Text and arrays require reading the values of all rows.
 
+        `column("meta.lang")` is the member `lang` of the dicts in a `json` field `meta`, if its
+        values are all text, booleans or numbers. All values of the field are read and decoded.
+
         Raises:
-            KeyError: There is no such field.
+            KeyError: There is no such field, or no row has such a member.
             TypeError: The values of the field cannot be stored in one array.
 
         Example:
             >>> ds.where(ds.column("caption") == "a cat")  # doctest: +SKIP
         """
+        if name not in self.spec:
+            return Member.find(self._selection, name).column(self._selection)
         return column_of(self._selection, field_of(self.spec, name, self.path))
 
     def lengths(self, name: str) -> npt.NDArray[np.int64]:
@@ -225,9 +231,13 @@ class Dataset(ChoosingRows, Sequence[Row]):
     def present(self, name: str) -> Truths:
         """Return for each row whether it has a value for a field, from the index alone.
 
+        For a member of a `json` field, as in `column`, all values are read.
+
         Raises:
             KeyError: There is no such field.
         """
+        if name not in self.spec:
+            return Member.find(self._selection, name).present(self._selection)
         if not field_of(self.spec, name, self.path).is_optional:
             return np.ones(len(self), np.bool_)
         return self._selection.source.present(name, self._selection.rows)

@@ -61,7 +61,7 @@ def fields_under(spec: Spec, name: str, path: str) -> list[str]:
     """
     found = spec.under(name) if isinstance(name, str) else []
     if not found:
-        raise KeyError(_missing(spec, name, path))
+        raise no_field(spec, name, path)
     return found
 
 
@@ -72,16 +72,17 @@ def field_of(spec: Spec, name: str, path: str) -> Field:
         KeyError: There is none.
     """
     if not isinstance(name, str) or name not in spec.fields:
-        raise KeyError(_missing(spec, name, path))
+        raise no_field(spec, name, path)
     return spec.fields[name]
 
 
-def _missing(spec: Spec, name: object, path: str) -> str:
+def no_field(spec: Spec, name: object, path: str) -> KeyError:
+    """Return the error for a field that does not exist."""
     near = get_close_matches(str(name), spec, 1)
     meant = f"; did you mean {near[0]!r}?" if near else ""
     names = ", ".join(map(repr, islice(spec, _NAMES_MAX)))
     more = f" and {len(spec) - _NAMES_MAX} more" if len(spec) > _NAMES_MAX else ""
-    return f"{path}: there is no field {name!r} among {names}{more}{meant}"
+    return KeyError(f"{path}: there is no field {name!r} among {names}{more}{meant}")
 
 
 def _each(field: Field, part: object, count: int) -> Picks:

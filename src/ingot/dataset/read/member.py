@@ -1,0 +1,100 @@
+"""Members of the JSON in a field, in all rows."""
+
+from collections.abc import Mapping
+from contextlib import suppress
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from ingot.dataset.nested import DOT
+from ingot.dataset.read.column import TREES, values_of
+from ingot.dataset.read.mask import no_field
+from ingot.dataset.read.selection import Selection
+from ingot.dataset.spec import Field
+
+_SHOWN = 10
+_DTYPES: dict[frozenset[type], Any] = {
+    frozenset({bool}): np.bool_,
+    frozenset({int}): np.int64,
+    frozenset({float}): np.float64,
+    frozenset({int, float}): np.float64,
+}
+
+
+class Member(NamedTuple):
+    """A member of the dicts in a field, such as `meta.lang`.
+
+    Attributes:
+        field: The field.
+        keys: The keys that lead to the member.
+    """
+
+    field: Field
+    keys: tuple[str, ...]
+
+    @property
+    def name(self) -> str:
+        """Its full name."""
+        return DOT.join([self.field.name, *self.keys])
+
+    @classmethod
+    def find(cls, selection: Selection, name: str) -> "Member":
+        """Return the member with a name.
+
+        Raises:
+            KeyError: The name does not begin with that of a field of JSON.
+        """
+        parts = name.split(DOT) if isinstance(name, str) else []
+        for end in range(len(parts) - 1, 0, -1):
+            field = selection.spec.fields.get(DOT.join(parts[:end]))
+            if field is not None and field.codec.name in TREES and not field.is_sequence:
+                return cls(field, tuple(parts[end:]))
+        raise no_field(selection.spec, name, selection.path)
+
+    def present(self, selection: Selection) -> npt.NDArray[np.bool_]:
+        """Return which rows have the member; None is no value."""
+        return np.array([one is not None for one in self._values(selection)], np.bool_)
+
+    def column(self, selection: Selection) -> npt.NDArray[Any]:
+        """Return the member in all rows as one array; 0 or None where it is missing.
+
+        Raises:
+            KeyError: No row has it.
+            TypeError: The values are neither all numbers, nor all booleans, nor all text.
+        """
+        values = self._values(selection)
+        kinds = frozenset(type(one) for one in values if one is not None)
+        if kinds == {str}:
+            has_all = None not in values
+            dtype = np.dtypes.StringDType() if has_all else np.dtypes.StringDType(na_object=None)
+            return np.array(values, dtype)
+        if not kinds and values:
+            message = f"{selection.path}: no row has {self.name!r}{self._known(selection)}"
+            raise KeyError(message)
+        if kinds in _DTYPES or not kinds:
+            dtype = _DTYPES.get(kinds, np.int64)
+            with suppress(OverflowError):
+                return np.array([0 if one is None else one for one in values], dtype)
+        names = ", ".join(sorted(one.__name__ for one in kinds))
+        message = (
+            f"{selection.path}: the values of {self.name!r} are of type {names}, expected only "
+            "text, booleans, or numbers of 64 bits; choose rows with take([...])"
+        )
+        raise TypeError(message)
+
+    def _values(self, selection: Selection) -> list[Any]:
+        values = values_of(selection, self.field)
+        return [_reached(value, self.keys) for _, block in values for value in block]
+
+    def _known(self, selection: Selection) -> str:
+        """Return which keys the first row has, in words."""
+        (value,) = selection.read(selection.numbers(range(1)), {self.field.name: None}).values()
+        keys = [str(key) for key in value[0]][:_SHOWN] if isinstance(value[0], Mapping) else []
+        return f"; the first row has {', '.join(map(repr, keys))}" if keys else ""
+
+
+def _reached(value: Any, keys: tuple[str, ...]) -> Any:
+    for key in keys:
+        value = value.get(key) if isinstance(value, Mapping) else None
+    return value
