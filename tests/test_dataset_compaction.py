@@ -51,7 +51,7 @@ def test_many_small_files_become_one_with_the_same_rows(tmp_path):
     write(path)
     assert len(shards(path)) == 7
     told = []
-    assert ingot.compact(path, progress=lambda *done: told.append(done)) == 1
+    assert ingot.compact(path, progress=lambda *done: told.append(done), keep_for=0) == 1
     assert told[-1][0] == 20
     assert len(shards(path)) == 1
     assert {one.name for one in path.iterdir()} == {shards(path)[0]["name"], "dataset.json"}
@@ -155,6 +155,7 @@ def test_two_that_compact_at_once_do_not_get_in_each_others_way(tmp_path):
     write(path, 60, 1)
     with ThreadPoolExecutor(4) as threads:
         list(threads.map(lambda rows: ingot.compact(path, shard_rows=rows), [4, 6, 10, 60] * 3))
+    ingot.compact(path, keep_for=0)
     check(path, 60)
     assert {one.name for one in path.iterdir()} == {
         *(one["name"] for one in shards(path)),

@@ -24,7 +24,8 @@ SPEC = {"a": "int"}
 
 
 def write(path, numbers, **options):
-    with ingot.DatasetWriter(path, SPEC, **{"sync": False, "shard_rows": 2, **options}) as writer:
+    options = {"sync": False, "shard_rows": 2, "keep_for": 0, **options}
+    with ingot.DatasetWriter(path, SPEC, **options) as writer:
         writer.extend({"a": k} for k in numbers)
 
 
@@ -121,14 +122,66 @@ def test_a_writer_that_runs_again_replaces_its_part_alone(tmp_path):
     check_tidy(path)
 
 
-def test_a_writer_that_fails_leaves_an_earlier_part(tmp_path):
+def test_a_writer_that_begins_again_drops_its_earlier_part(tmp_path):
     path = tmp_path / "x"
     write(path, [1], shard=(0, 2))
     with pytest.raises(TypeError):
         write(path, [2, 3, "x"], shard=(0, 2))
     write(path, [4], shard=(1, 2))
-    assert column(path) == [1, 4]
+    with pytest.raises(ValueError, match="of the 2 writers these have not finished: 0;"):
+        commit(path)
+    write(path, [2, 3], shard=(0, 2))
+    assert column(path) == [2, 3, 4]
     check_tidy(path)
+
+
+def test_a_job_that_runs_again_commits_no_rows_of_the_first_attempt(tmp_path):
+    path = tmp_path / "x"
+    for number in (0, 1):
+        write(path, [1], shard=(number, 4))
+    again = [ingot.DatasetWriter(path, SPEC, shard=(k, 4), sync=False) for k in range(4)]
+    for writer in reversed(again):
+        writer.append({"a": 2})
+        writer.close()
+    assert column(path) == [2, 2, 2, 2]
+    check_tidy(path)
+
+
+@pytest.mark.parametrize("run", [None, "monday"])
+def test_a_job_with_another_number_of_writers_replaces_the_first_attempt(tmp_path, run):
+    path, other = tmp_path / "x", {"run": "tuesday", "append": True}
+    for number in (0, 2, 3):
+        write(path, [1, 1, 1], shard=(number, 4), run=run, append=True)
+    write(path, [8], shard=(0, 2), **other)
+    for number in (0, 1, 2):
+        write(path, [2], shard=(number, 3), run=run, append=True)
+    assert column(path) == [2, 2, 2]
+    write(path, [9], shard=(1, 2), **other)
+    assert column(path) == [2, 2, 2, 8, 9]
+    check_tidy(path)
+
+
+def test_the_writers_that_are_missing_are_named(tmp_path):
+    path = tmp_path / "x"
+    for number in (0, 1, 3, 4, 5, 6, 7):
+        write(path, [number], shard=(number, 12), run="night")
+    words = "of the 12 writers of the run 'night' these have not finished: 2, 8-11; run those again"
+    with pytest.raises(ingot.FormatError, match=f"no rows are committed in this data set.*{words}"):
+        ingot.open(path)
+    with pytest.raises(ValueError, match=words):
+        commit(path)
+
+
+def test_finished_writers_without_a_commit_are_told_of(tmp_path):
+    path = tmp_path / "x"
+    write(path, [1], shard=(0, 2))
+    (part,) = path.glob("part-*")
+    text = part.read_text()
+    with pytest.raises(TypeError):
+        write(path, ["x"], shard=(1, 2))
+    part.with_name("part-0-00001-of-00002.json").write_text(text)
+    with pytest.raises(ingot.FormatError, match=r"all writers have finished; ingot.dataset.commit"):
+        ingot.open(path)
 
 
 def test_a_writer_that_comes_too_late_changes_nothing_and_says_so(tmp_path):
@@ -141,8 +194,11 @@ def test_a_writer_that_comes_too_late_changes_nothing_and_says_so(tmp_path):
         late.close()
     assert column(path) == [0, 1]
     check_tidy(path)
-    with pytest.raises(FileExistsError, match="the data set exists"):
+    words = "committed already, with those of another writer 0; nothing needs to be done"
+    with pytest.raises(FileExistsError, match=words) as caught:
         write(path, [0], shard=(0, 2))
+    assert "append" not in str(caught.value)
+    assert "overwrite" not in str(caught.value)
 
 
 def test_a_named_run_is_committed_once(tmp_path):
@@ -150,7 +206,7 @@ def test_a_named_run_is_committed_once(tmp_path):
     for day in ("monday", "tuesday"):
         for k in (1, 0):
             write(path, [k], shard=(k, 2), append=True, run=day)
-    with pytest.raises(FileExistsError, match="the run 'monday' is already committed"):
+    with pytest.raises(FileExistsError, match="of the run 'monday' are committed already"):
         write(path, [1], shard=(1, 2), append=True, run="monday")
     assert column(path) == [0, 1, 0, 1]
     for run in ("", "0", "../x", "a/b", "x" * 65, 3):
@@ -212,7 +268,7 @@ def test_a_data_set_is_replaced_when_the_new_one_is_committed(tmp_path):
         path = tmp_path / name
         rows = {} if path.suffix else {"shard_rows": 1}
         for first in (0, 10):
-            writer = ingot.DatasetWriter(path, SPEC, overwrite=True, **rows)
+            writer = ingot.DatasetWriter(path, SPEC, overwrite=True, keep_for=0, **rows)
             writer.extend([{"a": first}, {"a": first + 1}])
             if first:
                 assert column(path) == [0, 1]
@@ -220,7 +276,8 @@ def test_a_data_set_is_replaced_when_the_new_one_is_committed(tmp_path):
             writer.close()
             assert column(path) == [first, first + 1]
         assert old[[0, 1]]["a"].tolist() == [0, 1]
-        with ingot.DatasetWriter(path, {"b": "utf8"}, overwrite=True, metadata={"k": 1}) as writer:
+        how = {"overwrite": True, "keep_for": 0, "metadata": {"k": 1}}
+        with ingot.DatasetWriter(path, {"b": "utf8"}, **how) as writer:
             writer.append({"b": "x"})
         assert list(ingot.open(path)) == [{"b": "x"}]
         assert ingot.open(path).metadata == {"k": 1}
@@ -461,18 +518,25 @@ def test_parts_that_share_a_file_or_name_absurd_numbers_are_refused(tmp_path):
     assert column(path) == [0, 1]
 
 
-@pytest.mark.parametrize("names_", [["../../mine"], ["/etc/x.ingot"], [3], {"a": 1}, "a/b"])
-def test_a_garbled_list_of_a_writer_removes_nothing_and_stops_nobody(tmp_path, names_):
+@pytest.mark.parametrize(
+    "groups",
+    [
+        *({"names": [name]} for name in ("../../mine", "/etc/x.ingot", 3, "a/b")),
+        *({"names": "x"}, {"at": "x"}, {"keep_for": -1}, {"keep_for": "x"}, {"more": 1}, 3),
+    ],
+)
+def test_a_garbled_list_of_superseded_files_removes_nothing(tmp_path, groups):
     path = tmp_path / "x"
     write(path, [1])
-    leave_orphans(path)
-    (lock,) = path.glob(".writer-*")
-    lock.write_text(lock.read_text() + json.dumps(names_) + "\n")
+    sound = {"names": [], "at": 0, "keep_for": 0}
+    groups = [sound | groups] if isinstance(groups, dict) else groups
+    text = json.dumps({"version": 1, "groups": groups})
+    (path / ".superseded.json").write_text(text)
     before = names(path)
-    with pytest.warns(UserWarning, match="are not in the data set"):
+    with pytest.raises(ingot.FormatError, match=r"superseded.json: this is not a list of"):
         write(path, [2], append=True)
-    assert set(names(path)) >= set(before)
-    assert column(path) == [1, 2]
+    assert names(path) == before
+    assert column(path) == [1]
 
 
 def test_a_list_of_a_writer_that_names_no_machine_removes_nothing(tmp_path):
@@ -480,8 +544,7 @@ def test_a_list_of_a_writer_that_names_no_machine_removes_nothing(tmp_path):
     write(path, [1])
     leave_orphans(path)
     (lock,) = path.glob(".writer-*")
-    (path / "000000-0123456789abcdef.ingot").write_bytes(b"mine")
-    lock.write_text('\n["000000-0123456789abcdef.ingot"]\n')
+    lock.write_text("\n")
     before = names(path)
     with pytest.warns(UserWarning, match="are not in the data set"):
         write(path, [2], append=True)
@@ -491,12 +554,15 @@ def test_a_list_of_a_writer_that_names_no_machine_removes_nothing(tmp_path):
 def test_only_record_files_are_ever_removed(tmp_path):
     path = tmp_path / "x"
     write(path, [1])
-    leave_orphans(path)
+    (shard,) = path.glob("*.ingot")
     (path / "thesis.txt").write_text("mine")
-    (lock,) = path.glob(".writer-*")
-    lock.write_text(lock.read_text() + '["thesis.txt"]\n["cut sho')
+    (path / "000000-old.ingot").write_text("superseded")
+    group = {"names": ["thesis.txt", "000000-old.ingot", shard.name], "at": 0, "keep_for": 5}
+    text = json.dumps({"version": 1, "groups": [group]})
+    (path / ".superseded.json").write_text(text)
     write(path, [2], append=True)
     assert names(path) == listed(path) | {"thesis.txt"}
+    assert column(path) == [1, 2]
 
 
 class Kelvin(Codec):

@@ -119,6 +119,8 @@ class First:
 
     def again(self, path, _found):
         write(path, [4], shard=(1, 2))
+        if not (path / "dataset.json").exists():
+            self.run(path)
         first = column(path)[:-1]
         assert first in ([8, 9], [1, 2, 3]), first
         return [*first, 4]
@@ -319,6 +321,7 @@ def check(scenario, path, step):
     expected = scenario.again(path, found)
     assert column(path) == expected, (step, column(path), expected)
     ingot.DatasetWriter(path, SPEC, append=True).abandon()
+    ingot.compact(path, shard_rows=1, keep_for=0)
     manifest = json.loads((path / "dataset.json").read_text())
     listed = {shard["name"] for shard in manifest["shards"]} | {"dataset.json"}
     assert {entry.name for entry in path.iterdir()} == listed, step

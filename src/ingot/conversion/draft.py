@@ -10,7 +10,7 @@ from types import TracebackType
 from typing import Self
 
 from ingot.conversion.replacing import check_target, taken
-from ingot.dataset.atomic import close_own, make, own, publish, sync_folder, try_lock, writing
+from ingot.dataset.atomic import close_own, make, open_own, publish, sync_folder, try_lock, writing
 
 _LOCK = "lock"
 _OLD = "old"
@@ -42,7 +42,7 @@ class Draft:
                 raise FileExistsError(errno.EEXIST, note, str(self._folder))
             with suppress(FileNotFoundError):
                 flags = os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0)
-                handle = own(os.open(self._folder / _LOCK, flags, 0o666))
+                handle = open_own(self._folder / _LOCK, flags)
                 self._handle = handle
                 if not try_lock(handle):
                     self._unlock()

@@ -2,14 +2,17 @@
 
 import errno
 import json
+import logging
 import os
 import re
 import secrets
 import stat
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from threading import RLock, get_ident
+from time import sleep
 from typing import Any, TypeVar
 
 from ingot.errors import FormatError, StorageError
@@ -19,10 +22,14 @@ if sys.platform != "win32":
 
 T = TypeVar("T")
 
+_logger = logging.getLogger(__name__)
+
 _LOCK = ".lock"
+_PAUSE_S = 0.005
+_TRIES = 200
 _NO_LOCK = {errno.EBADF, errno.EINVAL, errno.EISDIR, errno.ENOTSUP}
 _NO_LINKS = {errno.EPERM, errno.ENOTSUP, errno.ENOSYS, errno.EMLINK}
-_HIDDEN = re.compile(r"\.[a-z].*\.json\.[0-9a-f]{8}")
+_HIDDEN = re.compile(r"\.{1,2}[a-z].*\.json\.[0-9a-f]{8}")
 _WRONG = (ValueError, TypeError, KeyError, AttributeError, RecursionError)
 
 
@@ -30,30 +37,84 @@ _WRONG = (ValueError, TypeError, KeyError, AttributeError, RecursionError)
 def locked(folder: Path) -> Iterator[None]:
     """Let one process at a time change what a directory lists.
 
-    Where a directory cannot be locked, as on NFS, a file in it is.
+    Where a directory cannot be locked, as on NFS, a file in it is. A thread must not call this
+    inside of itself for the same directory. A line is logged once this has waited for a second.
     """
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        try:
-            _lock(handle)
-        except OSError as error:
-            if error.errno not in _NO_LOCK:
-                raise
-            os.close(handle)
-            handle = os.open(folder / _LOCK, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o666)
-            _lock(handle)
+    with _opened(folder, os.O_RDONLY) as handle:
+        if _lock(handle, folder):
+            yield
+            return
+    with _opened(folder / _LOCK, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW) as handle:
+        _lock(handle, folder)
         yield
+
+
+def is_held(path: Path) -> bool:
+    """Return whether a process has the lock of a file.
+
+    Raises:
+        OSError: The file cannot be opened for writing.
+    """
+    with _opened(path, os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK) as handle:
+        return not try_lock(handle)
+
+
+_left: dict[tuple[int, Path], int] = {}
+"""The handles that a thread has open in `_opened`."""
+
+
+@contextmanager
+def _opened(path: Path, flags: int) -> Iterator[int]:
+    """Open a file for as long as its lock is needed.
+
+    An interrupt may come just before the lock is released; the next call releases it then.
+    Otherwise this process would wait for itself.
+    """
+    key = (get_ident(), path)
+    if key in _left:
+        _unlock(_left[key])
+        close_own(_left.pop(key))
+    handle = _left[key] = open_own(path, flags)
+    try:
+        yield handle
     finally:
-        os.close(handle)
+        _unlock(handle)
+        _left.pop(key, None)
+        close_own(handle)
 
 
-def _lock(handle: int) -> None:
-    if sys.platform != "win32":
+def _lock(handle: int, folder: Path) -> bool:
+    """Wait for a lock; return whether there can be one."""
+    if sys.platform == "win32":
+        return True
+    try:
+        for _ in range(_TRIES):
+            if try_lock(handle):
+                return True
+            sleep(_PAUSE_S)
+        _logger.warning("%s: waiting for %s, which is changing it", folder, _owner(handle))
         fcntl.flock(handle, fcntl.LOCK_EX)
+    except OSError as error:
+        if error.errno in _NO_LOCK:
+            return False
+        raise
+    return True
+
+
+def _owner(handle: int) -> str:
+    """Return who has the lock of a file, as far as the system tells."""
+    found = os.fstat(handle)
+    place = f"{os.major(found.st_dev):02x}:{os.minor(found.st_dev):02x}:{found.st_ino}"
+    locks = Path("/proc/locks").read_text().splitlines() if Path("/proc/locks").exists() else []
+    for one in locks:
+        _, kind, *_, process, where, _, _ = one.split()
+        if (kind, where) == ("FLOCK", place):
+            return f"process {process}"
+    return "another process"
 
 
 def try_lock(handle: int) -> bool:
-    """Take the lock of a file that is open for writing; return whether nobody else has it."""
+    """Take the lock of an open file; return whether nobody else has it."""
     if sys.platform != "win32":
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -64,21 +125,33 @@ def try_lock(handle: int) -> bool:
 
 _own: set[int] = set()
 """Handles whose locks are for this process alone."""
+_forking = RLock()
+"""Held while this process forks, so that no child gets a handle that is not in `_own` yet."""
 
 
-def own(handle: int) -> int:
-    """Keep a handle from children of this process: in a child it leads nowhere.
+def open_own(path: Path, flags: int) -> int:
+    """Open a file for this process: in a child of it the handle leads nowhere.
 
     So a lock that is taken through it ends with this process, whatever its children do.
     """
-    _own.add(handle)
+    with _forking:
+        handle = os.open(path, flags, 0o666)
+        _own.add(handle)
     return handle
 
 
 def close_own(handle: int) -> None:
-    """Close such a handle."""
+    """Close such a handle, and release its lock."""
+    _unlock(handle)
     _own.discard(handle)
     os.close(handle)
+
+
+def _unlock(handle: int) -> None:
+    """Release a lock, also if a program that was just started has a copy of the handle yet."""
+    if sys.platform != "win32":
+        with suppress(OSError):  # There is no lock where files cannot be locked.
+            fcntl.flock(handle, fcntl.LOCK_UN)
 
 
 def _give_up_locks() -> None:
@@ -86,10 +159,15 @@ def _give_up_locks() -> None:
     for handle in _own:
         os.dup2(nowhere, handle, inheritable=False)
     os.close(nowhere)
+    _forking.release()
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_give_up_locks)
+    os.register_at_fork(
+        before=_forking.acquire,
+        after_in_parent=_forking.release,
+        after_in_child=_give_up_locks,
+    )
 
 
 def make(path: Path, *, sync: bool) -> None:

@@ -19,9 +19,10 @@ from ingot.dataset.manifest import Manifest, Shard
 from ingot.dataset.read.dataset import Dataset
 from ingot.dataset.read.directory import Directory
 from ingot.dataset.spec import Spec, SpecLike
+from ingot.dataset.write import superseded
 from ingot.dataset.write.journal import NAME as JOURNAL
 from ingot.dataset.write.journal import Chunk, Journal, shards_in
-from ingot.dataset.write.lease import SUFFIX, Lease, remove
+from ingot.dataset.write.lease import Lease
 from ingot.dataset.write.metadata import json_of
 from ingot.dataset.write.shards import Compression, Options, limits
 from ingot.dataset.write.target import check_vacant
@@ -51,6 +52,7 @@ def build(
     resume: bool = True,
     progress: Progress = True,
     sync: bool = True,
+    keep_for: float = superseded.KEEP_S,
 ) -> Dataset:
     """Build a data set from the rows that a function returns for inputs; return it, open.
 
@@ -84,6 +86,7 @@ def build(
         resume: Whether to keep the chunks that an earlier call finished; False starts over.
         progress: True for a line on standard error, or a function that takes rows and bytes.
         sync: Whether to wait until each chunk is on the storage device.
+        keep_for: As for `DatasetWriter`.
 
     Raises:
         FileExistsError: There is a data set that `build` did not make.
@@ -103,6 +106,7 @@ def build(
     checked = Spec.of(spec, codecs)
     options = Options(compression, level, sync, *limits(shard_bytes, shard_rows))
     text = json_of({} if metadata is None else metadata)
+    superseded.check_keep_for(keep_for)
     _check(folder, fn, inputs, workers, chunk)
     check_vacant(folder)
     source = Inputs(inputs, chunk, key)
@@ -120,14 +124,14 @@ def build(
                 _begin(
                     folder,
                     journal,
-                    lease,
                     build_key,
                     start_over=overwrite,
                     resume=resume,
                     sync=sync,
                 )
                 _make_all(maker, journal, source, progress, workers)
-                _commit(maker, journal, lease, build_key | source.identity(), overwrite=overwrite)
+                built = build_key | source.identity()
+                _commit(maker, journal, built, keep_for, overwrite=overwrite)
             journal.remove()
         finally:
             finished = {shard.name for shard in shards_in(folder)}
@@ -138,8 +142,8 @@ def build(
 
 def _check(folder: Path, fn: Any, inputs: Any, workers: Any, chunk: Any) -> None:
     check_target(folder)
-    if folder.suffix == SUFFIX:
-        message = f"{folder}: build writes a directory; pass a path without {SUFFIX}"
+    if folder.suffix == superseded.SUFFIX:
+        message = f"{folder}: build writes a directory; pass a path without {superseded.SUFFIX}"
         raise ValueError(message)
     if not callable(fn):
         message = f"fn must be a function of one input, got {type(fn).__name__}"
@@ -172,7 +176,6 @@ def _is_built(folder: Path, build_key: dict[str, Any], source: Inputs) -> bool:
 def _begin(
     folder: Path,
     journal: Journal,
-    lease: Lease,
     build_key: dict[str, Any],
     *,
     start_over: bool,
@@ -184,9 +187,10 @@ def _begin(
         return
     if journal.begun is not None and resume and not start_over:
         check_same(folder, journal.begun, build_key, _AGAIN)
-    superseded = lease.take_over(_names_in(journal))
-    journal.begin(build_key, sync=sync)
-    lease.remove(superseded)
+    with atomic.locked(folder):
+        superseded.supersede(folder, _names_in(journal), 0, sync=sync)
+        journal.begin(build_key, sync=sync)
+        superseded.clear(folder)
 
 
 def _make_all(
@@ -236,7 +240,7 @@ def _missing(folder: Path, journal: Journal, source: Inputs) -> Iterator[Task]:
         paths = [folder / shard.name for shard in known.shards]
         sizes = [path.stat().st_size if path.is_file() else None for path in paths]
         if sizes != [shard.nbytes for shard in known.shards]:
-            remove(folder, [shard.name for shard in known.shards])
+            superseded.remove(folder, [shard.name for shard in known.shards])
             yield task
 
 
@@ -256,7 +260,7 @@ def _together(maker: Maker, tasks: Iterator[Task], tally: Tally, count: int) -> 
 
 
 def _commit(
-    maker: Maker, journal: Journal, lease: Lease, built: dict[str, Any], *, overwrite: bool
+    maker: Maker, journal: Journal, built: dict[str, Any], keep_for: float, *, overwrite: bool
 ) -> None:
     """Commit all shards as the data set."""
     sync = maker.options.sync
@@ -271,9 +275,10 @@ def _commit(
         if found is not None and not overwrite:
             message = f"{maker.folder}: meanwhile another writer has made a data set here"
             raise FileExistsError(message)
-        superseded = lease.take_over(Manifest.names(maker.folder))
+        old = Manifest.names(maker.folder)
+        superseded.supersede(maker.folder, old, keep_for, sync=sync)
         new.commit(maker.folder, overwrite=True, sync=sync)
-    lease.remove(superseded)
+        superseded.clear(maker.folder, keep_for)
 
 
 def _names_in(journal: Journal) -> set[str]:

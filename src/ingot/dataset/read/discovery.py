@@ -9,6 +9,7 @@ from pathlib import Path
 
 from ingot._core import has_fields
 from ingot.dataset.manifest import NAME, Manifest, is_shard
+from ingot.dataset.place import places, unfinished
 from ingot.dataset.read import arrow
 from ingot.dataset.read.arrays import is_arrays, open_arrays
 from ingot.dataset.read.chain import Chain
@@ -279,9 +280,14 @@ def _check_no_writer(folder: Path, paths: Sequence[str]) -> None:
         FormatError: It is one.
     """
     if any(is_shard(Path(path).name) for path in paths):
+        why = "its writer is still open, or was killed"
+        if missing := unfinished(folder):
+            why = f"{missing}; run those again, and the last one commits all rows"
+        elif places(folder):
+            why = "all writers have finished; ingot.dataset.commit(path) commits their rows"
         message = (
-            f"{folder}: no rows are committed in this data set: it has no {NAME}. Its writer is "
-            f"still open, or was killed; if this is a copy, copy {NAME} too; "
+            f"{folder}: no rows are committed in this data set, it has no {NAME}: {why}; "
+            f"if this is a copy, copy {NAME} too; "
             f"ingot.open({str(folder / '*.ingot')!r}) reads the files as they are"
         )
         raise FormatError(message, str(folder))

@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
+from ingot.dataset.read.decoding import Stored
 from ingot.dataset.spec import Spec
 from ingot.dataset.write import columnar, encoding
 from ingot.dataset.write.copying import PackedRows
@@ -26,7 +27,9 @@ class Appender:
     Attributes:
         spec: The fields.
         decode: Whether every value is decoded before it is stored.
-        count: The number of rows, including those that the target had and those that wait.
+        is_unsure: Whether the target has got rows in a call of the user that has not returned.
+            The caller clears it. If it is set at the next call, that one has raised although
+            some of its rows are stored.
     """
 
     def __init__(
@@ -38,25 +41,33 @@ class Appender:
         self._meter = meter
         self._gathering = Gathering(spec)
         self._nbytes = 0
-        self.count = self._begun = target.rows
+        self.is_unsure = False
 
-    def append(self, datapoint: Mapping[str, Any]) -> None:
-        """Append a row; if this raises, nothing of it is stored."""
+    @property
+    def count(self) -> int:
+        """The number of rows, including those that the target had and those that wait."""
+        return self._target.num_rows + len(self._gathering.rows)
+
+    def append(self, datapoint: Mapping[str, Any]) -> int:
+        """Append a row; return its number."""
         self.store()
-        self._encode(datapoint)
-        self.store()
+        number = self.count
+        stored = self._encoded(datapoint)
+        nbytes = size_of(stored)
+        self._put(partial(self._target.append, stored, nbytes), nbytes)
+        return number
 
     def gather(self, datapoint: Mapping[str, Any]) -> None:
         """Append a row some time until the next `store`; if this raises, nothing of it is."""
-        if self._encode(datapoint):
+        stored = self._encoded(datapoint)
+        if self._gathering.add(stored, size_of(stored)):
             self.store()
 
-    def _encode(self, datapoint: Mapping[str, Any]) -> bool:
+    def _encoded(self, datapoint: Mapping[str, Any]) -> list[Stored]:
         stored = encoding.encode(self.spec, self.count, datapoint)
         if self.decode:
             encoding.check(self.spec, self.count, stored)
-        self.count += 1
-        return self._gathering.add(stored, size_of(stored))
+        return stored
 
     def store(self) -> None:
         """Append the rows that wait."""
@@ -78,19 +89,21 @@ class Appender:
     def append_packed(self, rows: PackedRows) -> None:
         """Append encoded rows."""
         self.store()
-        self.count += rows.count
         self._put(partial(self._target.extend, rows), int(rows.sizes().sum()))
 
     def _put(self, put: Callable[[], None], nbytes: int) -> None:
-        """Have rows of `nbytes` bytes appended, which are already counted."""
+        """Have rows of `nbytes` bytes appended."""
+        before, was_unsure = self._target.num_rows, self.is_unsure
+        self.is_unsure = True
         try:
             put()
         except BaseException:
-            self.count = self._target.num_rows
+            if self._target.num_rows == before:
+                self.is_unsure = was_unsure
             raise
         self._nbytes += nbytes
-        self._meter.update(self.count - self._begun, self._nbytes)
+        self._meter.update(self.count - self._target.rows, self._nbytes)
 
     def finish(self) -> None:
         """Report the end."""
-        self._meter.finish(self.count - self._begun, self._nbytes)
+        self._meter.finish(self.count - self._target.rows, self._nbytes)

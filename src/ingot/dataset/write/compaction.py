@@ -13,6 +13,7 @@ from ingot.dataset.read.directory import Directory
 from ingot.dataset.read.ingot_source import IngotSource
 from ingot.dataset.read.selection import Selection
 from ingot.dataset.spec import Spec
+from ingot.dataset.write import superseded
 from ingot.dataset.write.copying import packed
 from ingot.dataset.write.journal import check_not_built
 from ingot.dataset.write.lease import Lease
@@ -42,14 +43,17 @@ def compact(
     level: int = 3,
     progress: Progress = None,
     sync: bool = True,
+    keep_for: float = superseded.KEEP_S,
 ) -> int:
     """Merge consecutive small files of a data set in a directory.
 
     A writer that calls `flush` often leaves many small files. This copies their rows as stored,
     after verification, into files of up to the given size, and keeps the order of the rows.
     Each new file replaces its old ones in one step, so an interruption loses nothing, and the
-    same call does the rest. Writers may append at the same time. Open readers keep the old
-    files.
+    same call does the rest. Writers may append at the same time.
+
+    Open readers go on with the old files, which stay for `keep_for` seconds: a day, unless you
+    say otherwise. The first writer or `compact` after that removes them.
 
     Args:
         path: The directory.
@@ -61,6 +65,9 @@ def compact(
         level: As for `DatasetWriter`.
         progress: As for `DatasetWriter`.
         sync: Whether to wait until the bytes are on the storage device.
+        keep_for: For how many seconds superseded files stay. Those of earlier calls stay no
+            longer either, so 0 frees the space of all at once; readers that are open and have
+            more files than they can hold open then fail.
 
     Returns:
         The number of files that the data set has now.
@@ -78,16 +85,20 @@ def compact(
         message = f"{folder}: a single file needs no compacting"
         raise NotADirectoryError(message)
     options = Options(compression, level, sync, *limits(shard_bytes, shard_rows))
+    superseded.check_keep_for(keep_for)
     check_not_built(folder)
     manifest = Manifest.read(folder)
     if not _runs(manifest.shards, options):
+        if superseded.names_in(folder):
+            with atomic.locked(folder):
+                superseded.clear(folder, keep_for)
         return len(manifest.shards)
     spec = None if codecs is None else Spec.of(manifest.spec, codecs)
     meter = Meter(progress, str(folder))
     rows = nbytes = 0
     lease = Lease(folder)
     names = names_of(lease.token, len(manifest.shards))
-    work = _Work(folder, lease, names, options, spec)
+    work = _Work(folder, names, options, spec, keep_for)
     try:
         while runs := _runs(manifest.shards, options):
             for run in runs:
@@ -124,18 +135,18 @@ class _Work:
 
     Attributes:
         folder: The directory.
-        lease: Says that this process writes.
         names: Names for new files.
         options: How they are written.
         spec: The fields, if codecs were given.
+        keep_for: For how many seconds the old files stay.
         encodings: How the first of them is compressed.
     """
 
     folder: Path
-    lease: Lease
     names: Iterator[str]
     options: Options
     spec: Spec | None
+    keep_for: float
     encodings: Encodings = field(default_factory=Encodings)
 
     def compact(self, manifest: Manifest, run: Sequence[Shard]) -> None:
@@ -155,11 +166,13 @@ class _Work:
         with atomic.locked(self.folder):
             now = Manifest.read(self.folder)
             if not now.has(run):
-                self.lease.remove(shard.name for shard in merged)
+                superseded.remove(self.folder, [shard.name for shard in merged])
                 return
-            superseded = self.lease.take_over(shard.name for shard in run)
-            now.exchange(self.folder, run, merged, sync=self.options.sync)
-        self.lease.remove(superseded)
+            sync = self.options.sync
+            names = (shard.name for shard in run)
+            superseded.supersede(self.folder, names, self.keep_for, sync=sync)
+            now.exchange(self.folder, run, merged, sync=sync)
+            superseded.clear(self.folder, self.keep_for)
 
     def _merged(self, source: IngotSource, metadata: str) -> list[Shard]:
         """Write the rows of files to one file."""

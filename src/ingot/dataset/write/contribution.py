@@ -16,31 +16,11 @@ from ingot.dataset.manifest import (
     shards_of,
     texts,
 )
+from ingot.dataset.place import Place, group, places
 from ingot.errors import FormatError
 
-_NAME = re.compile(r"part-([A-Za-z0-9_.-]+)-(\d{5})-of-(\d{5})\.json")
 _TOTAL_MAX = 99_999
 _RUN = re.compile(r"[A-Za-z][A-Za-z0-9_.-]{0,63}")
-
-
-@dataclass(frozen=True, slots=True)
-class Place:
-    """The number of a writer in a group of writers.
-
-    Attributes:
-        run: The name that the writers of the group share.
-        number: The number of this writer, from 0.
-        total: The number of writers.
-    """
-
-    run: str
-    number: int
-    total: int
-
-    @property
-    def name(self) -> str:
-        """The name of the file that the writer leaves."""
-        return f"part-{self.run}-{self.number:05}-of-{self.total:05}.json"
 
 
 def check_shard(shard: Any) -> tuple[int, int]:
@@ -143,19 +123,10 @@ class Contribution:
             raise FormatError(message, path)
 
 
-def places(folder: Path) -> list[Place]:
-    """Return the place of each part in a directory, in order."""
-    named = (_NAME.fullmatch(entry.name) for entry in folder.iterdir())
-    found = [Place(name[1], int(name[2]), int(name[3])) for name in named if name]
-    return sorted(
-        (one for one in found if one.number < one.total),
-        key=lambda one: (one.run, one.total, one.number),
-    )
-
-
-def group(folder: Path, place: Place) -> list[Place]:
-    """Return the places of the writers of a group that have finished."""
-    return [one for one in places(folder) if (one.run, one.total) == (place.run, place.total)]
+def names_in(folder: Path) -> set[str]:
+    """Return the names of the files that parts in a directory list."""
+    parts = (Contribution.find(folder, place) for place in places(folder))
+    return {shard.name for part in parts if part is not None for shard in part.shards}
 
 
 def gather(folder: Path, place: Place) -> tuple[Manifest, bool] | None:

@@ -41,13 +41,9 @@ def check_not_built(folder: Path) -> None:
     if not (folder / NAME).exists():
         return
     atomic.load(folder / NAME)
-    handle = os.open(folder / NAME, os.O_RDWR | os.O_NOFOLLOW)
-    try:
-        if not atomic.try_lock(handle):
-            message = f"{folder}: another process is building this data set"
-            raise BlockingIOError(message)
-    finally:
-        os.close(handle)
+    if atomic.is_held(folder / NAME):
+        message = f"{folder}: another process is building this data set"
+        raise BlockingIOError(message)
 
 
 class Journal:
@@ -66,7 +62,7 @@ class Journal:
         self._path = folder / NAME
         with atomic.locked(folder):
             flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW
-            self._handle = atomic.own(os.open(self._path, flags, 0o666))
+            self._handle = atomic.open_own(self._path, flags)
             if not atomic.try_lock(self._handle):
                 self.close()
                 message = f"{folder}: another process is building this data set"

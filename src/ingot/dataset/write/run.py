@@ -5,26 +5,56 @@ from pathlib import Path
 
 from ingot.dataset import atomic
 from ingot.dataset.manifest import Manifest
-from ingot.dataset.write import contribution
-from ingot.dataset.write.contribution import Place
+from ingot.dataset.place import Place, group, places, unfinished
+from ingot.dataset.write import contribution, superseded
+from ingot.dataset.write.contribution import Contribution
 from ingot.dataset.write.lease import Lease
 from ingot.records.expand import absolute
 
 
-def join(folder: Path, lease: Lease, place: Place, *, sync: bool) -> None:
-    """Commit a group of writers if all have finished, and remove what is no longer needed.
+def drop(folder: Path, place: Place, *, sync: bool) -> None:
+    """Remove the parts of a run that a writer replaces; the directory must be locked.
 
-    The directory must be locked.
+    Those are its own, which an earlier attempt has left, and all parts of another number of
+    writers, which can never be committed together with its own.
+    """
+    old = [
+        one
+        for one in places(folder)
+        if one.run == place.run and (one.number == place.number or one.total != place.total)
+    ]
+    names = [name for one in old for name in _own(folder, one)]
+    superseded.supersede(folder, names, 0, sync=sync)
+    for one in old:
+        (folder / one.name).unlink(missing_ok=True)
+    superseded.clear(folder)
+
+
+def _own(folder: Path, place: Place) -> list[str]:
+    """Return the files of a part that neither another part nor a manifest lists."""
+    part, committed = Contribution.find(folder, place), Manifest.names(folder)
+    names = [shard.name for shard in part.shards] if part else []
+    return [
+        name for name in names if name.startswith(f"{place.number:05}-") and name not in committed
+    ]
+
+
+def join(folder: Path, place: Place, keep_for: float, *, sync: bool) -> None:
+    """Commit a group of writers if all have finished, and remove what is not needed any more.
+
+    The directory must be locked. The files of a data set that the group replaces stay for
+    `keep_for` seconds.
     """
     found = contribution.gather(folder, place)
     if found is None:
         return
     joined, overwrite = found
-    superseded = lease.take_over(Manifest.names(folder) if overwrite else [])
+    old = Manifest.names(folder) if overwrite else set()
+    superseded.supersede(folder, old, keep_for, sync=sync)
     joined.commit(folder, overwrite=overwrite, sync=sync)
-    lease.remove(superseded)
-    for one in contribution.group(folder, place):
-        (folder / one.name).unlink()
+    superseded.clear(folder)
+    for one in group(folder, place):
+        (folder / one.name).unlink(missing_ok=True)
 
 
 def commit(path: str | os.PathLike[str]) -> None:
@@ -40,22 +70,10 @@ def commit(path: str | os.PathLike[str]) -> None:
     lease = Lease(folder)
     try:
         with atomic.locked(folder):
-            groups = {(one.run, one.total): one for one in contribution.places(folder)}
-            for place in groups.values():
-                _check_finished(folder, place)
-            for place in groups.values():
-                join(folder, lease, place, sync=True)
+            if missing := unfinished(folder):
+                message = f"{folder}: {missing}; run those again, and the last one commits all rows"
+                raise ValueError(message)
+            for place in {(one.run, one.total): one for one in places(folder)}.values():
+                join(folder, place, superseded.KEEP_S, sync=True)
     finally:
         lease.release()
-
-
-def _check_finished(folder: Path, place: Place) -> None:
-    finished = {one.number for one in contribution.group(folder, place)}
-    missing = sorted(set(range(place.total)) - finished)
-    if missing:
-        listed = ", ".join(map(str, missing[:10])) + ", ..." * (len(missing) > 10)  # noqa: PLR2004
-        message = (
-            f"{folder}: of the {place.total} writers of the run {place.run!r} these have not "
-            f"finished: {listed}"
-        )
-        raise ValueError(message)

@@ -212,7 +212,10 @@ class ShardWriter:
         return self._writer
 
     def finish(self, *, at_least_one: bool = False) -> None:
-        """Close the open file; with `at_least_one`, make an empty file if there is none."""
+        """Close the open file; with `at_least_one`, make an empty file if there is none.
+
+        If this raises, the file stays the open one, and another call goes on with it.
+        """
         if self._writer is None and at_least_one and not self.finished:
             self._start()
         if self._writer is None:
@@ -220,11 +223,12 @@ class ShardWriter:
         rows = len(self._writer)
         self._writer.close()
         self._encodings.known = self._writer.encodings()
-        self._writer = None
-        self._closed_rows += rows
         path = self._folder / self._name
         (own,) = NativeRows([str(path)], partial=False).ids()
-        self.finished.append(Shard(self._name, rows, path.stat().st_size, own))
+        shard = Shard(self._name, rows, path.stat().st_size, own)
+        finished, total = [*self.finished, shard], self._closed_rows + rows
+        # An interrupt comes before or after this line.
+        self._writer, self.finished, self._closed_rows = None, finished, total
 
     def drop(self) -> list[str]:
         """Give up the open file, if there is one; return its name."""

@@ -9,15 +9,17 @@ from typing import Any
 
 from ingot.dataset import atomic
 from ingot.dataset.manifest import NAME, Manifest, Shard, is_shard
+from ingot.dataset.place import Place
 from ingot.dataset.read.decoding import Stored
 from ingot.dataset.read.granular import layout
 from ingot.dataset.spec import Spec
-from ingot.dataset.write.contribution import Contribution, Place
+from ingot.dataset.write import superseded
+from ingot.dataset.write.contribution import Contribution
 from ingot.dataset.write.copying import PackedRows
 from ingot.dataset.write.journal import check_not_built
 from ingot.dataset.write.lease import Lease
 from ingot.dataset.write.metadata import check_metadata, json_of
-from ingot.dataset.write.run import join
+from ingot.dataset.write.run import drop, join
 from ingot.dataset.write.shards import Options, ShardWriter, names_of
 from ingot.errors import CorruptFileError, FormatError, StorageError
 from ingot.records.formats import SUFFIXES
@@ -48,11 +50,14 @@ class DirectoryTarget:
         is_atomic: bool = False,
         shard: tuple[int, int] | None = None,
         run: str | None = None,
+        keep_for: float = superseded.KEEP_S,
     ) -> None:
         check_vacant(path)
         check_not_built(path)
         atomic.make(path, sync=options.sync)
         found = Manifest.find(path)
+        if found is not None and shard is not None:
+            _check_uncommitted(path, found, shard, run, is_next=append or overwrite)
         if found is not None and not append and not overwrite:
             message = (
                 f"{path}: the data set exists; pass append=True to append to it, or "
@@ -67,15 +72,19 @@ class DirectoryTarget:
         self._metadata = metadata or {}
         self._sync = options.sync
         self._overwrite = overwrite
-        self._place = None if shard is None else _place(path, found, shard, run)
+        self._keep_for = keep_for
+        self._place = None if shard is None else _place(found, shard, run)
         self._is_new = found is None or overwrite
-        self._is_alone = found is None and not append and not overwrite and shard is None
+        self._is_alone = not append and not overwrite and shard is None
         self._failure: StorageError | None = None
         self._is_atomic = is_atomic or overwrite or shard is not None
         self._next_commit = 0.0
         self._lease = Lease(path)
         if self._place is None:
             self._lease.report()
+        else:
+            with atomic.locked(path):
+                drop(path, self._place, sync=self._sync)
         self.rows = 0
         numbers = [0] if self._place is None else [self._place.number, 0]
         if found is not None and self._place is None and not overwrite:
@@ -129,21 +138,26 @@ class DirectoryTarget:
             raise StorageError(message, str(self._path), errno=self._failure.errno)
 
     def _commit(self) -> None:
+        """Commit the finished files; twice is as good as once."""
+        shards = tuple(self._shards.finished)
         try:
             with atomic.locked(self._path):
-                others = self._is_alone and Manifest.find(self._path) is not None
-                for one in self._shards.finished:
+                found = Manifest.find(self._path)
+                is_first = found is None or not set(shards).isdisjoint(found.shards)
+                others = self._is_new and self._is_alone and not is_first
+                for one in shards:
                     _check_there(one, self._path)
-                old = Manifest.names(self._path) if self._overwrite else set()
-                superseded = self._lease.take_over(old)
-                new = Manifest(dict(self._spec), tuple(self._shards.finished), self._metadata)
+                if found is not None and self._overwrite:
+                    old = {one.name for one in found.shards if one not in shards}
+                    superseded.supersede(self._path, old, self._keep_for, sync=self._sync)
+                new = Manifest(dict(self._spec), shards, self._metadata)
                 new.commit(self._path, overwrite=self._overwrite, sync=self._sync)
+                # An interrupt comes before or after this line.
+                self._shards.finished, self._overwrite, self._is_new = [], False, False
+                superseded.clear(self._path, self._keep_for)
         except StorageError as error:
             self._failure = error
             raise
-        self._shards.finished, self._overwrite, self._is_new = [], False, False
-        self._is_alone = False
-        self._lease.remove(superseded)
         if others:
             warnings.warn(
                 f"{self._path}: another writer has made a data set here meanwhile; these rows "
@@ -152,7 +166,10 @@ class DirectoryTarget:
             )
 
     def close(self) -> None:
-        """Commit the rows, or leave them for the last writer to commit."""
+        """Commit the rows, or leave them for the last writer to commit.
+
+        If this raises, another call goes on with it.
+        """
         self._check_sound()
         if self._place is None:
             self._shards.finish(at_least_one=self._is_new)
@@ -160,27 +177,30 @@ class DirectoryTarget:
         else:
             self._shards.finish(at_least_one=self._place.number == 0)
             self._leave(self._place)
-        self._lease.release()
+        self._end()
 
     def _leave(self, place: Place) -> None:
+        """Leave the finished files as a part, and commit it if it is the last one."""
+        shards = tuple(self._shards.finished)
         with atomic.locked(self._path):
             found = Manifest.find(self._path)
             if found is not None and place.run in found.runs:
-                self._lease.remove(self._shards.abandon())
-                warnings.warn(
-                    f"{self._path}: the run {place.run!r} was committed with the part of another "
-                    f"writer {place.number} of {place.total}; these rows are not included",
-                    stacklevel=4,
-                )
+                if not set(shards) <= set(found.shards):
+                    warnings.warn(
+                        f"{self._path}: the rows of {place.title} are committed, with those of "
+                        f"another writer {place.number}; these rows are not included, and "
+                        "nothing needs to be done",
+                        stacklevel=4,
+                    )
                 return
             old = Contribution.find(self._path, place)
-            superseded = self._lease.take_over(_own(old, place, found) if old else [])
-            shards = tuple(self._shards.finished)
-            new = Contribution(dict(self._spec), shards, self._metadata, self._overwrite)
-            new.leave(self._path, place, sync=self._sync)
-            self._shards.finished = []
-            self._lease.remove(superseded)
-            join(self._path, self._lease, place, sync=self._sync)
+            if old is None or old.shards != shards:
+                for one in shards:
+                    _check_there(one, self._path)
+                drop(self._path, place, sync=self._sync)
+                new = Contribution(dict(self._spec), shards, self._metadata, self._overwrite)
+                new.leave(self._path, place, sync=self._sync)
+            join(self._path, place, self._keep_for, sync=self._sync)
 
     def drop(self) -> str:
         """Commit the rows, unless the writer is atomic; return a description of the data set."""
@@ -199,14 +219,10 @@ class DirectoryTarget:
         if self._shards.finished and not self._is_atomic and self._failure is None:
             try:
                 self._commit()
-            except (StorageError, FormatError) as error:
+            except (OSError, FormatError) as error:
                 why = f" ({error})"
-        listed = Manifest.names(self._path)
-        if self._place is not None and (part := Contribution.find(self._path, self._place)):
-            listed |= {shard.name for shard in part.shards}
         self._shards.abandon()
-        self._lease.remove_unlisted(listed)
-        self._lease.release()
+        self._end()
         found = Manifest.find(self._path)
         if found is None:
             return f"no rows are committed; the files of this writer were removed{why}"
@@ -217,6 +233,14 @@ class DirectoryTarget:
             f"{rows} rows are committed{why}; DatasetWriter(path, spec, append=True) appends to "
             "them"
         )
+
+    def _end(self) -> None:
+        """Remove the files of this writer that are listed nowhere, and its lease."""
+        listed = Manifest.names(self._path)
+        if self._place is not None and (part := Contribution.find(self._path, self._place)):
+            listed |= {shard.name for shard in part.shards}
+        self._lease.remove_unlisted(listed)
+        self._lease.release()
 
 
 def _check_there(shard: Shard, folder: Path) -> None:
@@ -233,13 +257,6 @@ def _check_there(shard: Shard, folder: Path) -> None:
         raise StorageError(message, path) from error
 
 
-def _own(part: Contribution, place: Place, manifest: Manifest | None) -> list[str]:
-    """Return the files of a part that neither another part nor a manifest lists."""
-    committed = {shard.name for shard in manifest.shards} if manifest else set()
-    names = [shard.name for shard in part.shards if shard.name not in committed]
-    return [name for name in names if name.startswith(f"{place.number:05}-")]
-
-
 def _check_manifest(
     path: Path, found: Manifest, spec: Spec, metadata: dict[str, Any] | None
 ) -> None:
@@ -249,11 +266,32 @@ def _check_manifest(
     check_metadata(path, found.metadata, metadata)
 
 
-def _place(path: Path, found: Manifest | None, shard: tuple[int, int], run: str | None) -> Place:
-    runs = found.runs if found else ()
-    if run is not None and run in runs:
-        message = f"{path}: the run {run!r} is already committed"
+def _check_uncommitted(
+    path: Path, found: Manifest, shard: tuple[int, int], run: str | None, *, is_next: bool
+) -> None:
+    """Refuse a writer whose run is committed.
+
+    Args:
+        path: The directory.
+        found: The data set.
+        shard: The number of the writer, and the number of writers.
+        run: The name of the run.
+        is_next: Whether a writer without such a name belongs to the next run.
+
+    Raises:
+        FileExistsError: It is.
+    """
+    place = Place("0" if run is None else run, *shard)
+    if place.run in found.runs and not (run is None and is_next):
+        message = (
+            f"{path}: the rows of {place.title} are committed already, with those of another "
+            f"writer {place.number}; nothing needs to be done"
+        )
         raise FileExistsError(message)
+
+
+def _place(found: Manifest | None, shard: tuple[int, int], run: str | None) -> Place:
+    runs = found.runs if found else ()
     unnamed = str(sum(one.isdigit() for one in runs))
     return Place(unnamed if run is None else run, *shard)
 

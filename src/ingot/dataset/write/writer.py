@@ -2,10 +2,11 @@
 
 import os
 import warnings
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from threading import RLock
 from types import TracebackType
-from typing import Any, Literal, Self
+from typing import Any, Literal, Self, TypeVar
 
 from ingot.codecs import Codec
 from ingot.dataset.manifest import Manifest
@@ -19,11 +20,14 @@ from ingot.dataset.write.file import FileTarget
 from ingot.dataset.write.metadata import json_of
 from ingot.dataset.write.recoding import own_fields, recoded
 from ingot.dataset.write.shards import Compression, Options, limits
+from ingot.dataset.write.superseded import KEEP_S, check_keep_for
 from ingot.dataset.write.target import DirectoryTarget
-from ingot.errors import ClosedError
+from ingot.errors import ClosedError, StorageError
 from ingot.records.expand import absolute, check_target
 from ingot.records.progress import Meter, Progress
 from ingot.records.unclosed import watch
+
+T = TypeVar("T")
 
 _SUFFIX = ".ingot"
 
@@ -68,6 +72,9 @@ class DatasetWriter:
         progress: True for a line on standard error with rows, rate and bytes, or a function
             that takes rows and bytes.
         sync: Whether `flush` and `close` wait until the device has the bytes.
+        keep_for: With `overwrite`, for how many seconds the files of the old data set stay in the
+            directory, so that open readers can go on with them. The first writer or
+            `ingot.compact` after that removes them. With 0 they go at once.
 
     Raises:
         FileExistsError: The file or data set exists, and neither `append` nor `overwrite` is
@@ -100,8 +107,11 @@ class DatasetWriter:
         metadata: dict[str, Any] | None = None,
         progress: Progress = None,
         sync: bool = True,
+        keep_for: float = KEEP_S,
     ) -> None:
         self._closed = True  # Until the constructor succeeds.
+        self._is_interrupted = False
+        self._failure: str | None = None
         self._path = absolute(path)
         found = self._found(codecs, append=append) if spec is None else Spec.of(spec, codecs)
         self._spec = own_fields(found)
@@ -111,6 +121,7 @@ class DatasetWriter:
         if check not in ("structure", "decode"):
             message = f'check must be "structure" or "decode", got {check!r:.50}'
             raise ValueError(message)
+        check_keep_for(keep_for)
         meter = Meter(progress, str(self._path))
         if append and overwrite:
             message = "pass append=True to continue the data set or overwrite=True to replace it"
@@ -137,6 +148,7 @@ class DatasetWriter:
                 is_atomic=atomic,
                 shard=None if shard is None else check_shard(shard),
                 run=None if run is None else check_run(run),
+                keep_for=keep_for,
             )
         self._rows = Appender(self._spec, self._target, meter, decode=check == "decode")
         self._process = os.getpid()
@@ -183,12 +195,43 @@ class DatasetWriter:
             TypeError: A value does not have the type of its field.
             ValueError: A value does not fit, or fields are missing or unknown.
         """
+        return self._store(partial(self._rows.append, datapoint))
+
+    def _store(self, put: Callable[[], T]) -> T:
+        """Have rows stored: if this raises, none of them are, or the writer has failed."""
         self._check_open()
-        with self._lock:
-            self._rows.append(datapoint)
-            return self._rows.count - 1
+        is_done = False
+        try:
+            with self._lock:
+                self._check_sound()
+                found, self._rows.is_unsure, is_done = put(), False, True
+            return found  # noqa: TRY300 -- an interrupt may come before it
+        except BaseException:
+            self._is_interrupted = self._is_interrupted or is_done
+            raise
+
+    def _check_sound(self) -> None:
+        """Refuse to go on after a call that raised with some of its rows stored.
+
+        The caller would append these again. So the data set is left as it is committed.
+
+        Raises:
+            StorageError: There was such a call.
+        """
+        if self._failure is None and (self._rows.is_unsure or self._is_interrupted):
+            left = self._abandon() or "the writer is closed"
+            self._failure = (
+                f"{self._path}: an earlier call was stopped while it stored rows, so this writer "
+                f"cannot tell which rows it has, and cannot continue: {left}"
+            )
+        self._check_failure()
+
+    def _check_failure(self) -> None:
+        if self._failure is not None:
+            raise StorageError(self._failure, str(self._path))
 
     def _check_open(self) -> None:
+        self._check_failure()
         if self._closed:
             message = f"{self._path}: the writer is closed"
             raise ClosedError(message, str(self._path))
@@ -228,8 +271,7 @@ class DatasetWriter:
         if isinstance(batch, PackedRows):
             self._extend([batch])
         elif isinstance(batch, Mapping):
-            with self._lock:
-                self._rows.append_columns(batch)
+            self._store(partial(self._rows.append_columns, batch))
         elif rows is not None:
             self._extend(rows)
         elif isinstance(batch, list | tuple) and not self._rows.decode:
@@ -250,16 +292,16 @@ class DatasetWriter:
         """Append rows one after another, however the iteration ends."""
         try:
             for some in rows:
-                self._check_open()
-                with self._lock:
-                    if isinstance(some, PackedRows):
-                        self._rows.append_packed(some)
-                    else:
-                        self._rows.gather(some)
+                if isinstance(some, PackedRows):
+                    self._store(partial(self._rows.append_packed, some))
+                else:
+                    self._store(partial(self._rows.gather, some))
         finally:
             if not self._closed and os.getpid() == self._process:
                 with self._lock:
-                    self._rows.store()
+                    if not self._rows.is_unsure:
+                        self._rows.store()
+                        self._rows.is_unsure = False
 
     def flush(self) -> None:
         """Commit all rows so far; they stay in the data set whatever happens later.
@@ -271,16 +313,27 @@ class DatasetWriter:
         """
         self._check_open()
         with self._lock:
-            self._rows.store()
+            self._finish_rows()
             self._target.flush()
 
+    def _finish_rows(self) -> None:
+        """Store the rows that wait."""
+        self._check_sound()
+        self._rows.store()
+        self._rows.is_unsure = False
+
     def close(self) -> None:
-        """Commit all rows and finish the data set. A second call does nothing."""
+        """Commit all rows and finish the data set. A second call does nothing.
+
+        Raises:
+            StorageError: The system refuses, or an earlier call was stopped while it stored rows.
+        """
+        self._check_failure()
         if self._closed:
             return
         self._check_process()
         with self._lock:
-            self._rows.store()
+            self._finish_rows()
             self._target.close()
             self._closed = True
             self._rows.finish()
@@ -316,7 +369,12 @@ class DatasetWriter:
             raise
 
     def _give_up(self, error: BaseException) -> None:
-        if left := self._abandon():
+        """Abandon the data set; the error that is the reason stays the one that is raised."""
+        try:
+            left = self._abandon()
+        except Exception as failure:  # noqa: BLE001 -- it is told as a note
+            left = f"what was not committed could not be removed: {failure}"
+        if left:
             error.add_note(f"{self._path}: {left}")
 
     def _settle(self, *, failed: bool) -> str:
@@ -331,6 +389,8 @@ class DatasetWriter:
             return f"its {self._rows.count} rows were committed"
         with self._lock:
             self._closed = True
+            if self._rows.is_unsure or self._is_interrupted:
+                return self._target.abandon()
             self._rows.store()
             return self._target.drop()
 

@@ -6,7 +6,7 @@ import stat
 from pathlib import Path
 from typing import Self
 
-from ingot.dataset.atomic import close_own, own, try_lock
+from ingot.dataset.atomic import close_own, open_own, try_lock
 from ingot.errors import FormatError, StorageError
 
 
@@ -31,20 +31,18 @@ class Sink:
 
     def _open(self) -> int:
         while True:
-            handle = os.open(
-                self.path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o666
-            )
+            handle = open_own(self.path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW)
             if not stat.S_ISREG(os.fstat(handle).st_mode):
-                os.close(handle)
+                close_own(handle)
                 message = f"{self.path}: this is no regular file; move it away"
                 raise FormatError(message, str(self.path))
             if not try_lock(handle):
-                os.close(handle)
+                close_own(handle)
                 message = f"{self.path}: another process is writing this file"
                 raise StorageError(message, str(self.path), errno=errno.EAGAIN)
             if self._is_own(handle):
-                return own(handle)
-            os.close(handle)
+                return handle
+            close_own(handle)
 
     def _is_own(self, handle: int) -> bool:
         """Whether the name is that of the file; a second name of a whole one is removed."""
