@@ -66,7 +66,9 @@ class Stream(ABC):
 
     def open(self) -> Reader | Dataset:
         """Open the finished file, for its check against `expected`."""
-        return open_any(self._path, spec=self.spec, index_dir=self._path.with_name(_INDEX))
+        index = self._path.with_name(_INDEX)
+        opened: Reader | Dataset = open_any(self._path, spec=self.spec, index_dir=index)
+        return opened
 
     @property
     def spec(self) -> dict[str, str] | None:
