@@ -370,8 +370,8 @@ def test_checkpoints_of_orbax_save_and_restore_batches(order, tmp_path, kind):
 
 def test_orbax_saves_the_state_of_a_loader_as_json(order, tmp_path):
     loader = ingot.Loader(order, 16)
-    for _ in range(5):
-        next(iter(loader))
+    for _, _ in zip(range(5), loader, strict=False):
+        pass
     with ocp.CheckpointManager(tmp_path / "run") as manager:
         manager.save(5, args=ocp.args.JsonSave(loader.state_dict()))
     again = ingot.Loader(order, 16)
@@ -394,7 +394,9 @@ def test_a_bad_sample_is_replaced_and_a_closed_iterator_is_closed(tmp_path):
 
 def test_natural_mistakes_show_when_batches_are_made(order):
     with pytest.raises(ValueError, match="240 samples has no whole batch of 241"):
-        ingot.grain.Batches(order, 241)
+        ingot.grain.Batches(order, 241, drop_last=True)
+    with pytest.raises(TypeError, match="got none of them"):
+        ingot.grain.Batches(order)
     with pytest.raises(TypeError, match="no argument 'batch'; instead: batch_size="):
         ingot.grain.Batches(order, 16, batch=3)
     other = iter(ingot.grain.Batches(order.shuffle(seed=9), 16))

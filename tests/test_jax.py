@@ -204,7 +204,7 @@ def test_batches_resume_at_any_step(cats):
         for batch in batches:
             whole.append(plain(batch))
             states.append(batches.get_state())
-    assert len(whole) == 3 * (ROWS // 8)
+    assert len(whole) == 3 * -(-ROWS // 8)
     for step in random.Random(0).sample(range(len(whole)), 5):
         again = ingot.jax.Batches(order, 8, workers=1)
         again.set_state(states[step])
@@ -255,7 +255,7 @@ mesh = jax.make_mesh((2, 2), ("data", "model"))
 order = ingot.open(sys.argv[1]).shuffle(seed=3)
 for spec in (P("data"), P(("data", "model")), P(), P(None), P("data", None, "model")):
     sharding = NamedSharding(mesh, spec)
-    batches = ingot.jax.Batches(order, 8, sharding=sharding)
+    batches = ingot.jax.Batches(order, 8, sharding=sharding, drop_last=True)
     found = [(b["label"].tolist(), b["grid"].tolist(), b["words"]) for b in batches]
     grid = batches.loader.batch(0)["grid"]
     print(json.dumps([found, grid.sharding.shard_shape(grid.shape), len(grid.sharding.device_set)]))
@@ -272,7 +272,7 @@ def test_batches_are_laid_out_over_the_devices_of_a_mesh(tmp_path):
     done = run(SHARDED, path, flags="--xla_force_host_platform_device_count=4")
     assert done.stderr == ""
     lines = [json.loads(line) for line in done.stdout.splitlines()]
-    loader = ingot.Loader(ingot.open(path).shuffle(seed=3), 8)
+    loader = ingot.Loader(ingot.open(path).shuffle(seed=3), 8, drop_last=True)
     expected = [[b["label"].tolist(), b["grid"].tolist(), b["words"]] for b in loader]
     assert [line[0] for line in lines] == [expected] * 5
     assert [line[1:] for line in lines] == [
@@ -292,14 +292,18 @@ from jax._src import xla_bridge
 from jax.sharding import Mesh, NamedSharding, PartitionSpec as P
 jax.distributed.initialize(address, 2, rank)
 order = ingot.open(path).shuffle(seed=3)
-loader = ingot.Loader(order, 8, to="jax")
+loader = ingot.Loader(order, 4, to="jax")
+assert "(jax.distributed)" in repr(loader)
 assert not xla_bridge.backends_are_initialized()
 assert (loader.rank, loader.world) == (jax.process_index(), jax.process_count()) == (rank, 2)
 own = loader.batch(0)["label"].tolist()
 
 mesh = Mesh(jax.devices(), "data")
 sharding = NamedSharding(mesh, P("data"))
-batches = ingot.jax.Batches(order, 8, sharding=sharding, workers=2)
+batches = ingot.jax.Batches(order, 4, sharding=sharding, workers=2, drop_last=True)
+assert (batches.loader.batch_size, batches.loader.global_batch_size) == (4, 8)
+shared = ingot.jax.Batches(order, global_batch_size=8, sharding=sharding, drop_last=True)
+assert (shared.loader.batch_size, shared.loader.global_batch_size) == (4, 8)
 total = jax.jit(lambda x: x.sum())
 found = []
 for batch in batches:
@@ -308,7 +312,7 @@ for batch in batches:
     found.append([parts, int(total(batch["label"])), len(batch["words"])])
 
 across = NamedSharding(Mesh(jax.devices(), "model"), P(None, "model"))
-copies = next(ingot.jax.Batches(order, 8, sharding=across))["image"]
+copies = next(ingot.jax.Batches(order.repeat(), 8, sharding=across))["image"]
 whole = [copies.shape, [one.data.shape for one in copies.addressable_shards]]
 
 import numpy as np
@@ -340,7 +344,8 @@ def test_each_process_reads_the_samples_of_its_own_devices(cats):
     ]
     ended = [one.communicate(timeout=240) for one in processes]
     assert [one.returncode for one in processes] == [0, 0], ended[0][1] + ended[1][1]
-    labels = [one["label"].tolist() for one in ingot.Loader(cats.shuffle(seed=3), 8)]
+    loader = ingot.Loader(cats.shuffle(seed=3), 8, drop_last=True)
+    labels = [one["label"].tolist() for one in loader]
     for rank, (text, _) in enumerate(ended):
         own, found, whole, message = json.loads(text.splitlines()[-1])
         half = slice(4 * rank, 4 * rank + 4)
@@ -365,9 +370,15 @@ def one_device(*spec):
     [
         ({"sharding": SingleDeviceSharding(jax.devices()[0])}, TypeError, "got SingleDevice"),
         ({"sharding": one_device("data"), "shard": (0, 1)}, TypeError, "leave out shard="),
-        ({"sharding": one_device("data"), "drop_last": False}, ValueError, "pass drop_last=True"),
+        ({"sharding": one_device("data")}, ValueError, "pass drop_last=True, or repeat the order"),
+        ({"global_batch_size": 8}, TypeError, "all ranks together, got both"),
         (
-            {"sharding": one_device("data"), "collate": lambda _: np.ones(3)},
+            {"sharding": one_device("data"), "global_batch_size": 8},
+            TypeError,
+            "all ranks together, got both",
+        ),
+        (
+            {"sharding": one_device("data"), "collate": lambda _: np.ones(3), "drop_last": True},
             ingot.WorkerError,
             r"an array of shape \(3,\) has no place in a batch of 8 samples per process",
         ),
@@ -378,6 +389,19 @@ def one_device(*spec):
 def test_natural_mistakes_get_exact_messages(cats, options, error, message):
     with pytest.raises(error, match=message):
         next(ingot.jax.Batches(cats, 8, **options))
+
+
+def test_a_place_whose_epoch_ends_with_a_shorter_batch_is_refused_by_a_sharding(cats):
+    state = ingot.Loader(cats, 7)
+    state.seek(1)
+    batches = ingot.jax.Batches(cats, 10, sharding=one_device("data"))
+    next(batches)
+    with pytest.raises(ValueError, match="pass drop_last=True, or repeat the order"):
+        batches.load_state_dict(state.state_dict())
+    assert batches.loader.step == 1
+    whole = ingot.jax.Batches(cats, 10, sharding=one_device("data"), drop_last=True)
+    whole.load_state_dict(state.state_dict())
+    assert [batch["label"][0] for batch in whole] == [7, 17, 27, 37, 47]
 
 
 def test_a_batch_that_cannot_be_divided_is_refused():
@@ -392,8 +416,8 @@ except ValueError as error:
 """
     done = run(code, flags="--xla_force_host_platform_device_count=4")
     assert done.stdout == (
-        "a batch of 6 samples cannot be divided into 4 equal parts, as SPEC does: make "
-        "batch_size a multiple of 4\n"
+        "a batch of 6 samples in all processes cannot be divided into 4 equal parts, as SPEC "
+        "does: make it a multiple of 4\n"
     )
 
 

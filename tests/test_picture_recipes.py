@@ -271,7 +271,7 @@ def test_batches_do_not_depend_on_ranks_and_workers(jpegs, world, workers):
     with ingot.Loader(order, batch_size=8, workers=0, shard=None) as one:
         expected = [one.batch(step)["image"] for step in range(8)]
     loaders = [
-        ingot.Loader(order, batch_size=8, workers=workers, shard=(rank, world))
+        ingot.Loader(order, global_batch_size=8, workers=workers, shard=(rank, world))
         for rank in range(world)
     ]
     for step in range(8):

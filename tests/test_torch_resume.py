@@ -18,7 +18,7 @@ pytestmark = pytest.mark.filterwarnings("ignore:This DataLoader will create:User
 
 ROWS = 50
 BATCH = 6
-PER_EPOCH = ROWS // BATCH
+PER_EPOCH = -(-ROWS // BATCH)
 
 
 def noisy(row, rng):
@@ -77,7 +77,7 @@ def workers(count, **options):
 
 
 def taken(loader, count):
-    """Return the next batches of a loader, over the ends of epochs."""
+    """Return the batches of a loader in its next loops, over the ends of epochs."""
     found = []
     while len(found) < count:
         for batch in loader:
@@ -195,9 +195,9 @@ def test_a_loader_of_pytorch_resumes_if_the_caller_counts(order, num_workers):
 
 def test_a_sampler_makes_batches_for_pytorchs_own_collation(ds):
     dataset = ingot.torch.Dataset(ds.shuffle(2), label_of)
-    sampler = ingot.torch.Sampler(dataset, BATCH, drop_last=False)
+    sampler = ingot.torch.Sampler(dataset, BATCH)
     loader = DataLoader(dataset, batch_sampler=sampler, **workers(2))
-    assert len(loader) == PER_EPOCH + 1
+    assert len(loader) == PER_EPOCH
     rows = ds.shuffle(2).repeat(2).rows(0, 2 * ROWS).row.tolist()
     assert torch.cat([*loader, *loader]).tolist() == rows
 
@@ -281,42 +281,35 @@ def test_a_function_that_cannot_be_sent_to_workers_is_named(ds, method):
 
 
 @pytest.mark.parametrize("num_workers", [0, 2])
-def test_a_loop_that_was_left_goes_on_where_it_was(order, num_workers):
+def test_a_loop_that_was_left_goes_on_after_a_seek_to_its_step(order, num_workers):
     options = workers(num_workers, persistent_workers=num_workers > 0)
     loader = ingot.torch.DataLoader(order, BATCH, **options)
     found = []
     for count in (1, 3, 2, 5):
         found += taken(loader, count)
+        loader.seek(loader.step)
     assert found == straight(order, 0, 11)
     assert loader.epoch == 1
 
 
-def test_the_older_of_two_loops_is_refused(order):
-    loader = ingot.torch.DataLoader(order, BATCH)
-    older = iter(loader)
-    next(older)
-    next(iter(loader))
-    with pytest.raises(RuntimeError, match="the next loop over the loader goes on at step 2"):
-        next(older)
-
-
 @pytest.mark.parametrize("num_workers", [0, 2])
 def test_after_an_error_the_loader_is_at_the_step_that_failed(ds, num_workers):
-    loader = ingot.torch.DataLoader(ds.map(refuse_31), 10, **workers(num_workers))
-    for _ in range(2):
-        batches = iter(loader)
+    options = workers(num_workers, persistent_workers=num_workers > 0)
+    loader = ingot.torch.DataLoader(ds.map(refuse_31), 10, **options)
+    batches = iter(loader)
+    assert [next(batches)[0].item() for _ in range(3)] == [0, 10, 20]
+    for _ in range(2):  # The step is tried again.
         with pytest.raises(ValueError, match="not this one"):
-            list(batches)
-        assert loader.step == 3
-        with pytest.raises(RuntimeError, match="an error has ended it"):
             next(batches)
+        assert loader.step == 3
     loader.seek(4)
-    assert [batch.tolist() for batch in loader] == [list(range(40, 50))]
+    assert [batch.tolist() for batch in batches] == [list(range(40, 50))]
 
 
 @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="there is no such signal")
-def test_after_a_worker_was_killed_the_loader_goes_on_with_others(order):
-    loader = ingot.torch.DataLoader(order, BATCH, **workers(2))
+@pytest.mark.parametrize("persistent", [False, True])
+def test_after_a_worker_was_killed_the_loop_goes_on_with_others(order, persistent):
+    loader = ingot.torch.DataLoader(order, BATCH, **workers(2, persistent_workers=persistent))
     batches = iter(loader)
     found = [plain(next(batches))]
     for worker in batches._batches._workers:
@@ -324,7 +317,7 @@ def test_after_a_worker_was_killed_the_loader_goes_on_with_others(order):
     with pytest.raises(RuntimeError, match=r"worker.*killed|exited unexpectedly"):
         found.extend(map(plain, batches))
     assert loader.step == len(found)
-    found += taken(loader, PER_EPOCH - len(found))
+    found += map(plain, batches)
     assert found == straight(order, 0, PER_EPOCH)
 
 
@@ -340,9 +333,7 @@ def test_steps_that_ingots_loader_leaves_out_are_left_out(ds):
 
 @pytest.mark.parametrize("num_workers", [0, 1])
 def test_a_collate_function_gets_the_samples(ds, num_workers):
-    loader = ingot.torch.DataLoader(
-        ds.map(label_of), 4, collate_fn=sum, drop_last=False, **workers(num_workers)
-    )
+    loader = ingot.torch.DataLoader(ds.map(label_of), 4, collate_fn=sum, **workers(num_workers))
     assert len(loader) == 13
     assert [*loader][::12] == [6, 48 + 49]
 
@@ -372,12 +363,21 @@ def test_tensors_of_every_kind_arrive_from_workers():
 @pytest.mark.parametrize("worlds", [1, 2, 4])
 def test_ranks_share_each_batch(ds, worlds):
     loaders = [
-        ingot.torch.DataLoader(ds.shuffle(1).map(label_of), 8, shard=(rank, worlds))
+        ingot.torch.DataLoader(ds.shuffle(1).map(label_of), 8 // worlds, shard=(rank, worlds))
+        for rank in range(worlds)
+    ]
+    shared = [
+        ingot.torch.DataLoader(
+            ds.shuffle(1).map(label_of), global_batch_size=8, shard=(rank, worlds)
+        )
         for rank in range(worlds)
     ]
     steps = [torch.cat(parts).tolist() for parts in zip(*loaders, strict=True)]
     one = ingot.Loader(ds.shuffle(1).map(label_of), 8)
-    assert steps == [batch.tolist() for batch in one]
+    whole = [batch.tolist() for batch in one]
+    assert steps[:-1] == whole[:-1]
+    assert set(steps[-1]) == set(whole[-1])  # Two samples: with four ranks, each comes twice.
+    assert [torch.cat(parts).tolist() for parts in zip(*shared, strict=True)] == steps
     assert {json.dumps(loader.state_dict()) for loader in loaders} == {json.dumps(one.state_dict())}
 
 
@@ -399,7 +399,9 @@ def test_items_of_an_order_are_its_samples(ds):
         ({"batch_sampler": [[1]]}, TypeError, "not batch_sampler=: say which samples"),
         ({"in_order": False}, ValueError, "no place to resume at: in_order=True"),
         ({"shard": (2, 2)}, ValueError, "rank 2 of 2"),
-        ({"batch_size": 51}, ValueError, "no whole batch of 51"),
+        ({"batch_size": 51, "drop_last": True}, ValueError, "no whole batch of 51"),
+        ({"batch_size": None}, TypeError, "global_batch_size=, the number on all ranks"),
+        ({"global_batch_size": 10}, TypeError, "all ranks together, got both"),
         ({"workers": 2}, TypeError, "workers"),
     ],
 )
@@ -427,6 +429,7 @@ def test_a_loader_shows_its_step_and_its_order(ds):
     loader = ingot.torch.DataLoader(ds.shuffle(1), batch_size=10)
     next(iter(loader))
     assert repr(loader).startswith("<ingot.torch.DataLoader at step 1, <ingot.torch.Sampler of")
+    assert "10 samples on this rank and 10 on all ranks, rank 0 of 1 (no ranks" in repr(loader)
     assert "shuffle(seed=1)" in repr(loader)
 
 

@@ -8,6 +8,7 @@ from typing import Any, Generic, SupportsIndex, TypeVar
 from ingot.dataset import Dataset
 from ingot.extras import requirement
 from ingot.loader import Loader
+from ingot.loader.place import Place
 from ingot.opening import open  # noqa: A004
 from ingot.order import Order
 from ingot.order.arguments import Indices
@@ -86,8 +87,9 @@ class Batches(grain.IterDataset[Any]):
 
     Args:
         order: An order, a data set, a reader, a view, or any other sequence of samples.
-        batch_size: The number of samples of a step, on all processes together.
-        **options: Other options of `ingot.Loader`.
+        batch_size: The number of samples of a step in each process.
+        **options: Other options of `ingot.Loader`, such as `global_batch_size` in place of
+            `batch_size`.
 
     Example:
         >>> batches = iter(ingot.grain.Batches(order, 64))  # doctest: +SKIP
@@ -97,14 +99,15 @@ class Batches(grain.IterDataset[Any]):
     def __init__(
         self,
         order: Sequence[Any] | Order,
-        batch_size: int,
+        batch_size: int | None = None,
         **options: Any,  # noqa: ANN401 -- those of a loader
     ) -> None:
         super().__init__()
         self._order = Order.of(order)
         self._batch_size = batch_size
         self._options = options
-        self._new_loader().close()  # A mistake shows here, not in the first step.
+        with self._new_loader() as loader:  # A mistake shows here, not in the first step.
+            self._size = loader.batch_size
 
     def _new_loader(self) -> Loader:
         return Loader(self._order, self._batch_size, **self._options)
@@ -113,11 +116,11 @@ class Batches(grain.IterDataset[Any]):
         return BatchIterator(self._new_loader())
 
     def __str__(self) -> str:
-        return f"<ingot.grain.Batches of {self._batch_size} samples of {self._order!r}>"
+        return f"<ingot.grain.Batches of {self._size} samples of {self._order!r}>"
 
 
 class BatchIterator(grain.DatasetIterator[Any]):
-    """The batches of a loader to the end of its epoch, as an iterator of Grain.
+    """The batches of one loop over a loader, as an iterator of Grain.
 
     Grain's and Orbax's checkpoints save and restore it.
 
@@ -134,17 +137,20 @@ class BatchIterator(grain.DatasetIterator[Any]):
     def __init__(self, loader: Loader) -> None:
         super().__init__()
         self.loader = loader
-        self._stop = self._end_of_epoch()
+        self._begin()
 
-    def _end_of_epoch(self) -> int | None:
-        if self.loader.order.is_infinite:
-            return None
-        return (self.loader.epoch + 1) * len(self.loader)
+    def _begin(self) -> None:
+        self._batches = iter(self.loader)
+        _, self._stop = self._place.upcoming
+
+    @property
+    def _place(self) -> Place:
+        return self.loader._place  # noqa: SLF001 -- the same library
 
     def __next__(self) -> Any:  # noqa: ANN401 -- batches are of any type
-        if self._stop is not None and self.loader.step >= self._stop:
-            raise StopIteration
-        return next(iter(self.loader))
+        batch = next(self._batches)
+        self._stop = self._place.stop
+        return batch
 
     def get_state(self) -> dict[str, Any]:
         """Return where the loader is: a small dict that can be stored as JSON."""
@@ -157,8 +163,10 @@ class BatchIterator(grain.DatasetIterator[Any]):
             ValueError: It is the state of another order; the message names the difference.
         """
         self.loader.load_state_dict(state)
-        if self.loader.step != self._stop:
-            self._stop = self._end_of_epoch()
+        if self.loader.step == self._stop:
+            self._batches = iter(())
+        else:
+            self._begin()
 
     def start_prefetch(self) -> None:
         """Begin to read ahead, before the first batch is asked for."""

@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from ingot.extras import requirement
 from ingot.loader import Loader
+from ingot.loader.arguments import global_batch_size_of
 from ingot.loader.arrays import arrays
 from ingot.order import Order
 
@@ -27,18 +28,24 @@ class Batches(Iterator[Any]):
     are the global ones: their first dimension is that of all processes together. What is not an
     array of numbers, such as text, has the samples of this process.
 
-    `for batch in batches` goes on to the end of the epoch, and the next loop is the next epoch.
+    `next(batches)` goes on to the end of the epoch. `for batch in batches` is an epoch, as a loop
+    over an `ingot.Loader` is; after `load_state_dict`, it is the rest of one.
 
     Args:
         order: An order, a data set, a reader, a view, or any other sequence of samples.
-        batch_size: The number of samples of a step, on all processes together.
+        batch_size: The number of samples of a step in each process; processes that hold the same
+            samples count as one.
+        global_batch_size: The number in all processes together, in place of `batch_size`, for
+            the same batches on any number of processes.
         sharding: How arrays are laid out over devices. Its first entry is for the samples; an
             array with fewer dimensions than entries uses the first ones. By default, arrays are
             on the default device.
         **options: Other options of `ingot.Loader`, except `to` and `pin_memory`; with a sharding,
-            also except `shard`.
+            also except `shard`. A sharding needs whole batches: pass `drop_last=True`, or repeat
+            the order.
 
     Raises:
+        TypeError: Not exactly one of `batch_size` and `global_batch_size` is given.
         ValueError: The devices of this process do not hold one run of the samples of a batch, or
             a batch cannot be divided among the devices.
 
@@ -55,8 +62,9 @@ class Batches(Iterator[Any]):
     def __init__(
         self,
         order: Sequence[Any] | Order,
-        batch_size: int,
+        batch_size: int | None = None,
         *,
+        global_batch_size: int | None = None,
         sharding: NamedSharding | None = None,
         **options: Any,  # noqa: ANN401 -- those of a loader
     ) -> None:
@@ -66,22 +74,26 @@ class Batches(Iterator[Any]):
         if sharding is not None and "shard" in options:
             message = "the sharding says which samples this process has: leave out shard="
             raise TypeError(message)
+        self._sharding = sharding
         if sharding is None:
-            self.loader = Loader(order, batch_size, to="jax", **options)
+            self.loader = Loader(
+                order, batch_size, global_batch_size=global_batch_size, to="jax", **options
+            )
         else:
-            rank, world = shard_of(sharding, batch_size)
-            to = arrays(_layout(sharding, batch_size // world, world))
-            self.loader = Loader(order, batch_size, to=to, shard=(rank, world), **options)
+            _, world = shard_of(sharding, _num_parts(sharding))
+            size = global_batch_size_of(batch_size, global_batch_size, world)
+            shard = shard_of(sharding, size)
+            to = arrays(_layout(sharding, size // world, world))
+            self.loader = Loader(order, global_batch_size=size, to=to, shard=shard, **options)
             self._refuse_short_batches(sharding)
         self._loop: Iterator[Any] | None = None
 
     def _refuse_short_batches(self, sharding: NamedSharding) -> None:
-        order = self.loader.order
-        rest = 0 if order.is_infinite else len(order) % self.loader.batch_size
-        if rest and len(self.loader) * self.loader.batch_size > len(order):
+        if not self.loader._place.steps.is_even:  # noqa: SLF001 -- the same library
             message = (
-                f"the last batch of an epoch has {rest} samples, expected {self.loader.batch_size} "
-                f"for a layout over {_num_parts(sharding)} parts: pass drop_last=True"
+                f"the last batch of an epoch is shorter than {self.loader.global_batch_size}, and "
+                f"a layout over {_num_parts(sharding)} parts needs whole batches: pass "
+                "drop_last=True, or repeat the order"
             )
             raise ValueError(message)
 
@@ -109,9 +121,17 @@ class Batches(Iterator[Any]):
             check_data: As for `ingot.Loader.load_state_dict`.
 
         Raises:
-            ValueError: It is the state of another order; the message names the difference.
+            ValueError: It is the state of another order; the message names the difference. Or
+                the rest of the epoch ends with a shorter batch, for which a sharding has no place.
         """
+        before = self.loader.state_dict()
         self.loader.load_state_dict(state, check_data=check_data)
+        if self._sharding is not None:
+            try:
+                self._refuse_short_batches(self._sharding)
+            except ValueError:
+                self.loader.load_state_dict(before, check_data=False)
+                raise
         self._loop = None
 
     def get_state(self) -> bytes:
@@ -144,46 +164,54 @@ class Batches(Iterator[Any]):
         return f"<ingot.jax.Batches of {self.loader!r}>"
 
 
-def shard_of(sharding: NamedSharding, batch_size: int) -> tuple[int, int]:
+def shard_of(sharding: NamedSharding, global_batch_size: int) -> tuple[int, int]:
     """Return which part of a batch the devices of this process hold: its number, and of how many.
 
     Processes that hold the same samples, as in tensor parallelism, have the same part.
+
+    Args:
+        sharding: How arrays are laid out over devices.
+        global_batch_size: The number of samples of a batch in all processes together.
 
     Raises:
         TypeError: It is not a `NamedSharding`.
         ValueError: The batch cannot be divided so, or the samples are not one run.
     """
-    if not isinstance(sharding, NamedSharding):
-        message = f"expected a jax.sharding.NamedSharding, got {type(sharding).__name__}"
-        raise TypeError(message)
     parts = _num_parts(sharding)
-    if batch_size % parts:
+    if global_batch_size % parts:
         message = (
-            f"a batch of {batch_size} samples cannot be divided into {parts} equal parts, as "
-            f"{sharding.spec} does: make batch_size a multiple of {parts}"
+            f"a batch of {global_batch_size} samples in all processes cannot be divided into "
+            f"{parts} equal parts, as {sharding.spec} does: make it a multiple of {parts}"
         )
         raise ValueError(message)
     first = _cut(sharding, 1)
-    found = first.addressable_devices_indices_map((batch_size,)).values()
-    runs = sorted({rows.indices(batch_size)[:2] for (rows,) in found})
+    found = first.addressable_devices_indices_map((global_batch_size,)).values()
+    runs = sorted({rows.indices(global_batch_size)[:2] for (rows,) in found})
     if not runs:
         message = "no device of the sharding's mesh belongs to this process"
         raise ValueError(message)
     start, stop = runs[0][0], runs[-1][1]
     size = stop - start
     is_run = all(one[1] == other[0] for one, other in pairwise(runs))
-    if not is_run or start % size or batch_size % size:
+    if not is_run or start % size or global_batch_size % size:
         texts = ", ".join(f"{one} to {other - 1}" for one, other in runs)
         message = (
-            f"the devices of this process hold samples {texts} of {batch_size}, expected one run "
-            "of the same length for each process: order the devices of the mesh by process"
+            f"the devices of this process hold samples {texts} of {global_batch_size}, expected "
+            "one run of the same length for each process: order the devices of the mesh by process"
         )
         raise ValueError(message)
-    return start // size, batch_size // size
+    return start // size, global_batch_size // size
 
 
 def _num_parts(sharding: NamedSharding) -> int:
-    """Return into how many parts the samples of a batch are divided."""
+    """Return into how many parts the samples of a batch are divided.
+
+    Raises:
+        TypeError: It is not a `NamedSharding`.
+    """
+    if not isinstance(sharding, NamedSharding):
+        message = f"expected a jax.sharding.NamedSharding, got {type(sharding).__name__}"
+        raise TypeError(message)
     entry = sharding.spec[0] if len(sharding.spec) else None
     axes = () if entry is None else (entry,) if isinstance(entry, str) else entry
     return math.prod(sharding.mesh.shape[axis] for axis in axes)

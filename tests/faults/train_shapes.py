@@ -91,17 +91,18 @@ def gathered(own, world):
 def make_loader(job, order, shard):
     """Return a loader, and what loads a state into it."""
     workers, kind = job.workers, job.loader
+    batches = {"global_batch_size": BATCH, "drop_last": True, "shard": shard}
     options = {"num_workers": workers} | ({"multiprocessing_context": "fork"} if workers else {})
     if kind == "ingot":
-        loader = ingot.Loader(order, BATCH, workers=workers, to="torch", shard=shard)
+        loader = ingot.Loader(order, workers=workers, to="torch", **batches)
         return loader, loader.load_state_dict
     if kind == "torch":
-        loader = ingot.torch.DataLoader(order, BATCH, shard=shard, **options)
+        loader = ingot.torch.DataLoader(order, **batches, **options)
         return loader, loader.load_state_dict
     from torchdata.stateful_dataloader import StatefulDataLoader  # noqa: PLC0415 -- it takes long
 
     dataset = ingot.torch.Dataset(order)
-    sampler = ingot.torch.Sampler(dataset, BATCH, shard=shard)
+    sampler = ingot.torch.Sampler(dataset, **batches)
     loader = StatefulDataLoader(dataset, sampler=sampler, batch_size=None, **options)
     return loader, sampler.load_state_dict
 

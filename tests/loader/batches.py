@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+from itertools import islice
 
 import numpy as np
 import torch
@@ -47,20 +48,29 @@ def joined(parts):
     return [one for part in parts for one in part]
 
 
-def global_batches(order, batch_size, count, *, worlds, first=None, **options):
+def following(loader):
+    """Yield the batches of a loader from epoch to epoch."""
+    while True:
+        yield from loader
+
+
+def global_batches(order, count, *, worlds, first=None, **options):
     """Return `count` batches, read by as many ranks, from the state `first` on; and the state."""
-    loaders = [
-        ingot.Loader(order, batch_size, shard=(rank, worlds), **options) for rank in range(worlds)
-    ]
+    loaders = [ingot.Loader(order, shard=(rank, worlds), **options) for rank in range(worlds)]
     found = []
     for loader in loaders:
         with loader:
             if first is not None:
                 loader.load_state_dict(json.loads(json.dumps(first)))
-            found.append([plain(next(iter(loader))) for _ in range(count)])
+            begun = loader.step
+            found.append([plain(one) for one in islice(following(loader), count)])
     states = [loader.state_dict() for loader in loaders]
     assert all(state == states[0] for state in states)
-    return [joined(parts) for parts in zip(*found, strict=True)], states[0]
+    whole = []
+    for step, parts in enumerate(zip(*found, strict=True), begun):
+        start, stop = loaders[0]._place.steps.span(step)
+        whole.append(joined(parts[: stop - start]))  # Other ranks have one of these again.
+    return whole, states[0]
 
 
 def run(code, *arguments, **options):

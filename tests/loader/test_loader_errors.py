@@ -54,7 +54,9 @@ def test_a_sample_that_fails_is_replaced_the_same_way_on_any_topology(cats):
     order = cats.shuffle(1).map(refuse_sevens)
     expected = None
     for worlds in (1, 2, 5):
-        found, _ = global_batches(order, 10, 6, worlds=worlds, on_error="substitute")
+        found, _ = global_batches(
+            order, 6, worlds=worlds, global_batch_size=10, on_error="substitute"
+        )
         expected = expected or found
         assert found == expected
     flat = [label for batch in expected for label in batch]
@@ -136,16 +138,27 @@ def test_an_error_that_is_no_samples_fault_is_not_replaced(folder):
         (("cats",), {}, TypeError, r"got a path: ingot\.open\('cats'\) opens it"),
         ((5,), {}, TypeError, "an order is made of a sequence"),
         ((range(9), 0), {}, ValueError, "batch_size is at least 1"),
-        ((range(9), None), {}, TypeError, "batch_size is an integer, not None"),
+        ((range(9), "4"), {}, TypeError, "batch_size is an integer, not '4'"),
+        (
+            (range(9), None),
+            {},
+            TypeError,
+            "on each rank, or global_batch_size=, the number on all ranks together, got none",
+        ),
+        ((range(9), 4), {"global_batch_size": 4}, TypeError, "all ranks together, got both"),
+        (
+            (range(9), None),
+            {"global_batch_size": 2, "shard": (0, 3)},
+            ValueError,
+            "global_batch_size=2 has no sample for each of 3 ranks: pass at least 3, or batch_size",
+        ),
         ((range(9),), {"workers": "2"}, TypeError, "workers is an integer, not '2'"),
         ((range(0), 1), {}, ValueError, "the order has no samples"),
-        ((range(9), 10), {}, ValueError, "9 samples has no whole batch of 10: pass drop_last=Fal"),
-        ((range(9), 2), {"shard": (0, 3)}, ValueError, "a batch of 2 has no sample for each of 3"),
         (
-            (range(9), 4),
-            {"shard": (0, 2), "drop_last": False},
+            (range(9), 5),
+            {"drop_last": True, "shard": (0, 2)},
             ValueError,
-            "last batch of an epoch has 1 samples, not one for each of 2 ranks: pass drop_last",
+            "9 samples has no whole batch of 10 on all ranks: pass drop_last=False",
         ),
         ((range(9),), {"shard": (3, 3)}, ValueError, "rank 3 of 3"),
         (
@@ -302,7 +315,7 @@ def test_a_source_that_loses_rows_is_refused():
     ("options", "message"),
     [
         ({"shard": ("0", "2")}, "a rank is an integer, not '0'"),
-        ({"batch_size": 1 << 60}, "batch_size is at most 134,217,728"),
+        ({"batch_size": 1 << 60}, "a step has at most 134,217,728 samples on all ranks"),
         ({"collate": 5}, "collate is a function of a list of samples, not 5"),
         ({"epochs": 3}, r"instead: ds\.repeat\(n\)"),
     ],

@@ -58,10 +58,11 @@ def test_a_bad_row_costs_its_own_step_alone(workers):
     source = Counted(200, bad=[57, 58, 120])
     with ingot.Loader(source, BATCH, workers=workers, prefetch=8) as loader:
         found, failed = [], []
+        batches = iter(loader)
         while loader.step < 20:
             step = loader.step
             try:
-                found.append(next(iter(loader)).tolist())
+                found.append(next(batches).tolist())
             except ingot.WorkerError as error:
                 failed.append((error.step, step))
                 loader.seek(step + 1)

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import ingot
-from batches import ROWS, global_batches, noisy, plain, run
+from batches import ROWS, global_batches, label_of, noisy, plain, run
 
 
 @pytest.mark.parametrize("workers", [0, 1, 3])
@@ -23,17 +23,35 @@ def test_global_batches_are_the_same_for_any_topology(cats, dogs, workers, prefe
     )
     expected = [plain(ingot.Loader(order, 8, workers=0).batch(step)) for step in range(5)]
     options = {"workers": workers, "prefetch": prefetch}
-    assert global_batches(order, 8, 5, worlds=worlds, **options)[0] == expected
+    found, _ = global_batches(order, 5, worlds=worlds, global_batch_size=8, **options)
+    assert found == expected
 
 
 def test_a_state_of_one_number_of_ranks_resumes_on_another(cats):
     order = cats.shuffle(5).map(noisy).repeat()
-    straight, _ = global_batches(order, 10, 9, worlds=1)
+    straight, _ = global_batches(order, 9, worlds=1, global_batch_size=10)
     state, found = None, []
     for worlds, count in ((2, 3), (5, 1), (1, 2), (3, 3)):
-        batches, state = global_batches(order, 10, count, worlds=worlds, first=state)
+        options = {"worlds": worlds, "first": state, "global_batch_size": 10}
+        batches, state = global_batches(order, count, **options)
         found += batches
     assert found == straight
+
+
+@pytest.mark.parametrize("endless", [False, True])
+def test_a_run_goes_on_with_the_next_sample_when_the_number_of_ranks_changes(cats, endless):
+    """With batch_size on each rank, the steps of another number of ranks begin elsewhere."""
+    order = cats.shuffle(5).map(label_of)
+    order = order.repeat() if endless else order
+    samples = list(cats.shuffle(5).map(label_of).repeat(3))
+    state, found = None, []
+    for worlds, count in ((3, 2), (2, 2), (5, 1), (4, 2), (1, 6), (3, 1)):
+        options = {"worlds": worlds, "first": state, "batch_size": 3}
+        batches, state = global_batches(order, count, **options)
+        found += [label for batch in batches for label in batch]
+        assert state["position"] == len(found)
+    assert found == samples[: len(found)]
+    assert len(found) > ROWS
 
 
 def test_the_state_counts_what_was_handed_out():
@@ -48,15 +66,58 @@ def test_the_state_counts_what_was_handed_out():
     assert next(iter(again)).tolist() == next(batches).tolist() == list(range(30, 40))
 
 
-def test_a_state_resumes_with_another_batch_size_where_a_batch_begins():
+@pytest.mark.parametrize("how", [{"workers": 2}, {"processes": 1}], ids=["threads", "processes"])
+def test_a_state_resumes_with_another_batch_size_at_any_position(how):
     loader = ingot.Loader(range(100), 10)
-    loader.seek(4)
-    twice = ingot.Loader(range(100), 20)
-    twice.load_state_dict(loader.state_dict())
-    assert twice.batch(twice.step).tolist() == list(range(40, 60))
     loader.seek(3)
-    with pytest.raises(ValueError, match=r"no batch of 20 begins at position 30.*skip\(30\)"):
-        twice.load_state_dict(loader.state_dict())
+    with ingot.Loader(range(100), 25, **how) as other:
+        assert len(list(other)) == 4
+        other.load_state_dict(loader.state_dict())
+        assert (other.step, other.epoch, len(other)) == (1, 0, 4)
+        assert [[batch[0], batch[-1]] for batch in other] == [[30, 54], [55, 79], [80, 99]]
+        assert [[batch[0], batch[-1]] for batch in other] == [[0, 24], [25, 49], [50, 74], [75, 99]]
+        assert other.step == 8
+
+
+def test_steps_after_a_resume_keep_their_numbers_and_batches():
+    loader = ingot.Loader(range(100), 10)
+    loader.seek(3)
+    state = loader.state_dict()
+    loader = ingot.Loader(range(100), 25)
+    loader.load_state_dict(state)
+    straight = [loader.batch(step).tolist() for step in range(1, 9)]
+    assert [loader.indices(step).row.tolist() for step in range(1, 9)] == straight
+    assert [len(one) for one in straight] == [25, 25, 20, 25, 25, 25, 25, 25]
+    for step in range(2, 8):
+        loader.seek(step)
+        again = ingot.Loader(range(100), 25)
+        again.load_state_dict(json.loads(json.dumps(loader.state_dict())))
+        assert again.step == step
+        assert [again.batch(k).tolist() for k in range(step, 9)] == straight[step - 1 :]
+    loader.skip(2, 3)
+    loader.seek(1)
+    assert [batch[0] for batch in loader] == [30, 80]
+
+
+def test_a_seek_to_before_the_resumed_step_cuts_the_epoch_from_its_beginning():
+    loader = ingot.Loader(range(100), 10)
+    loader.seek(3)
+    state = loader.state_dict()
+    for order in (range(100), ingot.Order.of(range(100)).repeat()):
+        other = ingot.Loader(order, 25)
+        other.load_state_dict(state | {"fingerprint": other.state_dict()["fingerprint"]})
+        other.seek(0)
+        batches = iter(other)
+        assert [next(batches)[0] for _ in range(4)] == [0, 25, 50, 75]
+
+
+def test_what_is_left_of_an_epoch_and_is_no_batch_is_dropped():
+    loader = ingot.Loader(range(100), 10)
+    loader.seek(9)
+    other = ingot.Loader(range(100), 30, drop_last=True)
+    other.load_state_dict(loader.state_dict())
+    assert (other.step, other.epoch) == (3, 1)
+    assert [batch[0] for batch in other] == [0, 30, 60]
 
 
 def test_any_step_is_reached_at_once(cats):
@@ -69,7 +130,7 @@ def test_any_step_is_reached_at_once(cats):
 
 
 def test_batch_and_indices_leave_the_loader_where_it_is(cats):
-    loader = ingot.Loader(cats.shuffle(3), 6, shard=(1, 2))
+    loader = ingot.Loader(cats.shuffle(3), 3, shard=(1, 2))
     loader.seek(2)
     assert loader.batch(7)["label"].tolist() == loader.indices(7).row[3:].tolist()
     assert loader.step == 2
@@ -90,7 +151,7 @@ def test_steps_are_left_out_and_the_others_keep_their_batches():
     again.seek(0)
     assert [batch[0] for batch in again] == [0, 10, 60, 70, 80]
     assert again.epoch == 1
-    with pytest.raises(ValueError, match="leaves out steps of 10 samples"):
+    with pytest.raises(ValueError, match=r"steps of 10 samples.*pass global_batch_size=10"):
         ingot.Loader(range(100), 5).load_state_dict(state)
 
 
@@ -119,8 +180,25 @@ def test_a_state_of_another_order_is_refused_with_the_difference(cats):
     for wrong in ({}, {"step": 3}, {**state, "position": -1}, None):
         with pytest.raises(TypeError, match="expected what state_dict"):
             other.load_state_dict(wrong)
-    with pytest.raises(ValueError, match="version 2, this Ingot reads up to 1"):
-        other.load_state_dict({**state, "version": 2})
+    with pytest.raises(ValueError, match="version 3, this Ingot reads up to 2"):
+        other.load_state_dict({**state, "version": 3})
+
+
+def test_a_state_of_an_older_order_algorithm_is_refused_by_its_version():
+    old = {
+        "version": 1,
+        "position": 30,
+        "step": 3,
+        "batch_size": 10,
+        "fingerprint": "83ae1fe0a7ab2ba5",
+        "order": {"kind": "source", "type": "range", "rows": 100},
+    }
+    loader = ingot.Loader(range(100), 10)
+    with pytest.raises(
+        ValueError, match=r"the state is of order algorithm version 1, this release has 2: .*seek"
+    ):
+        loader.load_state_dict(old)
+    assert loader.step == 0
 
 
 def test_verify_resume_finds_what_depends_on_more_than_its_sample(cats):
@@ -140,14 +218,14 @@ KILLED = """
 import json, os, sys, ingot
 folder, world, path = sys.argv[1], int(sys.argv[2]), sys.argv[3]
 order = ingot.open(folder).shuffle(4).repeat()
-loaders = [ingot.Loader(order, 6, shard=(rank, world)) for rank in range(world)]
+loaders = [ingot.Loader(order, global_batch_size=6, shard=(rank, world)) for rank in range(world)]
 if os.path.exists(path):
     with open(path) as file:
         state = json.load(file)["state"]
     for loader in loaders:
         loader.load_state_dict(state)
-for step in range(int(sys.argv[4])):
-    batch = [label for one in loaders for label in next(iter(one))["label"].tolist()]
+for _, parts in zip(range(int(sys.argv[4])), zip(*loaders)):
+    batch = [label for one in parts for label in one["label"].tolist()]
     with open(path + ".new", "w") as file:
         json.dump({"state": loaders[0].state_dict(), "batch": batch}, file)
     os.replace(path + ".new", path)
@@ -201,7 +279,8 @@ def check_resumes(data):
     order = data.draw(orders())
     length = 100 if order.is_infinite else len(order)
     batch_size = data.draw(st.integers(1, min(length, 12)))
-    straight = ingot.Loader(order, batch_size, workers=0, collate=list)
+    drop_last = data.draw(st.booleans())
+    straight = ingot.Loader(order, batch_size, workers=0, collate=list, drop_last=drop_last)
     first = data.draw(st.sampled_from([0, 0, 0, 10**6]))
     counts = data.draw(st.lists(st.integers(1, 4), min_size=1, max_size=4))
     expected = [plain(straight.batch(first + k)) for k in range(sum(counts))]
@@ -213,8 +292,8 @@ def check_resumes(data):
             "workers": data.draw(st.integers(0, 2)),
             "prefetch": data.draw(st.integers(1, 4)),
         }
-        options |= {"worlds": worlds, "first": state, "collate": list}
-        batches, state = global_batches(order, batch_size, count, **options)
+        options |= {"worlds": worlds, "first": state, "collate": list, "drop_last": drop_last}
+        batches, state = global_batches(order, count, global_batch_size=batch_size, **options)
         found += batches
     assert found == expected
     assert state["step"] == first + sum(counts)
@@ -234,31 +313,12 @@ def test_many_pipelines_resume_exactly_on_any_topology_after_any_stop(data):
 
 
 def test_left_out_steps_of_other_epochs_are_refused():
-    first = ingot.Loader(range(100), 30)
+    first = ingot.Loader(range(100), 30, drop_last=True)
     first.skip(4, 5)
     state = json.loads(json.dumps(first.state_dict()))
     with pytest.raises(ValueError, match=r"steps of a loader with drop_last=True: pass that"):
-        ingot.Loader(range(100), 30, drop_last=False).load_state_dict(state)
-    ingot.Loader(range(100), 30).load_state_dict(state)
-
-
-def test_a_place_in_what_is_dropped_is_refused():
-    state = ingot.Loader(range(100), 10)
-    state.seek(9)
-    with pytest.raises(ValueError, match=r"at position 90.*order\.repeat\(\)\.skip\(90\)"):
-        ingot.Loader(range(100), 30).load_state_dict(state.state_dict())
-    loader = ingot.Loader(range(100), 30, drop_last=False)
-    loader.load_state_dict(state.state_dict())
-    assert next(iter(loader)).tolist() == list(range(90, 100))
-
-
-def test_the_advice_for_another_batch_size_goes_on_there():
-    order = ingot.Order.of(range(100)).shuffle(1)
-    rest = ingot.Loader(order.repeat().skip(130), 20)
-    expected = order.repeat()[130:190]
-    assert [n for _, batch in zip(range(3), rest, strict=False) for n in batch.tolist()] == list(
-        expected
-    )
+        ingot.Loader(range(100), 30).load_state_dict(state)
+    ingot.Loader(range(100), 30, drop_last=True).load_state_dict(state)
 
 
 @pytest.mark.parametrize(

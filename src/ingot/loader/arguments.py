@@ -43,18 +43,38 @@ def one_of(name: str, found: Any, *known: str) -> str:
     return str(found)
 
 
-def batch_size_of(number: int) -> int:
-    """Return the number of samples of a batch.
+def global_batch_size_of(batch_size: int | None, global_batch_size: int | None, world: int) -> int:
+    """Return the number of samples of a step on all ranks together.
+
+    Args:
+        batch_size: The number of samples of a step on each rank, or None.
+        global_batch_size: The number on all ranks together, or None.
+        world: The number of ranks.
 
     Raises:
-        TypeError: It is not an integer.
+        TypeError: Both are given, or none, or it is not an integer.
         ValueError: It is less than 1, or more than the engine reads at once.
     """
-    count = count_of(number, "batch_size", 1)
+    if batch_size is not None and global_batch_size is None:
+        count = count_of(batch_size, "batch_size", 1) * world
+    elif batch_size is None and global_batch_size is not None:
+        count = count_of(global_batch_size, "global_batch_size", 1)
+    else:
+        found = "none of them" if batch_size is None else "both"
+        message = (
+            "expected batch_size=, the number of samples of a step on each rank, or "
+            f"global_batch_size=, the number on all ranks together, got {found}"
+        )
+        raise TypeError(message)
     if count > _SAMPLES_MAX:
-        message = f"batch_size is at most {_SAMPLES_MAX:,}, got {count:,}"
+        message = f"a step has at most {_SAMPLES_MAX:,} samples on all ranks, got {count:,}"
         raise ValueError(message)
     return count
+
+
+def part_of(batch_size: int, rank: int, world: int) -> int:
+    """Return how many samples of a whole batch one of several ranks has."""
+    return (rank + 1) * batch_size // world - rank * batch_size // world
 
 
 def converter_of(to: To, *, pin_memory: bool) -> Callable[[Any], Any] | None:
@@ -94,20 +114,14 @@ def steps_of(order: Order, batch_size: int, world: int, *, drop_last: bool) -> S
         raise ValueError(message)
     if not steps.per_epoch and length is not None:
         message = (
-            f"an order of {length} samples has no whole batch of {batch_size}: pass "
+            f"an order of {length} samples has no whole batch of {batch_size} on all ranks: pass "
             "drop_last=False, or repeat the order"
         )
         raise ValueError(message)
     if batch_size < world:
         message = (
-            f"a batch of {batch_size} has no sample for each of {world} ranks; batch_size is that "
-            "of all ranks together"
-        )
-        raise ValueError(message)
-    if steps.last_size < world:
-        message = (
-            f"the last batch of an epoch has {steps.last_size} samples, not one for each of "
-            f"{world} ranks: pass drop_last=True"
+            f"global_batch_size={batch_size} has no sample for each of {world} ranks: pass at "
+            f"least {world}, or batch_size=, the number of samples on each rank"
         )
         raise ValueError(message)
     return steps

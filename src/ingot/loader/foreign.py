@@ -19,7 +19,7 @@ _INSTEAD = {
     "generator": "ds.shuffle(seed=...); functions of map take `rng`",
     "sampler": _ORDER,
     "batch_sampler": _ORDER,
-    "batch": "batch_size=, the number of samples on all ranks together",
+    "batch": "batch_size=, the number of samples on each rank",
     "num_workers": "workers= for threads, or processes= for processes",
     "worker_count": "workers=",
     "prefetch_factor": "prefetch=, the number of batches ahead of all workers together",

@@ -10,10 +10,11 @@ from typing import Any, Literal, NoReturn, Self, SupportsIndex
 from ingot.errors import ClosedError
 from ingot.loader.arguments import (
     To,
-    batch_size_of,
     collate_of,
     converter_of,
+    global_batch_size_of,
     one_of,
+    part_of,
     steps_of,
     threads_of,
 )
@@ -21,8 +22,9 @@ from ingot.loader.foreign import refuses_foreign
 from ingot.loader.making import Conversion, Made, Maker, Replacement, Threads
 from ingot.loader.meter import Meter
 from ingot.loader.pipeline import Pipeline, Work
+from ingot.loader.place import Place
 from ingot.loader.resume import verify_resume
-from ingot.loader.state import Skipped, place_in, state_of
+from ingot.loader.state import place_in, state_of
 from ingot.loader.timing import LoaderStats
 from ingot.loader.topology import Shard, refuse_shards, topology_of
 from ingot.order.arguments import count_of
@@ -35,23 +37,30 @@ _ERRORS_MAX = 10_000
 class Loader:
     """Batches along an order, read ahead by threads.
 
-    Step `s` of an epoch is the positions from `s * batch_size` on, on all ranks together, whatever
-    the number of ranks and workers; each rank reads its own part of every batch. A batch of a
-    data set has the columns that `ds[[...]]` has. Other samples are collated: dicts to a dict of
-    batches, arrays of one shape and numbers to an array, anything else to a list.
+    A step has `batch_size` samples on each rank, or `global_batch_size` on all ranks together:
+    consecutive positions of the order, of which each rank reads its own part. With
+    `global_batch_size`, the batches of all ranks together are the same for any number of ranks.
+    A batch of a data set has the columns that `ds[[...]]` has. Other samples are collated: dicts
+    to a dict of batches, arrays of one shape and numbers to an array, anything else to a list.
 
-    `for batch in loader` goes on from where the loader is to the end of the epoch, which is one
-    pass over a finite order; the next loop is the next epoch, in which shuffles and random
-    numbers are others. An infinite order has no epochs and never ends. Steps count on from epoch
-    to epoch.
+    `for batch in loader` is an epoch, which is one pass over a finite order; the next loop is the
+    next epoch, in which shuffles and random numbers are others, even if a loop was left early.
+    After `load_state_dict` or `seek`, the loop goes on from there to the end of that epoch. An
+    infinite order has no epochs and never ends: a loop goes on where the loader is. Steps count
+    on from epoch to epoch.
+
+    All ranks have the same number of steps. In the last batch of an epoch, which may be shorter,
+    their parts differ by at most one sample; if it has fewer samples than there are ranks, ranks
+    beyond these get one of them again, so that none is without data.
 
     One thread at a time may use a loader; sources and functions are used by all of its threads.
     A loader that is closed, or that nobody holds any more, has no threads.
 
     Args:
         order: An order, a data set, a reader, a view, or any other sequence of samples.
-        batch_size: The number of samples of a step, on all ranks together. If it is not a
-            multiple of the number of ranks, their parts differ by one sample.
+        batch_size: The number of samples of a step on each rank.
+        global_batch_size: The number on all ranks together, in place of `batch_size`. If it is
+            not a multiple of the number of ranks, their parts differ by one sample.
         workers: The number of threads; by default the number of cores that this process may use,
             but at most 8. With 0, the calling thread does the work.
         processes: The number of processes that make batches, in place of threads, for functions
@@ -76,12 +85,14 @@ class Loader:
             share of the time in which the loop waited for data.
 
     Raises:
-        TypeError: The order is not made of samples.
+        TypeError: The order is not made of samples, or not exactly one of `batch_size` and
+            `global_batch_size` is given.
         ValueError: The order has too few samples for a batch, or a batch too few for the ranks.
 
     Attributes:
         order: The order.
-        batch_size: As given.
+        batch_size: The number of samples of a whole step on this rank.
+        global_batch_size: The number on all ranks together.
         rank: The rank of this process.
         world: The number of ranks.
         collate: As given.
@@ -99,22 +110,27 @@ class Loader:
     def __init__(
         self,
         order: Sequence[Any] | Order,
-        batch_size: int,
+        batch_size: int | None = None,
         *,
+        global_batch_size: int | None = None,
         workers: int | None = None,
         processes: int = 0,
         prefetch: int | None = None,
         to: To = "numpy",
         shard: Shard = "auto",
-        drop_last: bool = True,
+        drop_last: bool = False,
         on_error: Literal["raise", "substitute"] = "raise",
         collate: Callable[[list[Any]], Any] | None = None,
         pin_memory: bool = False,
         progress: bool = False,
     ) -> None:
         self.order = Order.of(order)
-        self.batch_size = batch_size_of(batch_size)
-        self.rank, self.world = topology_of(shard)
+        self._topology = topology_of(shard)
+        self.rank, self.world, _ = self._topology
+        size = global_batch_size_of(batch_size, global_batch_size, self.world)
+        self.global_batch_size = size
+        steps = steps_of(self.order, size, self.world, drop_last=bool(drop_last))
+        self.batch_size = part_of(size, self.rank, self.world)
         self.collate = collate = collate_of(collate)
         self.errors: list[Replacement] = []
         self._options: dict[str, Any] = {
@@ -125,25 +141,23 @@ class Loader:
             "collate": collate,
             "pin_memory": bool(pin_memory),
         }
-        self._steps = steps_of(self.order, self.batch_size, self.world, drop_last=bool(drop_last))
         refuse_shards(self.order.describe(data=False), self.world)
         self._conversion = Conversion(converter_of(to, pin_memory=pin_memory))
         self._epochs = self.order if self.order.is_infinite else self.order.repeat()
         topology = self.rank, self.world
         replaces = on_error == "substitute"
-        self._maker = Maker(self._epochs, self._steps, topology, collate, replaces=replaces)
-        self._skipped = Skipped()
-        self._step = 0
+        self._maker = Maker(self._epochs, steps, topology, collate, replaces=replaces)
+        self._place = Place(steps)
         self._stats = LoaderStats()
-        self._meter = Meter(self._steps) if progress else None
+        self._meter = Meter(steps) if progress else None
         self._began: float | None = None
         self._is_closed = False
-        self._loop: object = None
         self._taking = threading.Lock()
         num_processes = count_of(processes, "processes")
         num_workers, ahead = threads_of(workers, num_processes, prefetch)
         work = self._work(num_processes)
-        self._pipeline: Pipeline[Made] = Pipeline(work, self._skipped.after, num_workers, ahead)
+        after = self._place.skipped.after
+        self._pipeline: Pipeline[Made] = Pipeline(work, after, num_workers, ahead)
         weakref.finalize(self, self._pipeline.stop).atexit = False
 
     def _work(self, num_processes: int) -> Work[Made]:
@@ -156,16 +170,16 @@ class Loader:
     @property
     def step(self) -> int:
         """The step that is handed out next."""
-        return self._skipped.first_from(self._step)
+        return self._place.step
 
     @property
     def epoch(self) -> int:
         """The epoch of that step; 0 for an infinite order."""
-        return self._steps.epoch_of(self.step)
+        return self._place.epoch
 
     def __len__(self) -> int:
         """Return the number of steps of an epoch, with those that `skip` leaves out."""
-        return self._steps.num_per_epoch()
+        return self._place.steps.num_per_epoch()
 
     def __bool__(self) -> bool:
         return True
@@ -177,31 +191,23 @@ class Loader:
         raise TypeError(message)
 
     def __iter__(self) -> Iterator[Any]:
-        """Go on from here to the end of the epoch."""
+        """Begin an epoch, or go on where `load_state_dict` or `seek` has put the loader."""
         self._check_open()
-        # Not the iterator, which holds the loader: both would outlive whoever uses them.
-        self._loop = loop = object()
-        return _Batches(self, loop, self._steps.end_of_epoch(self.step))
+        return _Batches(self)
 
-    def _take(self, loop: object, stop: int | None) -> Any:
-        """Return the next batch of a loop, before step `stop`."""
+    def _take(self, loop: object) -> Any:
+        """Return the next batch of a loop."""
         self._check_open()
-        if loop is not self._loop:
-            message = (
-                "another loop over this loader has begun since; give each loop a loader of its "
-                "own, or read batches by batch(step)"
-            )
-            raise RuntimeError(message)
         if not self._taking.acquire(blocking=False):
             message = "another thread takes a batch from this loader; make one for each thread"
             raise RuntimeError(message)
         try:
-            return self._next(stop)
+            return self._next(loop)
         finally:
             self._taking.release()
 
-    def _next(self, stop: int | None) -> Any:
-        step = self.step
+    def _next(self, loop: object) -> Any:
+        step, stop = self._place.following(loop)
         if stop is not None and step >= stop:
             if self._meter is not None:
                 self._meter.finish(stop - 1, self._stats)
@@ -209,7 +215,7 @@ class Loader:
         start = time.perf_counter()
         self._began = start if self._began is None else self._began
         made = self._pipeline.take(step, stop)
-        self._step = step + 1
+        self._place.advance(step)
         self.errors += made.replaced
         del self.errors[:-_ERRORS_MAX]
         self._count(made, start)
@@ -233,15 +239,27 @@ class Loader:
     def start(self) -> None:
         """Begin to read ahead, before the first batch is asked for."""
         self._check_open()
-        self._pipeline.start(self.step, self._steps.end_of_epoch(self.step))
+        self._pipeline.start(*self._place.upcoming)
 
     def seek(self, step: SupportsIndex) -> None:
-        """Go to a step, which is handed out next.
+        """Go to a step, which is handed out next: by the running loop, or by a new one.
+
+        `loader.seek(loader.step)` lets a new loop go on where one was left. A loader that has
+        resumed within an epoch cuts it from there on; if it goes to a step before that, the
+        epoch is cut from its beginning on again.
 
         Raises:
             ValueError: There is no such step.
         """
-        self._step = self._checked(step)
+        steps = self._place.steps
+        self._place.put(step)
+        if self._place.steps is not steps:
+            self._cut_anew()
+
+    def _cut_anew(self) -> None:
+        """Throw away what was made of other positions, or of steps that are left out."""
+        self._maker.cut = self._place.steps
+        self._pipeline.restart()
 
     def skip(self, first: SupportsIndex, stop: SupportsIndex) -> None:
         """Leave out the steps from `first` to before `stop` from now on, and in states.
@@ -252,7 +270,7 @@ class Loader:
         if end < start:
             message = f"expected first <= stop, got {start} and {end}"
             raise ValueError(message)
-        self._skipped.set([*self._skipped.ranges, range(start, end)])
+        self._place.skipped.set([*self._place.skipped.ranges, range(start, end)])
         self._pipeline.restart()
 
     def indices(self, step: SupportsIndex) -> Rows:
@@ -262,7 +280,7 @@ class Loader:
         `loader.order.origins(rows)` tells where they are stored. Substitutes for samples that
         fail are not among them: `errors` lists these.
         """
-        return self._epochs.rows(*self._steps.span(self._checked(step)))
+        return self._epochs.rows(*self._place.steps.span(self._checked(step)))
 
     def batch(self, step: SupportsIndex) -> Any:
         """Read the batch of any step now; the loader stays where it is.
@@ -277,13 +295,17 @@ class Loader:
     def state_dict(self) -> dict[str, Any]:
         """Return where the loader is: a small dict that can be stored as JSON.
 
-        It counts the batches that were handed out, not those that were read ahead, and is the same
-        on every rank.
+        It counts the samples that were handed out on all ranks, not those that were read ahead,
+        and is the same on every rank.
         """
-        return state_of(self.order, self._steps, self._step, self._skipped.ranges)
+        place = self._place
+        return state_of(self.order, place.steps, place.next, place.skipped.ranges)
 
     def load_state_dict(self, state: Mapping[str, Any], *, check_data: bool = True) -> None:
-        """Go on where a loader was, on any number of ranks and workers.
+        """Go on where a loader was, on any number of ranks and workers, with any batch size.
+
+        The rest of that epoch is cut into batches from there on, and later epochs from their
+        beginning on. A running loop goes on there, too.
 
         Args:
             state: What `state_dict` of a loader has returned.
@@ -294,11 +316,11 @@ class Loader:
         Raises:
             TypeError: It is not a state.
             ValueError: It is the state of another order, or of other data; the message names the
-                difference. Or the batch size is another one, and no batch begins at that position.
+                difference. Or it leaves out steps, and the batch size is another one.
         """
-        self._step, skipped = place_in(state, self.order, self._steps, check_data=check_data)
-        self._skipped.set(skipped)
-        self._pipeline.restart()
+        found = place_in(state, self.order, self._place.steps, check_data=check_data)
+        self._place.resume(*found)
+        self._cut_anew()
 
     def verify_resume(self, steps: int = 16, resumes: int = 4, seed: int = 0) -> int:
         """Check that this pipeline resumes exactly: the next batches are read, and read again.
@@ -321,7 +343,8 @@ class Loader:
 
     def _again(self, workers: int) -> "Loader":
         """Return another loader of the same batches, in the same place."""
-        again = Loader(self.order, self.batch_size, workers=workers, **self._options)
+        size = self.global_batch_size
+        again = Loader(self.order, global_batch_size=size, workers=workers, **self._options)
         again.load_state_dict(self.state_dict())
         return again
 
@@ -342,14 +365,14 @@ class Loader:
         self.close()
 
     def __repr__(self) -> str:
-        count = self._steps.per_epoch
+        count, length = self._place.steps.per_epoch, self._place.steps.length
         steps = "steps without end" if count is None else f"{count:,} steps"
-        length = self._steps.length
-        rest = 0 if length is None or not self._options["drop_last"] else length % self.batch_size
+        is_cut = length is not None and self._options["drop_last"]
+        rest = (length or 0) % self.global_batch_size if is_cut else 0
         left = f", {rest} samples of an epoch left out" if rest else ""
         return (
-            f"<ingot.Loader at step {self.step}, {steps} of {self.batch_size} samples{left}, "
-            f"rank {self.rank} of {self.world}, of {self.order!r}>"
+            f"<ingot.Loader at step {self.step}, {steps} of {self.batch_size} samples on this rank "
+            f"and {self.global_batch_size} on all ranks{left}, {self._topology}, of {self.order!r}>"
         )
 
     def _check_open(self) -> None:
@@ -358,16 +381,22 @@ class Loader:
             raise ClosedError(message)
 
     def _checked(self, step: SupportsIndex) -> int:
-        return self._steps.checked(step)
+        return self._place.steps.checked(step)
 
 
 class _Batches(Iterator[Any]):
-    """The batches of a loader from where it is, before step `stop`."""
+    """The batches of a loader in one loop, which holds the loader, but not the other way round."""
 
-    def __init__(self, loader: Loader, loop: object, stop: int | None) -> None:
+    def __init__(self, loader: Loader) -> None:
         self._loader = loader
-        self._loop = loop
-        self._stop = stop
+        self._loop = loader._place.begin()  # noqa: SLF001 -- this is a part of the loader
+        self._has_ended = False
 
     def __next__(self) -> Any:
-        return self._loader._take(self._loop, self._stop)  # noqa: SLF001 -- a part of the loader
+        if self._has_ended:
+            raise StopIteration
+        try:
+            return self._loader._take(self._loop)  # noqa: SLF001
+        except StopIteration:
+            self._has_ended = True
+            raise

@@ -74,7 +74,13 @@ class Unwanted(BaseException):
 
 
 class Makes(Protocol):
-    """What makes the batch of any step, on any thread or in any process."""
+    """What makes the batch of any step, on any thread or in any process.
+
+    Attributes:
+        cut: What else a batch depends on, and may change: it goes to a process with each step.
+    """
+
+    cut: Any
 
     def fetch(self, steps: Sequence[int]) -> Sequence[Any]:
         """Read what several steps need, together."""
@@ -94,6 +100,9 @@ class Maker:
         topology: Rank and number of ranks.
         collate: Makes a batch of samples; None stacks what is alike.
         replaces: Whether to replace samples that fail.
+
+    Attributes:
+        cut: Which positions make which step, as given.
     """
 
     def __init__(
@@ -107,7 +116,7 @@ class Maker:
     ) -> None:
         self._order = order
         self._node = node_of(order)
-        self._steps = steps
+        self.cut = steps
         self._topology = topology
         self._columns = Columns.of(self._node) if collate is None else None
         self._collate = collate or collate_alike
@@ -131,7 +140,7 @@ class Maker:
         return read(self._node, batches)
 
     def _rows(self, step: int) -> Rows:
-        return self._order.rows(*self._steps.share(step, *self._topology))
+        return self._order.rows(*self.cut.share(step, *self._topology))
 
     def make(
         self,
@@ -151,7 +160,7 @@ class Maker:
             WorkerError: A sample could not be read, transformed or collated.
             Unwanted: The batch was not wanted any more.
         """
-        start, stop = self._steps.share(step, *self._topology)
+        start, stop = self.cut.share(step, *self._topology)
         made = Made(stop - start)
         check = _nothing if is_wanted is None else _checking(is_wanted)
         began = time.perf_counter()
@@ -240,7 +249,7 @@ class Maker:
     def _candidate(self, position: int, attempt: int) -> int:
         """Return a position of the same epoch; without epochs, one of the next 65,536."""
         number = _hashed(position ^ (attempt << 56))
-        length = self._steps.length
+        length = self.cut.length
         if length is None:
             return min(position + 1 + number % _NEAR, _LAST - 1)
         return position - position % length + number % length

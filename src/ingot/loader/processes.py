@@ -206,7 +206,7 @@ class _Worker:
             EOFError: The process died.
             OSError: It died while it was asked.
         """
-        self._pipe.send((step, self._receiver.give_back()))
+        self._pipe.send((step, self._maker.cut, self._receiver.give_back()))
         pauses = 0
         while not self._pipe.poll(_PAUSE_S):
             if self.process is None or not (self.process.is_alive() or self._pipe.poll()):
@@ -266,7 +266,7 @@ def _serve(pipe: Pipe, maker: Makes) -> None:
     sender = Sender(pipe)
     while True:
         try:
-            step, returned = pipe.recv()
+            step, maker.cut, returned = pipe.recv()
         except (EOFError, ConnectionResetError):
             return
         sender.take_back(returned)

@@ -2,7 +2,8 @@
 
 import json
 import random
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
 
 from ingot.loader.difference import differing
 
@@ -21,17 +22,19 @@ def verify_resume(loader: "Loader", steps: int, resumes: int, seed: int) -> int:
         raise ValueError(message)
     with loader._again(workers=2) as straight:  # noqa: SLF001 -- this is a part of the loader
         states, batches = [], []
+        following = _following(straight)
         for _ in range(steps):
             states.append((straight.step, json.dumps(straight.state_dict())))
-            batches.append(next(iter(straight)))
+            batches.append(next(following))
     rng = random.Random(seed)  # noqa: S311 -- no secret
     starts = sorted({0, *(rng.randrange(steps) for _ in range(resumes))})
     compared = 0
     for start in starts:
         with loader._again(workers=1) as resumed:  # noqa: SLF001
             resumed.load_state_dict(json.loads(states[start][1]))
+            following = _following(resumed)
             for (step, _), batch in zip(states[start:], batches[start:], strict=True):
-                where = differing(batch, next(iter(resumed)))
+                where = differing(batch, next(following))
                 if where is not None:
                     message = (
                         f"step {step} differs when it is read again, in {where}: a function of "
@@ -41,3 +44,9 @@ def verify_resume(loader: "Loader", steps: int, resumes: int, seed: int) -> int:
                     raise ValueError(message)
                 compared += 1
     return compared
+
+
+def _following(loader: "Loader") -> Iterator[Any]:
+    """Yield the batches of a loader from epoch to epoch."""
+    while True:
+        yield from loader

@@ -4,10 +4,15 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from ingot.loader.steps import Steps
-from ingot.order.description import difference_of_composition, fingerprint_of, other_data
+from ingot.order.description import (
+    ALGORITHM,
+    difference_of_composition,
+    fingerprint_of,
+    other_data,
+)
 from ingot.order.order import Order
 
-_VERSION = 1
+_VERSION = 2
 _POSITIONS = 1 << 63
 
 
@@ -29,8 +34,8 @@ def state_of(order: Order, steps: Steps, step: int, skipped: Sequence[range]) ->
 
 def place_in(
     state: Mapping[str, Any], order: Order, steps: Steps, *, check_data: bool = True
-) -> tuple[int, list[range]]:
-    """Return the next step of a state, and the steps that are left out.
+) -> tuple[Steps, list[range]]:
+    """Return the steps from the position of a state on, and those that are left out.
 
     Args:
         state: The state.
@@ -41,8 +46,8 @@ def place_in(
 
     Raises:
         TypeError: It is not a state.
-        ValueError: It is the state of another order or of other data, or no step of this loader
-            begins there.
+        ValueError: It is the state of another order or of other data, or of another version, or
+            leaves out steps of another size.
     """
     match state:
         case {
@@ -57,12 +62,20 @@ def place_in(
     if version > _VERSION:
         message = f"the state is of version {version}, this Ingot reads up to {_VERSION}"
         raise ValueError(message)
+    if version < _VERSION:
+        message = (
+            f"the state is of order algorithm version {version}, this release has {ALGORITHM}: the "
+            "same order has other samples at the same position; go on with the release that "
+            "saved the state, or begin an epoch here: loader.seek(epoch * len(loader))"
+        )
+        raise ValueError(message)
     if fingerprint != order.fingerprint:
         _refuse_other_order(state, order, check_data=check_data)
     if skipped and batch_size != steps.batch_size:
         message = (
             f"the state leaves out steps of {batch_size} samples, and this loader has steps of "
-            f"{steps.batch_size}: remove `skipped` from the state to read them"
+            f"{steps.batch_size}: pass global_batch_size={batch_size}, or remove `skipped` from "
+            "the state to read them"
         )
         raise ValueError(message)
     drop_last = state.get("drop_last", steps.drop_last)
@@ -72,7 +85,9 @@ def place_in(
             "remove `skipped` from the state to read them"
         )
         raise ValueError(message)
-    return steps.step_at(position), skipped
+    resumed = steps.resumed_at(position)
+    resumed.checked(resumed.first)
+    return resumed, skipped
 
 
 def _skipped_in(state: Mapping[str, Any]) -> list[range]:

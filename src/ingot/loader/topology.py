@@ -7,7 +7,7 @@ WORLD_SIZE. Nobody is imported for it, and no backend of JAX starts.
 
 import os
 import sys
-from typing import Any, Literal, Protocol, TypeAlias, runtime_checkable
+from typing import Any, Literal, NamedTuple, Protocol, TypeAlias, runtime_checkable
 
 from ingot.order.arguments import integer_of
 from ingot.order.description import Description, steps_of, text_of
@@ -31,7 +31,18 @@ class Mesh(Protocol):
 Shard: TypeAlias = Literal["auto"] | tuple[int, int] | Mesh | None
 
 
-def topology_of(shard: Shard | Any) -> tuple[int, int]:
+class Topology(NamedTuple):
+    """A rank, the number of ranks, and who says so."""
+
+    rank: int
+    world: int
+    origin: str
+
+    def __str__(self) -> str:
+        return f"rank {self.rank} of {self.world} ({self.origin})"
+
+
+def topology_of(shard: Shard | Any) -> Topology:
     """Return rank and number of ranks.
 
     Args:
@@ -45,13 +56,14 @@ def topology_of(shard: Shard | Any) -> tuple[int, int]:
     """
     match shard:
         case None:
-            return 0, 1
+            return Topology(0, 1, "given")
         case "auto":
             return _found()
         case (rank, world):
-            return _checked(integer_of(rank, "a rank"), integer_of(world, "a number of ranks"))
+            numbers = integer_of(rank, "a rank"), integer_of(world, "a number of ranks")
+            return _checked(*numbers, "given")
         case Mesh(ndim=1):
-            return shard.get_local_rank(), shard.size()
+            return Topology(shard.get_local_rank(), shard.size(), "device mesh")
         case Mesh():
             message = (
                 f"the device mesh has {shard.ndim} dimensions: pass the one that splits the data, "
@@ -62,47 +74,48 @@ def topology_of(shard: Shard | Any) -> tuple[int, int]:
     raise TypeError(message)
 
 
-def _found() -> tuple[int, int]:
+def _found() -> Topology:
     return _of_torch() or _of_jax() or _of_environment()
 
 
-def _of_torch() -> tuple[int, int] | None:
+def _of_torch() -> Topology | None:
     torch: Any = sys.modules.get("torch")
     if torch is None or not torch.distributed.is_available():
         return None
     distributed = torch.distributed
     if not distributed.is_initialized():
         return None
-    return distributed.get_rank(), distributed.get_world_size()
+    ranks = distributed.get_rank(), distributed.get_world_size()
+    return Topology(*ranks, "torch.distributed")
 
 
-def _of_jax() -> tuple[int, int] | None:
+def _of_jax() -> Topology | None:
     jax: Any = sys.modules.get("jax")
     if jax is None or not jax.distributed.is_initialized():
         return None
     # `jax.process_index()` would start a backend, which waits for all other processes.
     state = sys.modules["jax._src.distributed"].global_state
-    return state.process_id, state.num_processes
+    return Topology(state.process_id, state.num_processes, "jax.distributed")
 
 
-def _of_environment() -> tuple[int, int]:
+def _of_environment() -> Topology:
     given = {name: os.environ.get(name) for name in ("RANK", "WORLD_SIZE")}
     if not any(given.values()):
-        return 0, 1
+        return Topology(0, 1, "no ranks found")
     texts = ", ".join(f"{name}={value or ''}" for name, value in given.items())
     try:
         rank, world = (int(value or "") for value in given.values())
     except ValueError:
         message = f"the environment has {texts}: expected two integers; shard=(rank, world) is safe"
         raise ValueError(message) from None
-    return _checked(rank, world)
+    return _checked(rank, world, "RANK and WORLD_SIZE")
 
 
-def _checked(rank: int, world: int) -> tuple[int, int]:
+def _checked(rank: int, world: int, origin: str) -> Topology:
     if not 0 <= rank < world:
         message = f"expected 0 <= rank < world, got rank {rank} of {world}"
         raise ValueError(message)
-    return rank, world
+    return Topology(rank, world, origin)
 
 
 def refuse_shards(description: Description, world: int) -> None:

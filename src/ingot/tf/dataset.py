@@ -39,10 +39,11 @@ def dataset(
     Args:
         order: An order, a data set, a reader, a view, any other sequence of samples, or a loader
             of numpy arrays. If a loader has loaded a state, make the data set after that.
-        batch_size: The number of samples of a step, on all ranks together; None for a loader.
+        batch_size: The number of samples of a step on each rank; None for a loader.
         signature: Nested dicts and tuples of `tf.TensorSpec` and `tf.RaggedTensorSpec` that
             batches have; fields that it does not name are left out.
-        **options: Other options of `ingot.Loader`.
+        **options: Other options of `ingot.Loader`, such as `global_batch_size` in place of
+            `batch_size`.
 
     Raises:
         TypeError: A field has values that are no tensors, such as `json`: leave it out with
@@ -67,7 +68,7 @@ def _loader_of(
     order: Sequence[Any] | Order | Loader, batch_size: int | None, options: dict[str, Any]
 ) -> Loader:
     if not isinstance(order, Loader):
-        if batch_size is None:
+        if batch_size is None and options.get("global_batch_size") is None:
             message = "expected a loader, or an order and a batch_size"
             raise TypeError(message)
         return Loader(order, batch_size, **options)
@@ -86,17 +87,12 @@ def _num_elements(loader: Loader) -> int | None:
 
 
 class _Epochs:
-    """Starts a loop over a loader: the rest of an epoch first, and then one epoch after another."""
+    """Starts a loop over a loader."""
 
     def __init__(self, loader: Loader, specs: Any) -> None:
         self._loader = loader
         self._specs = specs
-        self._left: int | None = None
 
     def __call__(self) -> Iterator[Any]:
-        loader = self._loader
-        if self._left == loader.step and not loader.order.is_infinite:
-            loader.seek(-(-loader.step // len(loader)) * len(loader))
-        for batch in loader:
-            self._left = loader.step
+        for batch in self._loader:
             yield tensors(batch, self._specs)

@@ -37,17 +37,16 @@ def signature_of(loader: Loader) -> Any:
 
 
 def _num_samples(loader: Loader) -> int:
-    """Return the number of samples of a whole batch on this rank."""
-    ends = (rank * loader.batch_size // loader.world for rank in (loader.rank, loader.rank + 1))
-    first, last = ends
-    return last - first
+    """Return the number of samples of the next batch on this rank."""
+    steps = loader._place.steps  # noqa: SLF001 -- the same library
+    start, stop = steps.share(loader.step, loader.rank, loader.world)
+    return stop - start
 
 
 def _size_of(loader: Loader) -> int | None:
     """Return the number of samples of every batch on this rank; None if the last one differs."""
-    if not loader.order.is_infinite and len(loader) * loader.batch_size > len(loader.order):
-        return None
-    return _num_samples(loader)
+    steps = loader._place.steps  # noqa: SLF001 -- the same library
+    return loader.batch_size if steps.is_even else None
 
 
 def _is_known(field: Field) -> bool:

@@ -3,10 +3,12 @@
 import multiprocessing
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, SupportsIndex
+from typing import Any, SupportsIndex, cast
 
 import torch.utils.data
 
+from ingot.loader.place import Place
+from ingot.loader.state import state_of
 from ingot.loader.topology import Shard
 from ingot.order import Order
 from ingot.processes import check_pickles
@@ -26,8 +28,8 @@ class DataLoader(torch.utils.data.DataLoader[Any]):
 
     It counts the batches that it hands out, whatever its workers have read ahead. So its state
     is exact, and it is the state of an `ingot.Loader`: a run may go on with either, with another
-    number of workers, and on another number of ranks. As with `ingot.Loader`, a loop goes on from
-    where the loader is to the end of the epoch, and the next one is the next epoch.
+    number of workers, and on another number of ranks. Loops begin and end as those over an
+    `ingot.Loader` do: each is an epoch, unless `seek` or `load_state_dict` say where it begins.
 
     Each worker reads a batch with one native call, as columns where samples are rows of a data
     set, and the arrays of a batch arrive as tensors.
@@ -35,14 +37,18 @@ class DataLoader(torch.utils.data.DataLoader[Any]):
     Args:
         dataset: A `Dataset`, or what one is made of: an order, a data set, a reader, a view, a
             path.
-        batch_size: The number of samples of a step, on all ranks together.
+        batch_size: The number of samples of a step on each rank.
+        global_batch_size: The number on all ranks together, in place of `batch_size`, for the
+            same batches on any number of ranks.
         shard: Rank and number of ranks, as for `ingot.Loader`.
-        drop_last: Whether to leave out samples after the last whole batch of an epoch.
+        drop_last: Whether to leave out samples after the last whole batch of an epoch. The last
+            batch is shared among ranks as that of `ingot.Loader` is.
         collate_fn: Called with the list of samples of a batch, in a worker; returns the batch.
         options: All other options of PyTorch's data loader, such as `num_workers`.
 
     Raises:
-        TypeError: An option is given that the order decides.
+        TypeError: An option is given that the order decides, or not exactly one of `batch_size`
+            and `global_batch_size`.
         ValueError: The order has too few samples for a batch, or a batch too few for the ranks.
 
     Example:
@@ -55,10 +61,11 @@ class DataLoader(torch.utils.data.DataLoader[Any]):
     def __init__(
         self,
         dataset: "Dataset[Any] | Order | Sequence[Any]",
-        batch_size: int,
+        batch_size: int | None = None,
         *,
+        global_batch_size: int | None = None,
         shard: Shard = "auto",
-        drop_last: bool = True,
+        drop_last: bool = False,
         collate_fn: Callable[[list[Any]], Any] | None = None,
         **options: Any,
     ) -> None:
@@ -70,9 +77,14 @@ class DataLoader(torch.utils.data.DataLoader[Any]):
             message = "batches that come in any order have no place to resume at: in_order=True"
             raise ValueError(message)
         samples = dataset if isinstance(dataset, Dataset) else _dataset_of(dataset)
-        self._positions = Sampler(samples, batch_size, shard=shard, drop_last=drop_last)
-        self._step = 0
-        self._loop: object = None
+        self._positions = Sampler(
+            samples,
+            batch_size,
+            global_batch_size=global_batch_size,
+            shard=shard,
+            drop_last=drop_last,
+        )
+        self._place = Place(self._positions._steps)  # noqa: SLF001 -- what it is there for
         if collate_fn is None:
             convert = Parcel if options.get("num_workers") else _unchanged
             options |= {"sampler": self._positions, "batch_size": None, "collate_fn": convert}
@@ -83,15 +95,15 @@ class DataLoader(torch.utils.data.DataLoader[Any]):
     @property
     def step(self) -> int:
         """The step that is handed out next; steps count on from epoch to epoch."""
-        return self._positions._skipped.first_from(self._step)  # noqa: SLF001
+        return self._place.step
 
     @property
     def epoch(self) -> int:
         """The epoch of that step; 0 for an infinite order."""
-        return self._positions._steps.epoch_of(self.step)  # noqa: SLF001
+        return self._place.epoch
 
     def __iter__(self) -> Iterator[Any]:  # type: ignore[override]
-        """Go on from here to the end of the epoch.
+        """Begin an epoch, or go on where `load_state_dict` or `seek` has put the loader.
 
         Raises:
             TypeError: Workers are not forked, and a function cannot be sent to them.
@@ -99,32 +111,44 @@ class DataLoader(torch.utils.data.DataLoader[Any]):
         context = self.multiprocessing_context or multiprocessing
         if self.num_workers and context.get_start_method() != "fork":
             check_pickles((self.dataset, self.collate_fn), "use ingot.Loader, which has threads")
-        self._positions.seek(self._step)
-        self._loop = loop = object()
-        return _Batches(self, super().__iter__(), loop)
+        return _Batches(self)
+
+    def _started(self) -> Iterator[Any]:
+        """Return PyTorch's own iterator, from where the running or a new loop goes on."""
+        self._positions._follow(self._place)  # noqa: SLF001
+        return super().__iter__()
+
+    def _forget_workers(self) -> None:
+        """Let the next iterator have workers of its own: after an error, some may be dead."""
+        self._iterator = None
 
     def __repr__(self) -> str:
         return f"<ingot.torch.DataLoader at step {self.step}, {self._positions!r}>"
 
     def seek(self, step: SupportsIndex) -> None:
-        """Go to a step, which the next loop begins with.
+        """Go to a step, which is handed out next: by the running loop, or by a new one.
+
+        `loader.seek(loader.step)` lets a new loop go on where one was left.
 
         Raises:
             ValueError: There is no such step.
         """
-        self._positions.seek(step)
-        self._step, self._loop = self._positions.step, None
+        self._place.put(step)
 
     def state_dict(self) -> dict[str, Any]:
         """Return where the loader is: a small dict that can be stored as JSON.
 
-        It counts the batches that were handed out, not those that were read ahead, and is the same
-        on every rank.
+        It counts the samples that were handed out on all ranks, not those that were read ahead,
+        and is the same on every rank.
         """
-        return self._positions.state_at(self._step)
+        place = self._place
+        return state_of(self._positions.order, place.steps, place.next, place.skipped.ranges)
 
     def load_state_dict(self, state: Mapping[str, Any], *, check_data: bool = True) -> None:
-        """Go on where a loader was, on any number of ranks and workers.
+        """Go on where a loader was, on any number of ranks and workers, with any batch size.
+
+        The rest of that epoch is cut into batches from there on. A running loop goes on there,
+        too.
 
         Args:
             state: What `state_dict` of this class or of an `ingot.Loader` has returned, or one
@@ -133,10 +157,11 @@ class DataLoader(torch.utils.data.DataLoader[Any]):
 
         Raises:
             TypeError: It is not a state.
-            ValueError: It is the state of another order, or no batch begins at its position.
+            ValueError: It is the state of another order, or leaves out steps of another size.
         """
         self._positions.load_state_dict(state, check_data=check_data)
-        self._step, self._loop = self._positions.step, None
+        self._place.resume(self._positions._steps, self._positions._skipped.ranges)  # noqa: SLF001
+        self._place.put(self._positions.step)
 
 
 def _unchanged(batch: Any) -> Any:
@@ -151,29 +176,40 @@ def _dataset_of(source: Any) -> Dataset[Any]:
 
 
 class _Batches(Iterator[Any]):
-    """The batches of one loop over a data loader, which counts them."""
+    """The batches of one loop over a data loader, which counts them.
 
-    def __init__(self, loader: DataLoader, batches: Iterator[Any], loop: object) -> None:
+    PyTorch's own iterator has read ahead. So it is replaced by another one if the loader was put
+    elsewhere, and after an error, after which it would go on with the batch behind the one that
+    failed.
+    """
+
+    def __init__(self, loader: DataLoader) -> None:
         self._loader = loader
-        self._batches = batches
-        self._loop = loop
+        self._place = loader._place  # noqa: SLF001 -- this is a part of the loader
+        self._loop = self._place.begin()
+        self._has_ended = False
+        self._start()
+
+    def _start(self) -> None:
+        self._moves = self._place.moves
+        self._batches: Iterator[Any] | None = self._loader._started()  # noqa: SLF001
 
     def __next__(self) -> Any:
-        loader = self._loader
-        if loader._loop is not self._loop:  # noqa: SLF001 -- this is a part of the loader
-            message = (
-                "this loop is over: an error has ended it, or the loader has begun another one or "
-                f"was sent elsewhere; the next loop over the loader goes on at step {loader.step}"
-            )
-            raise RuntimeError(message)
-        step = loader.step
+        if self._has_ended:
+            raise StopIteration
+        step, stop = self._place.following(self._loop)
+        if self._batches is None or self._moves != self._place.moves:
+            if stop is not None and step >= stop:
+                raise StopIteration
+            self._start()
         try:
-            batch = next(self._batches)
+            batch = next(cast(Iterator[Any], self._batches))
         except StopIteration:
+            self._has_ended, self._batches = True, None
             raise
         except BaseException:
-            # PyTorch would go on with the batch after the one that failed.
-            loader._loop = None  # noqa: SLF001
+            self._batches = None
+            self._loader._forget_workers()  # noqa: SLF001
             raise
-        loader._step = step + 1  # noqa: SLF001
+        self._place.advance(step)
         return batch

@@ -26,7 +26,7 @@ def shard_of(mesh: DeviceMesh, *dimensions: str) -> tuple[int, int]:
         >>> shard = ingot.torch.shard_of(mesh, "replicate", "shard")  # doctest: +SKIP
     """
     if not dimensions:
-        return topology_of(mesh)
+        return topology_of(mesh)[:2]
     names = mesh.mesh_dim_names or ()
     rank, world = 0, 1
     for name in dimensions:

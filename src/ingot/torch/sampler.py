@@ -5,7 +5,8 @@ from typing import Any, SupportsIndex
 
 import torch.utils.data
 
-from ingot.loader.arguments import batch_size_of, steps_of
+from ingot.loader.arguments import global_batch_size_of, part_of, steps_of
+from ingot.loader.place import Place
 from ingot.loader.state import Skipped, place_in, state_of
 from ingot.loader.topology import Shard, refuse_shards, topology_of
 from ingot.order import Order
@@ -20,26 +21,32 @@ class Sampler(torch.utils.data.Sampler[Positions]):
 
     It goes with a `Dataset` of the same order: as `sampler=` with `batch_size=None`, the worker
     reads each batch as tensors with one native call; as `batch_sampler=`, PyTorch collates
-    samples. Batches are those of `ingot.Loader`: the same for any number of ranks and workers.
+    samples. Batches are those of `ingot.Loader`.
 
-    A loop over the data loader goes to the end of the epoch, and the next loop is the next epoch,
-    even if a loop was left before its end. A data loader with workers asks for batches before it
+    A loop over the data loader is an epoch, and the next loop is the next epoch, even if a loop
+    was left before its end. After `seek` or `load_state_dict`, the next loop goes on from there
+    to the end of that epoch. A data loader with workers asks for batches before it
     hands them out, so a sampler cannot know how many you got: `ingot.torch.DataLoader` and
     torchdata's `StatefulDataLoader` count them, and with other loaders you do, see `state_at`.
 
     Args:
         order: A `Dataset`, an order, a data set, a reader or a view.
-        batch_size: The number of samples of a step, on all ranks together.
+        batch_size: The number of samples of a step on each rank.
+        global_batch_size: The number on all ranks together, in place of `batch_size`, for the
+            same batches on any number of ranks.
         shard: Rank and number of ranks, as for `ingot.Loader`.
-        drop_last: Whether to leave out samples after the last whole batch of an epoch.
+        drop_last: Whether to leave out samples after the last whole batch of an epoch. The last
+            batch is shared among ranks as that of `ingot.Loader` is.
 
     Raises:
-        TypeError: The order is not made of samples.
+        TypeError: The order is not made of samples, or not exactly one of `batch_size` and
+            `global_batch_size` is given.
         ValueError: The order has too few samples for a batch, or a batch too few for the ranks.
 
     Attributes:
         order: The order.
-        batch_size: As given.
+        batch_size: The number of samples of a whole step on this rank.
+        global_batch_size: The number on all ranks together.
         rank: The rank of this process.
         world: The number of ranks.
 
@@ -56,15 +63,19 @@ class Sampler(torch.utils.data.Sampler[Positions]):
     def __init__(
         self,
         order: "Dataset[Any] | Order | Sequence[Any]",
-        batch_size: int,
+        batch_size: int | None = None,
         *,
+        global_batch_size: int | None = None,
         shard: Shard = "auto",
-        drop_last: bool = True,
+        drop_last: bool = False,
     ) -> None:
         self.order = Order.of(order.source if isinstance(order, Dataset) else order)
-        self.batch_size = batch_size_of(batch_size)
-        self.rank, self.world = topology_of(shard)
-        self._steps = steps_of(self.order, self.batch_size, self.world, drop_last=bool(drop_last))
+        self._topology = topology_of(shard)
+        self.rank, self.world, _ = self._topology
+        size = global_batch_size_of(batch_size, global_batch_size, self.world)
+        self.global_batch_size = size
+        self._steps = steps_of(self.order, size, self.world, drop_last=bool(drop_last))
+        self.batch_size = part_of(size, self.rank, self.world)
         refuse_shards(self.order.describe(data=False), self.world)
         self._skipped = Skipped()
         self._step: int | None = 0
@@ -103,7 +114,15 @@ class Sampler(torch.utils.data.Sampler[Positions]):
         Raises:
             ValueError: There is no such step.
         """
-        self._step = self._steps.checked(step)
+        number = self._steps.checked(step)
+        self._steps = self._steps.sought(number)
+        self._step = number
+
+    def _follow(self, place: Place) -> None:
+        """Begin the next loop where a loader begins or goes on with its own."""
+        self._steps = place.steps
+        self._skipped.set(place.skipped.ranges)
+        self._step, _ = place.upcoming
 
     def set_epoch(self, epoch: SupportsIndex) -> None:
         """Begin the next loop at the start of an epoch, or where it is, if that is in this epoch.
@@ -137,19 +156,20 @@ class Sampler(torch.utils.data.Sampler[Positions]):
 
         Raises:
             TypeError: It is not a state.
-            ValueError: It is the state of another order, or no batch begins at its position.
+            ValueError: It is the state of another order, or leaves out steps of another size.
         """
-        own, more = _own(state)
-        step, skipped = place_in(own, self.order, self._steps, check_data=check_data)
+        own, more = state_in(state)
+        self._steps, skipped = place_in(own, self.order, self._steps, check_data=check_data)
         self._skipped.set(skipped)
+        step = self._steps.first
         for _ in range(more):
             step = self._skipped.after(self._skipped.first_from(step))
         self._step = step
 
     def __repr__(self) -> str:
         return (
-            f"<ingot.torch.Sampler of batches of {self.batch_size}, rank {self.rank} of "
-            f"{self.world}, of {self.order!r}>"
+            f"<ingot.torch.Sampler of {self.batch_size} samples on this rank and "
+            f"{self.global_batch_size} on all ranks, {self._topology}, of {self.order!r}>"
         )
 
 
@@ -162,17 +182,18 @@ class _Batches(Iterator[Positions]):
 
     def __init__(self, sampler: Sampler) -> None:
         self._sampler = sampler
+        self._steps = sampler._steps  # noqa: SLF001 -- this is a part of the sampler
         self._next: int | None = None
         self._stop: int | None = None
 
     def __next__(self) -> Positions:
         sampler = self._sampler
         if self._next is None:
-            self._next = sampler.step
-            self._stop = sampler._step = sampler._steps.end_of_epoch(self._next)  # noqa: SLF001
+            self._next, self._steps = sampler.step, sampler._steps  # noqa: SLF001
+            self._stop = sampler._step = self._steps.end_of_epoch(self._next)  # noqa: SLF001
         if self._stop is not None and self._next >= self._stop:
             raise StopIteration
-        start, stop = sampler._steps.share(self._next, sampler.rank, sampler.world)  # noqa: SLF001
+        start, stop = self._steps.share(self._next, sampler.rank, sampler.world)
         self._next = sampler._skipped.after(self._next)  # noqa: SLF001
         return Positions(start, stop)
 
@@ -187,7 +208,7 @@ class _Batches(Iterator[Positions]):
             self._next = self._stop = self._sampler.step
 
 
-def _own(state: Mapping[str, Any]) -> tuple[Mapping[str, Any], int]:
+def state_in(state: Mapping[str, Any]) -> tuple[Mapping[str, Any], int]:
     """Return the state of a sampler inside that of a loader, and how many steps it is behind."""
     match state:
         case {

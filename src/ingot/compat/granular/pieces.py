@@ -32,7 +32,10 @@ class Pieces:
     Attributes:
         stride: The number of datapoints of a batch, on all shards together.
         spec: The dtype and the shape of each value.
+        cut: Nothing: a piece depends on its number alone.
     """
+
+    cut: Any = None
 
     def __init__(
         self, source: Source, batch: int, count: int, shard_id: int, num_shards: int
