@@ -11,6 +11,7 @@ import pytest
 
 import ingot
 from ingot.codecs import Codec
+from ingot.dataset.write import superseded
 
 SPEC = {"a": "int", "text": "utf8?", "frames": "bytes[]", "runs": "array(int16)[]"}
 
@@ -122,6 +123,61 @@ def test_readers_that_are_open_keep_the_old_files(tmp_path):
         ingot.compact(path)
         assert ds.column("a").tolist() == list(range(20))
         assert [one["a"] for one in ds] == list(range(20))
+
+
+@pytest.mark.parametrize("how", ["compact", "overwrite"])
+@pytest.mark.parametrize("files", [200, 1000])
+def test_readers_of_many_files_survive_a_change_in_the_middle_of_an_epoch(
+    tmp_path, run_fault, monkeypatch, how, files
+):
+    descriptors = 64 if files == 200 else 256
+    outcome = run_fault("read_while_replaced.py", tmp_path, files, descriptors, how)
+    assert outcome.returncode == 0, outcome.stderr
+    path, now = tmp_path / "x", superseded.time()
+    assert len(list(path.glob("*.ingot"))) > files
+    listed = {one["name"] for one in shards(path)} | {"dataset.json"}
+    monkeypatch.setattr(superseded, "time", lambda: now + superseded.KEEP_S - 3600)
+    ingot.DatasetWriter(path, append=True).abandon()
+    assert len(list(path.glob("*.ingot"))) > files
+    monkeypatch.setattr(superseded, "time", lambda: now + superseded.KEEP_S)
+    ingot.DatasetWriter(path, append=True).abandon()
+    assert {one.name for one in path.iterdir()} == listed
+
+
+def test_superseded_files_stay_for_as_long_as_was_asked(tmp_path, monkeypatch):
+    path, now = tmp_path / "x", superseded.time()
+    write(path)
+    old = {one["name"] for one in shards(path)}
+
+    def kept(seconds):
+        monkeypatch.setattr(superseded, "time", lambda: now + seconds)
+        ingot.DatasetWriter(path, append=True).abandon()
+        return old & {one.name for one in path.iterdir()}
+
+    ingot.compact(path, keep_for=3 * superseded.KEEP_S)
+    assert kept(2 * superseded.KEEP_S) == old
+    assert kept(-2 * superseded.KEEP_S) == old  # The clock of another machine is slow.
+    ingot.compact(path, keep_for=3 * superseded.KEEP_S)
+    assert kept(0) == old
+    ingot.compact(path, keep_for=0)
+    assert kept(0) == set()
+    assert {one.name for one in path.iterdir()} == {shards(path)[0]["name"], "dataset.json"}
+    for wrong in (-1, float("nan"), float("inf")):
+        with pytest.raises(ValueError, match="keep_for must be 0 seconds or more"):
+            ingot.compact(path, keep_for=wrong)
+    with pytest.raises(TypeError, match="keep_for must be a number of seconds"):
+        ingot.DatasetWriter(path, append=True, keep_for="1d")
+
+
+def test_a_clock_that_was_wrong_does_not_keep_files_for_ever(tmp_path, monkeypatch):
+    path, now = tmp_path / "x", superseded.time()
+    write(path)
+    monkeypatch.setattr(superseded, "time", lambda: now + 10**9)
+    ingot.compact(path)
+    monkeypatch.setattr(superseded, "time", lambda: now)
+    ingot.DatasetWriter(path, append=True).abandon()
+    assert {one.name for one in path.iterdir()} == {shards(path)[0]["name"], "dataset.json"}
+    check(path)
 
 
 def test_what_is_no_directory_of_a_data_set_is_refused(tmp_path):

@@ -38,6 +38,76 @@ def test_a_stop_at_any_step_leaves_the_old_data_set_or_the_new(tmp_path, run_fau
     assert int(outcome.stdout) > 10
 
 
+STOPS = [
+    *(("line", call, "directory", 13) for call in ("append", "columns", "list", "flush", "close")),
+    *(("line", call, "file", 3) for call in ("append", "columns", "list", "flush", "close")),
+    ("EMFILE", "flush", "directory", 1000),
+    ("SIGINT", "close", "directory", 1000),
+    *(
+        pytest.param((how, call, target, 1), marks=pytest.mark.soak)
+        for how in ("line", "EMFILE", "EIO", "ENOSPC", "SIGINT")
+        for target in ("directory", "file", "records")
+        for call in ("append", "columns", "list", "flush", "close")
+        if (call != "columns" or target != "records") and (how != "line" or target != "records")
+    ),
+]
+
+
+@pytest.mark.parametrize("stop", STOPS, ids=lambda stop: "-".join(map(str, stop)))
+def test_a_call_that_was_stopped_can_be_repeated_or_the_writer_has_failed(
+    tmp_path, run_fault, request, stop
+):
+    how, call, target, every = stop
+    if how != "line":
+        request.getfixturevalue("strace")
+    arguments = (tmp_path, target, call, how, every)
+    outcome = run_fault("stop_writer_each_step.py", *arguments, timeout=1000)
+    assert outcome.returncode == 0, outcome.stderr
+    stopped, failed = map(int, outcome.stdout.split())
+    assert stopped >= failed
+    assert stopped > 0 or call in ("append", "columns", "list")
+
+
+@pytest.mark.parametrize("how", ["commit", "probe"])
+def test_a_child_forked_under_a_lock_keeps_nobody_waiting(tmp_path, run_fault, how):
+    outcome = run_fault("fork_while_locked.py", tmp_path, how)
+    assert outcome.returncode == 0, outcome.stderr
+
+
+HOLD = (
+    "import sys, time\n"
+    "from pathlib import Path\n"
+    "from ingot.dataset import atomic\n"
+    "with atomic.locked(Path(sys.argv[1])):\n"
+    "    print('locked', flush=True)\n"
+    "    sys.stdin.read()\n"
+)
+APPEND = (
+    "import ingot, sys\n"
+    "with ingot.DatasetWriter(sys.argv[1], {'a': 'int'}, append=True) as writer:\n"
+    "    writer.append({'a': 1})\n"
+)
+
+
+@pytest.mark.parametrize("how", ["release", "kill", "interrupt"])
+def test_who_waits_for_a_lock_says_for_whom_and_can_be_interrupted(tmp_path, how):
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+    owner = subprocess.Popen([sys.executable, "-c", HOLD, str(tmp_path)], **pipes)
+    assert owner.stdout.readline() == "locked\n"
+    command = [sys.executable, "-c", APPEND, str(tmp_path)]
+    waiting = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+    line = waiting.stderr.readline()
+    assert f"{tmp_path}: waiting for process {owner.pid}, which is changing it" in line
+    if how == "interrupt":
+        waiting.send_signal(signal.SIGINT)
+        assert "KeyboardInterrupt" in waiting.communicate()[1]
+    if how == "kill":
+        owner.kill()
+    owner.communicate("")
+    waiting.communicate() if how != "interrupt" else None
+    assert waiting.returncode == (-signal.SIGINT if how == "interrupt" else 0)
+
+
 def check_rows(path, told):
     """Check that all rows of each writer that were told of are there, once and in order."""
     with ingot.open(path) as ds:

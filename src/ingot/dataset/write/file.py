@@ -80,9 +80,13 @@ class FileTarget:
 
     def drop(self) -> str:
         """Commit the rows without finishing the file; return a description of the file."""
-        if self._mode != "replace":
-            self._writer.flush()
-        return self.abandon()
+        why = ""
+        try:
+            if self._mode != "replace":
+                self._writer.flush()
+        except OSError as error:
+            why = f" ({error})"
+        return self.abandon() + why
 
     def abandon(self) -> str:
         """Commit nothing more; return a description of the file."""

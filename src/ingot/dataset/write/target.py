@@ -100,17 +100,18 @@ class DirectoryTarget:
 
     def append(self, stored: Sequence[Stored], nbytes: int) -> None:
         """Append an encoded row; commit full files from time to time."""
+        self._check_sound()
         self._shards.append(stored, nbytes)
         self._commit_full()
 
     def extend(self, rows: PackedRows) -> None:
         """Append rows as they are stored."""
+        self._check_sound()
         self._shards.extend(rows)
         self._commit_full()
 
     def _commit_full(self) -> None:
         if self._shards.finished and not self._is_atomic and monotonic() >= self._next_commit:
-            self._check_sound()
             self._commit()
             self._next_commit = monotonic() + _PAUSE_S
 
@@ -204,9 +205,13 @@ class DirectoryTarget:
 
     def drop(self) -> str:
         """Commit the rows, unless the writer is atomic; return a description of the data set."""
-        if not self._is_atomic and self._failure is None:
-            self.flush()
-        return self.abandon()
+        why = ""
+        try:
+            if not self._is_atomic and self._failure is None:
+                self.flush()
+        except (OSError, FormatError) as error:
+            why = f" ({error})"
+        return self.abandon() + why
 
     def abandon(self) -> str:
         """Commit nothing more; return a description of the data set.
