@@ -137,3 +137,8 @@ class WorkerError(IngotError, RuntimeError):
     def __init__(self, message: str = "", path: str | None = None, step: int | None = None) -> None:
         super().__init__(message, path)
         self.step = step
+
+
+def counted(count: int, noun: str) -> str:
+    """Return a count and its noun in words, such as `1 row` or `1,000 rows`."""
+    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"

@@ -6,6 +6,7 @@ from os import PathLike
 from typing import Any, Generic, SupportsIndex, TypeVar
 
 from ingot.dataset import Dataset
+from ingot.errors import counted
 from ingot.extras import requirement
 from ingot.loader import Loader
 from ingot.loader.place import Place
@@ -116,7 +117,7 @@ class Batches(grain.IterDataset[Any]):
         return BatchIterator(self._new_loader())
 
     def __str__(self) -> str:
-        return f"<ingot.grain.Batches of {self._size} samples of {self._order!r}>"
+        return f"<ingot.grain.Batches of {counted(self._size, 'sample')} of {self._order!r}>"
 
 
 class BatchIterator(grain.DatasetIterator[Any]):

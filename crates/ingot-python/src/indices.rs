@@ -2,6 +2,7 @@
 
 use std::fmt::Display;
 
+use ingot::error::counted;
 use ingot::records::Sequence;
 use pyo3::buffer::{Element, PyBuffer};
 use pyo3::exceptions::{PyIndexError, PyOverflowError, PyTypeError, PyValueError};
@@ -37,7 +38,8 @@ pub fn row_of(reader: &Sequence, index: &Bound<'_, PyAny>) -> PyResult<u64> {
 /// Returns the exception for an index that is out of range of the engine's numbers.
 fn out_of_range(reader: &Sequence, index: impl Display) -> PyErr {
     let (name, rows) = (reader.name(), reader.num_rows());
-    PyIndexError::new_err(format!("{name}: index {index} is out of range for {rows} rows"))
+    let rows = counted(rows, "row");
+    PyIndexError::new_err(format!("{name}: index {index} is out of range for {rows}"))
 }
 
 /// Returns the exception for an object that is no index and no sequence of indices.

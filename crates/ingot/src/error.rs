@@ -42,12 +42,14 @@ pub enum Error {
     },
 
     /// The file does not end in a closing trailer.
-    #[error("{path}: the file is not finished (offset {offset}: {reason}): {}", advice(*.rows))]
+    #[error("{path}: the file is not finished (offset {offset}: {reason}): {}", advice(*.rows, *.writing))]
     Unfinished {
         /// The file.
         path: String,
         /// Rows that are committed and can be read.
         rows: u64,
+        /// Whether a writer has the file open.
+        writing: bool,
         /// Where the closing trailer was looked for.
         offset: u64,
         /// What was found there.
@@ -86,7 +88,7 @@ pub enum Error {
     },
 
     /// A row number is not in the file.
-    #[error("{path}: index {index} is out of range for {rows} rows")]
+    #[error("{path}: index {index} is out of range for {}", counted(*.rows, "row"))]
     Index {
         /// The file.
         path: String,
@@ -115,15 +117,39 @@ pub enum Error {
 /// The engine's result type.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-fn advice(rows: u64) -> String {
+/// Returns a count and its noun in words, such as `1 row` or `1,000 rows`.
+pub fn counted(count: u64, noun: &str) -> String {
+    let digits = count.to_string();
+    let groups: Vec<String> = digits
+        .as_bytes()
+        .rchunks(3)
+        .rev()
+        .map(|group| String::from_utf8_lossy(group).into_owned())
+        .collect();
+    format!("{} {noun}{}", groups.join(","), if count == 1 { "" } else { "s" })
+}
+
+fn advice(rows: u64, writing: bool) -> String {
+    let committed = match rows {
+        0 => "nothing is committed".to_owned(),
+        1 => "1 row is committed".to_owned(),
+        _ => format!("{} are committed", counted(rows, "row")),
+    };
+    if writing {
+        return format!(
+            "a writer is still writing it, and {committed} so far; wait until it is closed, or \
+             open it with partial=True to read what is committed"
+        );
+    }
     if rows == 0 {
-        return "nothing is committed; if it is a copy that was cut short, copy it again, else call \
-                ingot.recover to make it an empty file"
-            .to_owned();
+        return format!(
+            "{committed}; if it is a copy that was cut short, copy it again, else call \
+             ingot.recover to make it an empty file"
+        );
     }
     format!(
-        "{rows} rows are committed; open it with partial=True to read them, or call \
-         ingot.recover to make it whole"
+        "{committed}; open it with partial=True to read them, or call ingot.recover to make it \
+         whole"
     )
 }
 
@@ -145,8 +171,9 @@ impl Error {
             &Error::Corrupt { ref path, record, offset, ref reason } => {
                 Error::Corrupt { path: path.clone(), record, offset, reason: reason.clone() }
             }
-            &Error::Unfinished { ref path, rows, offset, ref reason } => {
-                Error::Unfinished { path: path.clone(), rows, offset, reason: reason.clone() }
+            &Error::Unfinished { ref path, rows, writing, offset, ref reason } => {
+                let (path, reason) = (path.clone(), reason.clone());
+                Error::Unfinished { path, rows, writing, offset, reason }
             }
             &Error::Storage { ref path, record, offset, action, ref source } => Error::Storage {
                 path: path.clone(),

@@ -7,8 +7,9 @@ import typer
 from ingot.cli import opened
 from ingot.cli.measuring import Measurement, advice_for, is_evictable, measure
 from ingot.cli.options import AsJson, Fields, Source, shown, write_json
-from ingot.cli.text import counted, line, size, table
+from ingot.cli.text import line, size, table
 from ingot.dataset import Dataset
+from ingot.errors import counted
 
 
 def bench(

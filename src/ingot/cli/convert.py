@@ -16,10 +16,11 @@ from ingot.cli.options import (
     types_of,
     write_json,
 )
-from ingot.cli.text import counted, line, size
+from ingot.cli.text import line, size
 from ingot.conversion import Conversion
 from ingot.conversion import convert as convert_source
 from ingot.conversion.sinks.table import FORMATS
+from ingot.errors import counted
 
 ShardBytes = Annotated[
     str, typer.Option(help="The size of the files in a data set directory, such as 256MB.")

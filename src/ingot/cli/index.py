@@ -5,11 +5,12 @@ from typing import Annotated
 import typer
 
 from ingot.cli.options import AsJson, Source, write_json
-from ingot.cli.text import counted, line
+from ingot.cli.text import line
 from ingot.dataset import Dataset
 from ingot.dataset.read.dataset import selection_of
 from ingot.dataset.read.indexed import layout_of
 from ingot.dataset.read.indexed.folder import FolderSource
+from ingot.errors import counted
 from ingot.opening import open as open_any
 from ingot.records import Reader
 

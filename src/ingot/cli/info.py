@@ -6,7 +6,8 @@ from ingot.cli import opened
 from ingot.cli.layout import Layout, layout_of
 from ingot.cli.options import AsJson, Partial, Source, shown, write_json
 from ingot.cli.picture import picture_of
-from ingot.cli.text import counted, line, size, table
+from ingot.cli.text import line, size, table
+from ingot.errors import counted
 
 _FILES = 12
 

@@ -8,9 +8,10 @@ import typer
 
 from ingot.cli.convert import Check, Compress, ShardBytes, tell_conversion
 from ingot.cli.options import AsJson, Fields, Overwrite, Quiet, progress, write_json
-from ingot.cli.text import counted, line
+from ingot.cli.text import line
 from ingot.conversion import convert
 from ingot.dataset.write.compaction import compact
+from ingot.errors import counted
 from ingot.records.expand import absolute
 
 

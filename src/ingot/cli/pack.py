@@ -6,7 +6,8 @@ from typing import Annotated, Literal
 import typer
 
 from ingot.cli.options import AsJson, Overwrite, Quiet, progress, write_json
-from ingot.cli.text import counted, line, size
+from ingot.cli.text import line, size
+from ingot.errors import counted
 from ingot.packed import PackedFolder
 from ingot.packed import pack as pack_folder
 from ingot.records.expand import absolute

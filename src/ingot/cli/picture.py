@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 from ingot.cli.layout import FieldFigures, Layout, bar
 from ingot.cli.text import size
+from ingot.errors import counted
 
 _WIDTH = 48
 _FILES = 8
@@ -17,7 +18,7 @@ def picture_of(about: Layout) -> Iterator[tuple[str, str]]:
         yield f"a record: [ {size(about.value_bytes / about.rows)} on average ]", "cyan"
     most = max((one.nbytes for one in about.files), default=0)
     for one in about.files[:_FILES]:
-        rows = "" if one.rows is None else f", {one.rows:,} rows"
+        rows = "" if one.rows is None else f", {counted(one.rows, 'row')}"
         yield f"[{bar(one.nbytes / max(1, most), _WIDTH)}] {one.name}: {size(one.nbytes)}{rows}", ""
     if len(about.files) > _FILES:
         yield f"and {len(about.files) - _FILES:,} more files", ""

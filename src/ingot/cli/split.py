@@ -18,13 +18,14 @@ from ingot.cli.options import (
     shown,
     write_json,
 )
-from ingot.cli.text import counted, line
+from ingot.cli.text import line
 from ingot.conversion.convert import check_apart, fitting, paths_of
 from ingot.conversion.replacing import check_target
 from ingot.conversion.sinks.table import format_for
 from ingot.conversion.transfer import Job, transfer
 from ingot.dataset import Dataset
 from ingot.dataset.write.shards import limits
+from ingot.errors import counted
 from ingot.records import View
 from ingot.records.expand import absolute
 

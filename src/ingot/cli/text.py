@@ -28,11 +28,6 @@ def size(nbytes: float) -> str:
     return f"{nbytes / _UNIT:,.1f} TB"
 
 
-def counted(number: int, noun: str) -> str:
-    """Return a number of things for people: `1 row`, `2,000 rows`."""
-    return f"{number:,} {noun}{'s' * (number != 1)}"
-
-
 def line(text: str, style: str = "") -> None:
     """Print a line; it has a style only on a terminal."""
     if sys.stdout.isatty():

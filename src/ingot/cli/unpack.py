@@ -6,7 +6,8 @@ import typer
 
 from ingot.cli.ls import Pack
 from ingot.cli.options import AsJson, Quiet, progress, write_json
-from ingot.cli.text import counted, line
+from ingot.cli.text import line
+from ingot.errors import counted
 from ingot.packed import PackedFolder
 from ingot.records.expand import absolute
 

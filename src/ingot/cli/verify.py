@@ -8,8 +8,8 @@ import typer
 from ingot.cli import opened
 from ingot.cli.failures import DAMAGED
 from ingot.cli.options import AsJson, Partial, Quiet, Source, progress, write_json
-from ingot.cli.text import counted, line, safe
-from ingot.errors import CorruptFileError
+from ingot.cli.text import line, safe
+from ingot.errors import CorruptFileError, counted
 from ingot.records import Damage, Verification
 
 _LISTED = 100

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from ingot.dataset import atomic
-from ingot.errors import CorruptFileError, FormatError
+from ingot.errors import CorruptFileError, FormatError, counted
 
 NAME = "dataset.json"
 VERSION = 1
@@ -57,7 +57,7 @@ class Shard:
         """Return the error for a file that has `found` bytes, or does not exist."""
         path = folder / self.name
         if found is None:
-            what = f"{self.nbytes:,} bytes with {self.rows:,} rows"
+            what = f"{self.nbytes:,} bytes with {counted(self.rows, 'row')}"
             message = f"this file of the data set is missing, {what}; {_AGAIN}"
             return FileNotFoundError(errno.ENOENT, message, str(path))
         if found < self.nbytes:

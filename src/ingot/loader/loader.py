@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Literal, NoReturn, Self, SupportsIndex
 
-from ingot.errors import ClosedError
+from ingot.errors import ClosedError, counted
 from ingot.loader.arguments import (
     To,
     collate_of,
@@ -369,7 +369,7 @@ class Loader:
         steps = "steps without end" if count is None else f"{count:,} steps"
         is_cut = length is not None and self._options["drop_last"]
         rest = (length or 0) % self.global_batch_size if is_cut else 0
-        left = f", {rest} samples of an epoch left out" if rest else ""
+        left = f", {counted(rest, 'sample')} of an epoch left out" if rest else ""
         return (
             f"<ingot.Loader at step {self.step}, {steps} of {self.batch_size} samples on this rank "
             f"and {self.global_batch_size} on all ranks{left}, {self._topology}, of {self.order!r}>"

@@ -15,6 +15,7 @@ import numpy.typing as npt
 from ingot.dataset import Dataset
 from ingot.dataset.read.dataset import selection_of
 from ingot.dataset.read.identity import digest_of, subset_of
+from ingot.errors import counted
 from ingot.order.pictures import Pictures
 from ingot.records import Reader, View
 from ingot.records.expand import short_name
@@ -173,7 +174,8 @@ def text_of(step: Description) -> str:
     """Return one step of a description in words, such as `shuffle(seed=0)`."""
     match step:
         case {"kind": "source", "type": kind, "rows": rows}:
-            inside = f"{step['name']!r}, {rows:,} rows" if "name" in step else f"{rows:,} rows"
+            name = f"{step['name']!r}, " if "name" in step else ""
+            inside = name + counted(rows, "row")
         case {"kind": "slice", "start": start, "stop": stop, "step": stride}:
             return f"[{_bound(start)}:{_bound(stop)}:{stride}]"
         case {"kind": "map" as kind, "function": function}:
@@ -274,6 +276,7 @@ def _difference_of_steps(
     parts = left.get("parts", []), right.get("parts", [])
     if len(parts[0]) != len(parts[1]):
         texts = text_of(left), text_of(right)
-        return f"{texts[0]} of {len(parts[0])} parts", f"{texts[1]} of {len(parts[1])} parts"
+        one, other = (counted(len(own), "part") for own in parts)
+        return f"{texts[0]} of {one}", f"{texts[1]} of {other}"
     pairs = zip(*parts, strict=True)
     return next(filter(None, (_difference(*pair, ignored) for pair in pairs)), None)

@@ -14,6 +14,7 @@ from ingot.dataset.read import iteration
 from ingot.dataset.read.dataset import selection_of
 from ingot.dataset.read.plan import Fetched, Plan, fetch
 from ingot.dataset.read.source import Source
+from ingot.errors import counted
 from ingot.order.node import Map, Node
 from ingot.order.rows import Int64s, Rows
 
@@ -192,7 +193,7 @@ def _read_rows(source: Sequence[Any], rows: Int64s) -> list[Any]:
         if len(items) != len(rows):
             message = (
                 f"__getitems__ of {type(source).__name__} returned {len(items)} items for "
-                f"{len(rows)} rows"
+                f"{counted(len(rows), 'row')}"
             )
             raise ValueError(message)
         return items

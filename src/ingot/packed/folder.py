@@ -7,7 +7,7 @@ from collections.abc import ItemsView, Iterable, Iterator, Mapping, Sequence, Va
 from pathlib import PurePath, PurePosixPath
 from typing import Literal, Self, TypeAlias, overload
 
-from ingot.errors import CorruptFileError, StorageError
+from ingot.errors import CorruptFileError, StorageError, counted
 from ingot.packed import tree
 from ingot.packed.path import PackedPath
 from ingot.packed.pattern import Pattern
@@ -368,7 +368,7 @@ class PackedFolder(Mapping[str, bytes]):
         self._tree, self._num_files = tree.read(reader)
 
     def __repr__(self) -> str:
-        state = "closed" if self._reader.closed else f"{len(self)} files"
+        state = "closed" if self._reader.closed else f"{counted(len(self), 'file')}"
         return f"<ingot.PackedFolder {self._reader.path!r}, {state}>"
 
 

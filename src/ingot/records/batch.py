@@ -7,6 +7,8 @@ from typing import SupportsIndex, overload
 import numpy as np
 import numpy.typing as npt
 
+from ingot.errors import counted
+
 
 class Batch(Sequence[npt.NDArray[np.uint8]]):
     """Records in one block of memory; item `k` is a view on the `k`-th of them.
@@ -49,4 +51,4 @@ class Batch(Sequence[npt.NDArray[np.uint8]]):
         return self.data[self.offsets[k] : self.offsets[k + 1]]
 
     def __repr__(self) -> str:
-        return f"<ingot.Batch of {len(self)} records, {len(self.data)} bytes>"
+        return f"<ingot.Batch of {counted(len(self), 'record')}, {len(self.data)} bytes>"

@@ -8,6 +8,8 @@ from typing import Any, SupportsIndex, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from ingot.errors import counted
+
 Indices: TypeAlias = Iterable[SupportsIndex] | npt.NDArray[np.integer[Any]]
 Numbers: TypeAlias = npt.NDArray[np.int64]
 Rows: TypeAlias = range | npt.NDArray[np.int64]
@@ -110,7 +112,7 @@ def number_at(rows: Rows, index: SupportsIndex, path: str) -> int:
     try:
         return int(rows[operator.index(index)])
     except (IndexError, OverflowError):
-        message = f"{path}: index {index} is out of range for {len(rows)} rows"
+        message = f"{path}: index {index} is out of range for {counted(len(rows), 'row')}"
         raise IndexError(message) from None
 
 
@@ -127,7 +129,7 @@ def resolve(rows: Rows, indices: Indices, path: str) -> Numbers:
         return numbers_at(rows, np.asarray(array, np.int64))
     wrong = outside(array, -len(rows), len(rows))
     if wrong is not None:
-        message = f"{path}: index {wrong} is out of range for {len(rows)} rows"
+        message = f"{path}: index {wrong} is out of range for {counted(len(rows), 'row')}"
         raise IndexError(message)
     return numbers_at(rows, wrapped(array, len(rows)))
 

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ingot._core import Reader as NativeReader
-from ingot.errors import FormatError
+from ingot.errors import FormatError, counted
 from ingot.records.batch import Batch
 from ingot.records.expand import StrPath, absolute, expand, name_of, shown
 from ingot.records.formats import format_of
@@ -213,7 +213,7 @@ class Reader(NativeReader, ChoosingRecords, Sequence[bytes]):
     def __repr__(self) -> str:
         if self.closed:
             return f"<ingot.Reader {self._name()}, closed>"
-        return f"<ingot.Reader {self._name()}, {len(self)} records>"
+        return f"<ingot.Reader {self._name()}, {counted(len(self), 'record')}>"
 
     def _name(self) -> str:
         return shown(self.path, self._paths)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, SupportsIndex, overload
 import numpy as np
 import numpy.typing as npt
 
+from ingot.errors import counted
 from ingot.records.batch import Batch
 from ingot.records.indices import (
     Indices,
@@ -202,7 +203,7 @@ class View(ChoosingRecords, Sequence[bytes]):
         return resolve(self.rows, indices, self.reader.path)
 
     def __repr__(self) -> str:
-        return f"<ingot.View of {len(self)} records of {self.reader.path!r}>"
+        return f"<ingot.View of {counted(len(self), 'record')} of {self.reader.path!r}>"
 
 
 def plain(indices: Indices) -> Indices:

@@ -9,7 +9,7 @@ from typing import Any, Literal, Self
 
 from ingot._core import Reader as NativeReader
 from ingot._core import Writer as NativeWriter
-from ingot.errors import FormatError, UnfinishedFileError
+from ingot.errors import FormatError, UnfinishedFileError, counted
 from ingot.records.expand import absolute, check_target
 from ingot.records.unclosed import watch
 
@@ -118,9 +118,9 @@ class Writer(NativeWriter):
         if self._mode == "create" and committed == 0:
             return "nothing was committed; the file was removed"
         if self._mode == "append" and committed == self._begun and is_whole(Path(self._path)):
-            return f"the file is as it was, with {committed} records"
+            return f"the file is as it was, with {counted(committed, 'record')}"
         return (
-            f"left unfinished with {committed} committed records; "
+            f"left unfinished with {counted(committed, 'committed record')}; "
             "ingot.open(path, partial=True) reads them, Writer(path, append=True) appends to "
             "them, ingot.recover(path) finishes the file"
         )
@@ -135,7 +135,8 @@ class Writer(NativeWriter):
         count = len(self)
         if not failed:
             self.close()
-            return f"its {count} records were committed, and the file is finished"
+            was = "was" if count == 1 else "were"
+            return f"its {counted(count, 'record')} {was} committed, and the file is finished"
         if self._mode != "replace":
             self.flush()
         return self._left(self.abandon())
@@ -150,7 +151,7 @@ class Writer(NativeWriter):
             )
 
     def __repr__(self) -> str:
-        state = "closed" if self.closed else f"{len(self)} records"
+        state = "closed" if self.closed else f"{counted(len(self), 'record')}"
         return f"<ingot.Writer {self._path!r}, {state}>"
 
 

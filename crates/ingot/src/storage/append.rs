@@ -3,6 +3,7 @@
 use std::fs::{File, Metadata, OpenOptions, TryLockError};
 use std::io;
 use std::path::{Path, PathBuf};
+use std::thread;
 
 use super::Append;
 use super::descriptors::opening;
@@ -36,6 +37,35 @@ struct Failed {
     errno: Option<i32>,
 }
 
+/// How often a lock is tried that only readers seem to hold.
+const TRIES: usize = 1000;
+
+/// Whether a writer has the file at `path` open. Nothing is known of a file that cannot be opened.
+pub fn has_writer(path: &Path) -> bool {
+    let Ok(file) = opening(|| File::open(path)) else { return false };
+    let has_writer = matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock));
+    // A child that was forked meanwhile has the same lock.
+    let _ = file.unlock();
+    has_writer
+}
+
+/// Takes the lock of a writer. A moment's lock of [`has_writer`] is waited for.
+fn lock_alone(file: &File) -> io::Result<()> {
+    for _ in 0..TRIES {
+        match file.try_lock() {
+            Ok(()) => return Ok(()),
+            Err(TryLockError::Error(error)) => return Err(error),
+            Err(TryLockError::WouldBlock) => {}
+        }
+        if file.try_lock_shared().is_err() {
+            break;
+        }
+        file.unlock()?;
+        thread::yield_now();
+    }
+    Err(io::Error::new(io::ErrorKind::WouldBlock, "another writer has this file open"))
+}
+
 impl AppendFile {
     /// Creates the file at `path`.
     ///
@@ -56,12 +86,7 @@ impl AppendFile {
     }
 
     fn lock(file: File, path: &Path) -> io::Result<AppendFile> {
-        file.try_lock().map_err(|refusal| match refusal {
-            TryLockError::WouldBlock => {
-                io::Error::new(io::ErrorKind::WouldBlock, "another writer has this file open")
-            }
-            TryLockError::Error(error) => error,
-        })?;
+        lock_alone(&file)?;
         let len = file.metadata()?.len();
         Ok(AppendFile {
             _own: OwnDescriptor::of(&file),

@@ -45,7 +45,7 @@ use std::sync::Arc;
 
 use crate::crc::Sum;
 
-pub use append::AppendFile;
+pub use append::{AppendFile, has_writer};
 pub(crate) use capacity::available_memory;
 pub use cost::Cost;
 pub use crashing::{CrashState, Crashing};

@@ -22,7 +22,7 @@ from ingot.dataset.read.selection import Selection
 from ingot.dataset.read.source import ALL, Picks, Row, Source, Storing
 from ingot.dataset.read.zipped import Zipped
 from ingot.dataset.spec import Spec
-from ingot.errors import ClosedError, printable
+from ingot.errors import ClosedError, counted, printable
 from ingot.records import Stats, Verification
 from ingot.records.expand import shown
 from ingot.records.indices import Indices, Rows, is_one
@@ -368,7 +368,8 @@ class Dataset(ChoosingRows, Sequence[Row]):
         if self.closed:
             return f"<ingot.Dataset of {self.spec!r} in {self._name()}, closed>"
         others = f", besides {', '.join(map(printable, self.others))}" if self.others else ""
-        return f"<ingot.Dataset of {len(self)} rows of {self.spec!r} in {self._name()}{others}>"
+        rows = counted(len(self), "row")
+        return f"<ingot.Dataset of {rows} of {self.spec!r} in {self._name()}{others}>"
 
     def _name(self) -> str:
         is_folder = Path(self.path).is_dir()

@@ -29,7 +29,7 @@ from ingot.dataset.read.ingot_source import IngotSource
 from ingot.dataset.read.selection import Selection
 from ingot.dataset.read.source import Source
 from ingot.dataset.spec import Spec, SpecLike
-from ingot.errors import FormatError
+from ingot.errors import FormatError, counted
 from ingot.records.expand import StrPath, absolute, check_regular, expand, name_of, named
 from ingot.records.formats import format_of, plain_name
 
@@ -341,7 +341,7 @@ def _sound(folder: Path, manifest: Manifest, *, allow_pickle: bool) -> Manifest:
             one = Directory.of(folder, replace(manifest, shards=(shard,)))
             one.open(allow_pickle=allow_pickle).close()
         except (FormatError, OSError) as error:
-            lost.append(f"{shard.name} ({shard.rows:,} rows): {error}")
+            lost.append(f"{shard.name} ({counted(shard.rows, 'row')}): {error}")
         else:
             sound.append(shard)
     if lost:
@@ -349,7 +349,7 @@ def _sound(folder: Path, manifest: Manifest, *, allow_pickle: bool) -> Manifest:
         total = sum(shard.rows for shard in manifest.shards)
         message = (
             f"{folder}: {rows:,} of {total:,} rows can be read; skipped {len(lost)} of "
-            f"{len(manifest.shards)} files: {'; '.join(lost[:_LISTED])}"
+            f"{counted(len(manifest.shards), 'file')}: {'; '.join(lost[:_LISTED])}"
         )
         if not sound:
             raise FormatError(message, str(folder))

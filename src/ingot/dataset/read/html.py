@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ingot.dataset.nested import at
-from ingot.errors import IngotError, printable
+from ingot.errors import IngotError, counted, printable
 
 _ROWS = 5
 _ELEMENTS = 4
@@ -51,7 +51,7 @@ def html_of(rows: Shown) -> str:
         for k in range(min(_ROWS, len(rows)))
     )
     return (
-        f"<p>ingot.Dataset: {len(rows):,} rows, {rows.nbytes:,} bytes of files</p>"
+        f"<p>ingot.Dataset: {counted(len(rows), 'row')}, {rows.nbytes:,} bytes of files</p>"
         f"<table><thead><tr><th></th>{heads}</tr></thead><tbody>{body}</tbody></table>"
     )
 

@@ -12,6 +12,7 @@ from ingot.dataset.read.plan import Joint, Plan
 from ingot.dataset.read.selection import Selection
 from ingot.dataset.read.source import Elements, Picks, Row
 from ingot.dataset.spec import Spec
+from ingot.errors import counted
 from ingot.records import Verification
 from ingot.records.indices import Rows
 
@@ -28,7 +29,8 @@ class Zipped:
         self._owners: dict[str, Selection] = {}
         for part in parts:
             if len(part) != len(first):
-                message = f"{part.path} has {len(part)} rows, but {first.path} has {len(first)}"
+                rows = counted(len(part), "row")
+                message = f"{part.path} has {rows}, but {first.path} has {len(first):,}"
                 raise ValueError(message)
             for name in part.spec:
                 if name in self._owners:

@@ -12,7 +12,7 @@ from ingot.dataset.spec import Spec
 from ingot.dataset.write.copying import PackedRows
 from ingot.dataset.write.metadata import check_metadata, json_of
 from ingot.dataset.write.shards import Options
-from ingot.errors import FormatError
+from ingot.errors import FormatError, counted
 from ingot.records.writer import is_whole
 
 
@@ -96,7 +96,7 @@ class FileTarget:
         if self._mode == "create" and committed == 0:
             return "nothing was committed; the file was removed"
         if self._mode == "append" and committed == self.rows and is_whole(self._path):
-            return f"the file is as it was, with {committed} rows"
+            return f"the file is as it was, with {counted(committed, 'row')}"
         return (
             f"left unfinished with {committed} committed rows; ingot.open(path, partial=True) "
             "reads them, DatasetWriter(path, spec, append=True) appends to them, "

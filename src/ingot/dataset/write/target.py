@@ -21,7 +21,7 @@ from ingot.dataset.write.lease import Lease
 from ingot.dataset.write.metadata import check_metadata, json_of
 from ingot.dataset.write.run import drop, join
 from ingot.dataset.write.shards import Options, ShardWriter, names_of
-from ingot.errors import CorruptFileError, FormatError, StorageError
+from ingot.errors import CorruptFileError, FormatError, StorageError, counted
 from ingot.records.formats import SUFFIXES
 
 _PAUSE_S = 1.0
@@ -233,10 +233,10 @@ class DirectoryTarget:
             return f"no rows are committed; the files of this writer were removed{why}"
         rows = sum(shard.rows for shard in found.shards)
         if self._overwrite:
-            return f"the data set is as it was, with {rows} rows{why}"
+            return f"the data set is as it was, with {counted(rows, 'row')}{why}"
         return (
-            f"{rows} rows are committed{why}; DatasetWriter(path, spec, append=True) appends to "
-            "them"
+            f"{counted(rows, 'row')} {'is' if rows == 1 else 'are'} committed{why}; "
+            "DatasetWriter(path, spec, append=True) appends to them"
         )
 
     def _end(self) -> None:

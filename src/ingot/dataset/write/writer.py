@@ -22,7 +22,7 @@ from ingot.dataset.write.recoding import own_fields, recoded
 from ingot.dataset.write.shards import Compression, Options, limits
 from ingot.dataset.write.superseded import KEEP_S, check_keep_for
 from ingot.dataset.write.target import DirectoryTarget
-from ingot.errors import ClosedError, StorageError
+from ingot.errors import ClosedError, StorageError, counted
 from ingot.records.expand import absolute, check_target
 from ingot.records.progress import Meter, Progress
 from ingot.records.unclosed import watch
@@ -386,7 +386,8 @@ class DatasetWriter:
         """
         if not failed:
             self.close()
-            return f"its {self._rows.count} rows were committed"
+            count = self._rows.count
+            return f"its {counted(count, 'row')} {'was' if count == 1 else 'were'} committed"
         with self._lock:
             self._closed = True
             if self._rows.is_unsure or self._is_interrupted:
@@ -404,5 +405,5 @@ class DatasetWriter:
             )
 
     def __repr__(self) -> str:
-        state = "closed" if self._closed else f"{self._rows.count} rows"
+        state = "closed" if self._closed else f"{counted(self._rows.count, 'row')}"
         return f"<ingot.DatasetWriter {str(self._path)!r}, {state}>"

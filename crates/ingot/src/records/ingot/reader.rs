@@ -1,5 +1,6 @@
 //! A record file, open for reading.
 
+use std::path::Path;
 use std::sync::{Arc, OnceLock};
 
 use super::super::cache::Pin;
@@ -20,7 +21,7 @@ use crate::format::checksum::Seed;
 use crate::format::ingot::{
     BlockKind, DictionaryEntry, Directory, FieldKind, Header, Page, Schema, TRAILER_LEN,
 };
-use crate::storage::ReadAt;
+use crate::storage::{ReadAt, has_writer};
 
 /// An Ingot file, open for reading: a snapshot of what was committed when it was
 /// opened. Safe to use from several threads at once, and in the child of a fork.
@@ -53,6 +54,7 @@ impl Reader {
                 return Err(Error::Unfinished {
                     path: name.to_owned(),
                     rows: 0,
+                    writing: has_writer(Path::new(name)),
                     offset: size,
                     reason: "the file ends inside its header".to_owned(),
                 });
@@ -386,7 +388,8 @@ fn read_committed(
             other => (size, other.to_string()),
         };
         let rows = chain.ok().flatten().map_or(0, |chain| chain.rows());
-        return Err(Error::Unfinished { path: source.name.to_owned(), rows, offset, reason });
+        let (path, writing) = (source.name.to_owned(), has_writer(Path::new(source.name)));
+        return Err(Error::Unfinished { path, rows, writing, offset, reason });
     }
     Ok(chain?.map_or_else(Directory::default, |chain| chain.contents))
 }

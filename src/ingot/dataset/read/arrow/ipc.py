@@ -13,7 +13,7 @@ from ingot.dataset.read.arrow.library import pyarrow, translated
 from ingot.dataset.read.arrow.location import ARROW
 from ingot.dataset.read.arrow.messages import stream_of
 from ingot.dataset.read.arrow.types import storage
-from ingot.errors import CorruptFileError, FormatError, UnfinishedFileError
+from ingot.errors import CorruptFileError, FormatError, UnfinishedFileError, counted
 
 _FRONT = 8
 """Where the stream in a file begins: behind the magic word."""
@@ -106,7 +106,7 @@ class ArrowFile(ColumnFile):
         rows = sum(one.rows for one in told.batches)
         message = (
             f"{self.path}: the stream has no end: its writer did not finish, or the file is cut "
-            f"short; {rows} rows are there; ingot.open(path, partial=True) reads them"
+            f"short; it has {counted(rows, 'row')}; ingot.open(path, partial=True) reads them"
         )
         raise UnfinishedFileError(message, self.path, rows)
 

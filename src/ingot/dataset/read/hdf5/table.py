@@ -11,7 +11,7 @@ from ingot.dataset.read.hdf5.attributes import UNFINISHED
 from ingot.dataset.read.hdf5.column import Column
 from ingot.dataset.read.hdf5.handle import h5py
 from ingot.dataset.read.hdf5.location import Location
-from ingot.errors import FormatError, UnfinishedFileError
+from ingot.errors import FormatError, UnfinishedFileError, counted
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,8 +54,8 @@ class Table:
         chosen = _without_clashes([one for one in usable if one.rows == rows])
         if UNFINISHED in file.attrs and not partial:
             message = (
-                f"{location.file}: the writer of this file did not finish: {rows} rows are "
-                "there; ingot.open(path, partial=True) reads them"
+                f"{location.file}: the writer of this file did not finish; it has "
+                f"{counted(rows, 'row')}: ingot.open(path, partial=True) reads them"
             )
             raise UnfinishedFileError(message, location.file, rows)
         taken = {one.path for one in chosen}

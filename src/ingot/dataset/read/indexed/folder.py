@@ -12,7 +12,7 @@ from ingot._core import unpack
 from ingot.dataset.read.foreign import ForeignFiles
 from ingot.dataset.read.indexed.files import Indexing, open_native
 from ingot.dataset.read.ingot_source import IngotSource
-from ingot.errors import CorruptFileError, FormatError
+from ingot.errors import CorruptFileError, FormatError, counted
 from ingot.records import Damage, Verification
 
 INDEX = "index.json"
@@ -165,7 +165,7 @@ def check_rows(folder: Path, shard: Shard, found: int) -> None:
     """
     if found != shard.rows:
         path = str(folder / shard.name)
-        message = f"{path}: it has {found} rows, but {INDEX} lists {shard.rows}"
+        message = f"{path}: it has {counted(found, 'row')}, but {INDEX} lists {shard.rows}"
         raise CorruptFileError(message, path)
 
 
