@@ -159,6 +159,44 @@ def test_random_rows_of_maps_are_read(tmp_path):
     assert ds[[2, 0, 1, 2]]["m"] == [pairs[k] for k in [2, 0, 1, 2]]
 
 
+@pytest.mark.parametrize("lists", [pa.list_, pa.large_list])
+@pytest.mark.parametrize("kind", KINDS)
+def test_maps_of_lists_are_read(lists, kind, tmp_path):
+    pairs = [[("a", [1, 2])], [("b", []), ("c", None)], None]
+    nested = [[[("a", {"x": [1]})]], None, []]
+    table = pa.table(
+        {
+            "m": pa.array(pairs, pa.map_(pa.string(), lists(pa.int32()))),
+            "n": pa.array(
+                nested,
+                lists(pa.map_(pa.string(), pa.struct([("x", lists(pa.int64()))]))),
+            ),
+        }
+    )
+    ds = ingot.open(write(table, tmp_path / f"x{KINDS[kind]}", kind))
+    assert dict(ds.spec) == {"m": "tree?", "n": "tree[]?"}
+    assert ds[[2, 0, 1]]["m"] == [pairs[k] for k in [2, 0, 1]]
+    assert [row["n"] for row in ds] == nested
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_rows_without_a_list_of_structs_of_numbers_are_read(kind, tmp_path):
+    boxes = [[{"x": 1, "y": 0.5}], None, [], [{"x": 2, "y": 1.5}] * 2]
+    of_boxes = pa.list_(pa.struct([("x", pa.int64()), ("y", pa.float32())]))
+    table = pa.table(
+        {
+            "boxes": pa.array(boxes, of_boxes),
+            "deep": pa.array([None if one is None else {"boxes": one} for one in boxes]),
+        },
+    ).cast(pa.schema([("boxes", of_boxes), ("deep", pa.struct([("boxes", of_boxes)]))]))
+    ds = ingot.open(write(table, tmp_path / f"x{KINDS[kind]}", kind))
+    assert dict(ds.spec) == {"boxes": "tree[]?", "deep.boxes": "tree[]?"}
+    assert [row["boxes"] for row in ds] == boxes
+    assert [row["deep"]["boxes"] for row in ds] == boxes
+    assert ds[[1, 3]]["boxes"] == [None, boxes[3]]
+    assert ds.present("boxes").tolist() == [True, False, True, True]
+
+
 def test_arrays_of_a_batch_are_writable(tmp_path):
     table = pa.table(
         {"x": [1, 2], "runs": [[1], [2]], "v": pa.array([[1.0]] * 2, pa.list_(pa.float32(), 1))}
@@ -237,13 +275,28 @@ def test_a_file_without_a_known_suffix_is_told_by_its_first_bytes(tmp_path):
     ],
 )
 def test_a_type_that_no_field_can_have_is_refused_by_name(kind, tmp_path):
-    schema = pa.schema([pa.field("odd", kind)])
-    with pa.ipc.new_stream(tmp_path / "x.arrow", schema):
-        pass
+    schema = pa.schema([pa.field("odd", kind), pa.field("n", pa.int64())])
+    with pa.ipc.new_stream(tmp_path / "x.arrow", schema) as writer:
+        writer.write(pa.record_batch([pa.nulls(2, kind), pa.array([3, 4])], schema=schema))
     with pytest.raises(
-        ingot.FormatError, match=r"x\.arrow: column 'odd' is .*cast it with pyarrow"
+        ingot.FormatError,
+        match=r"x\.arrow: column 'odd' is .*cast it with pyarrow, or leave the column out: name",
     ):
         ingot.open(tmp_path / "x.arrow")
+    ds = ingot.open(tmp_path / "x.arrow", spec={"n": "int"})
+    assert [*ds] == [{"n": 3}, {"n": 4}]
+    with pytest.raises(ingot.FormatError, match="no field 'no', only 'odd', 'n'"):
+        ingot.open(tmp_path / "x.arrow", spec={"no": "int"})
+
+
+def test_a_map_of_times_in_a_parquet_file_can_be_left_out(tmp_path):
+    times = pa.array([[("a", 1)], None], pa.map_(pa.string(), pa.timestamp("s")))
+    table = pa.table({"odd": times, "s": [{"odd": 1, "n": 2}] * 2, "x?": [5, 6]})
+    pa.parquet.write_table(table, tmp_path / "x.parquet")
+    ds = ingot.open(tmp_path / "x.parquet", spec={"s.n": "int"})
+    assert [*ds] == [{"s": {"n": 2}}] * 2
+    with pytest.raises(ingot.FormatError, match="name the others with spec="):
+        ingot.open(tmp_path / "x.parquet")
 
 
 def test_names_that_fields_cannot_have_are_refused(tmp_path):

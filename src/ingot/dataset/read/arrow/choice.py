@@ -24,6 +24,11 @@ class Choice:
     spec: SpecLike | None = None
     allow_pickle: bool = False
 
+    @property
+    def names(self) -> list[str] | None:
+        """The full names of the fields; None for all."""
+        return None if self.spec is None else list(Spec.of(self.spec, [Pickle(allowed=True)]))
+
     def of(self, fields: Mapping[str, Field], where: str) -> Spec:
         """Return the fields to read.
 

@@ -1,6 +1,6 @@
 """The fields that the columns of a schema become."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,6 +13,8 @@ from ingot.errors import FormatError
 
 BYTES, PATH = "bytes", "path"
 """The parts of an image, a sound or a video, as Hugging Face stores them."""
+
+_OTHERS = ", or leave the column out: name the others with spec={...}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,20 +48,25 @@ class Leaf:
         return self.parts[0]
 
 
-def leaves_of(schema: Any, features: Mapping[str, Any], where: str) -> list[Leaf]:
+def leaves_of(
+    schema: Any, features: Mapping[str, Any], where: str, wanted: Sequence[str] | None = None
+) -> list[Leaf]:
     """Return the fields of a schema.
 
     Args:
         schema: The schema, of type pyarrow.Schema.
         features: Its features, as Hugging Face describes them; may be empty.
         where: The name of the file in errors.
+        wanted: The fields that are read; None for all. A column without any of them may have
+            any type and any name.
 
     Raises:
         FormatError: A column has a type or a name that fields cannot have.
     """
+    columns = schema if wanted is None else _chosen(schema, wanted, where)
     found = [
         leaf
-        for field in schema
+        for field in columns
         for leaf in _leaves(field, features.get(field.name), (), where, nullable=False)
     ]
     names = [one.name for one in found]
@@ -67,14 +74,33 @@ def leaves_of(schema: Any, features: Mapping[str, Any], where: str) -> list[Leaf
         {name for name in names if names.count(name) > 1} if len(set(names)) < len(names) else ()
     )
     if twice:
-        message = f"{where}: two columns are named {min(twice)!r}; rename one of them"
+        message = f"{where}: two columns are named {min(twice)!r}; rename one of them{_OTHERS}"
         raise FormatError(message, where)
     try:
         Spec.of({one.name: one.type for one in found} or {"": ""})
     except ValueError as error:
-        message = f"{where}: {error}; rename the column, or write the file without it"
+        message = f"{where}: {error}; rename the column{_OTHERS}"
         raise FormatError(message, where) from error
     return found
+
+
+def _chosen(schema: Any, wanted: Sequence[str], where: str) -> list[Any]:
+    """Return the columns that have the wanted fields.
+
+    Raises:
+        FormatError: One is in no column.
+    """
+    for name in wanted:
+        if not any(_is_inside(name, column) for column in schema.names):
+            listed = ", ".join(map(repr, schema.names))
+            message = f"{where}: there is no field {name!r}, only {listed}"
+            raise FormatError(message, where)
+    return [one for one in schema if any(_is_inside(name, one.name) for name in wanted)]
+
+
+def _is_inside(name: str, column: str) -> bool:
+    """Return whether a field is a column, or a part of it."""
+    return name == column or name.startswith(column + DOT)
 
 
 def _leaves(
@@ -100,7 +126,7 @@ def _leaves(
     if found is None or target is None:
         message = (
             f"{where}: column {name!r} is {field.type}, which no field can have; cast it with "
-            "pyarrow, or write the file without it"
+            f"pyarrow{_OTHERS}"
         )
         raise FormatError(message, where)
     yield Leaf(name, path, found, target, nullable)

@@ -16,6 +16,7 @@ from ingot.dataset.read.arrow.expansion import Column, Expansion
 from ingot.dataset.read.arrow.file import ColumnFile, Path, batch_of, values_at
 from ingot.dataset.read.arrow.library import pyarrow, translated
 from ingot.dataset.read.arrow.location import PARQUET
+from ingot.dataset.read.arrow.types import has_structs_in_lists, storage
 from ingot.errors import CorruptFileError, FormatError
 
 _ROWS = 16 << 10
@@ -93,10 +94,14 @@ class ParquetFile(ColumnFile):
     def has_nulls(self, path: Path) -> bool:
         """Return whether statistics show no proof that there are none.
 
-        They count an empty list as a null.
+        They count an empty list as a null. Of numbers that are members of structs in lists,
+        pyarrow counts neither that nor a list that is null.
         """
         found = [nulls for names, nulls in self._columns if names[: len(path)] == path]
-        return not found or any(found)
+        kind = self.schema.field(path[0]).type
+        for name in path[1:]:
+            kind = storage(kind).field(name).type
+        return not found or any(found) or has_structs_in_lists(kind)
 
     def _lock(self) -> RLock:
         """Return the lock of this process; the parent's may be held by a thread of it."""

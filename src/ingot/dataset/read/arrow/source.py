@@ -56,7 +56,8 @@ class ArrowRows:
         self.paths = [one.path for one in files]
         self._schema = files[0].schema
         self._features = features or features_of(self._schema)
-        self._leaves = {one.name: one for one in leaves_of(self._schema, self._features, self.path)}
+        leaves = leaves_of(self._schema, self._features, self.path, choice.names)
+        self._leaves = {one.name: one for one in leaves}
         self._blocks = Blocks(files)
         fields = {name: self._field(leaf) for name, leaf in self._leaves.items()}
         self.spec = choice.of(fields, self.path)

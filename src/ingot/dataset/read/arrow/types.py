@@ -114,8 +114,7 @@ def _plain_nested(kind: Any, *, text: bool) -> Any:
         each = [(one.name, plain(one.type, text=text)) for one in kind]
         return pa.struct(each) if each and all(one is not None for _, one in each) else None
     if types.is_map(kind):
-        inner = [plain(one, text=True) for one in (kind.key_type, kind.item_type)]
-        return kind if inner == [kind.key_type, kind.item_type] else None
+        return kind if _is_tree(kind.key_type) and _is_tree(kind.item_type) else None
     if is_list(kind):
         inner = plain(kind.value_type, text=text)
         if inner is None:
@@ -123,6 +122,18 @@ def _plain_nested(kind: Any, *, text: bool) -> Any:
         is_fixed = types.is_fixed_size_list(kind)
         return pa.list_(inner, kind.list_size) if is_fixed else pa.large_list(inner)
     return None
+
+
+def _is_tree(kind: Any) -> bool:
+    """Whether values are trees of numbers, text and bytes without being cast."""
+    types = pyarrow().types
+    if is_list(kind):
+        return _is_tree(kind.value_type)
+    if types.is_map(kind):
+        return _is_tree(kind.key_type) and _is_tree(kind.item_type)
+    if types.is_struct(kind):
+        return bool(len(kind)) and all(_is_tree(one.type) for one in kind)
+    return bool(plain(kind, text=True) == kind)
 
 
 def _is_text(kind: Any) -> bool:
@@ -150,6 +161,17 @@ def is_list(kind: Any) -> bool:
     """Whether values are lists of one length, or of any."""
     types = pyarrow().types
     return bool(types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind))
+
+
+def has_structs_in_lists(kind: Any, *, inside: bool = False) -> bool:
+    """Whether values are, or contain, lists of structs."""
+    types = pyarrow().types
+    kind = storage(kind)
+    if types.is_struct(kind):
+        return inside or any(has_structs_in_lists(one.type) for one in kind)
+    if types.is_map(kind):
+        return has_structs_in_lists(kind.item_type, inside=True)
+    return is_list(kind) and has_structs_in_lists(kind.value_type, inside=True)
 
 
 def type_of(kind: Any, shape: Shape | None = None) -> str | None:
