@@ -326,7 +326,9 @@ def test_append_refuses_a_file_of_another_kind(path):
         (".bagz", "a bag"),
         (".h5", "an HDF5 file"),
         (".hdf5", "an HDF5 file"),
-        (".tfrecord", "a TFRecord file"),
+        (".tfrecord", "a TFRecord file with ingot.convert"),
+        (".jsonl", "a file of JSON lines with ingot.convert"),
+        (".csv", "a CSV file with ingot.convert"),
     ],
 )
 @pytest.mark.parametrize("options", [{}, {"append": True}, {"overwrite": True}])

@@ -8,10 +8,14 @@ from ingot._core import formats
 _WRITERS = {
     "arrayrecord": "ingot.compat.array_record.array_record_module.ArrayRecordWriter",
     "bag": "ingot.compat.bagz.Writer",
+    "csv": "ingot.convert",
     "ffrecord": "ingot.compat.ffrecord.FileWriter",
     "hdf5": "ingot.compat.h5record.H5Dataset",
+    "jsonlines": "ingot.convert",
     "parquet": "pyarrow.parquet.write_table, given Dataset.to_arrow()",
     "arrow": "pyarrow.feather.write_feather, given Dataset.to_arrow()",
+    "tfrecord": "ingot.convert",
+    "webdataset": "ingot.convert",
 }
 """What writes a format, besides `ingot.Writer`."""
 

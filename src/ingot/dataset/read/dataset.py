@@ -261,7 +261,9 @@ class Dataset(ChoosingRows, Sequence[Row]):
         are encoded again.
 
         Args:
-            path: A directory, or a file that ends in `.ingot`.
+            path: A directory, or a file that ends in `.ingot`. It may be that of this data set,
+                with `overwrite=True`: the new one takes its place when it is finished.
+                `ingot.convert` writes other formats.
             options: Options of `DatasetWriter`. By default, the metadata of this data set are
                 copied.
 
