@@ -151,6 +151,50 @@ def test_damage_is_noticed_and_not_copied(tmp_path):
     assert list((tmp_path / "y").glob("*")) == []
 
 
+@pytest.mark.parametrize("name", ["x", "x.ingot"])
+def test_a_part_takes_the_place_of_the_data_set_that_it_is_a_part_of(source, tmp_path, name):
+    ingot.open(source).save(tmp_path / name)
+    ds = ingot.open(tmp_path / name)
+    keep = ds.column("label") % 3 != 0
+    ds.where(keep).save(tmp_path / name, overwrite=True)
+    check(tmp_path / name, ingot.open(source).where(keep))
+    assert ingot.open(tmp_path / name).metadata == {"from": "here"}
+    assert [one.name for one in tmp_path.iterdir()] == [name]
+
+
+@pytest.mark.parametrize("name", ["x", "x.ingot"])
+def test_a_field_is_replaced_by_another_of_its_name(source, tmp_path, name):
+    ingot.open(source).save(tmp_path / name)
+    ds = ingot.open(tmp_path / name)
+    with ingot.DatasetWriter(tmp_path / "labels.ingot", {"label": "int"}) as writer:
+        writer.extend({"label": ds.column("label") + 1000})
+    others = ds.select(*(one for one in ds.spec if one != "label"))
+    fixed = others.zip(ingot.open(tmp_path / "labels.ingot")).select(*ds.spec)
+    fixed.save(tmp_path / name, overwrite=True)
+    found = ingot.open(tmp_path / name)
+    assert list(found.spec) == list(ds.spec)
+    assert found.column("label").tolist() == list(range(1000, 1060))
+    assert found.stored()[7]["image"] == PICTURES[2]
+
+
+@pytest.mark.parametrize("name", ["x", "x.ingot"])
+def test_a_failed_save_leaves_the_data_set_that_it_would_replace(tmp_path, name):
+    with ingot.DatasetWriter(tmp_path / name, {"a": "bytes"}, compression=None) as writer:
+        writer.extend({"a": b"row %04d" % k} for k in range(100))
+    file = tmp_path / name if name == "x.ingot" else next((tmp_path / "x").glob("*.ingot"))
+    content = file.read_bytes()
+    file.write_bytes(content.replace(b"row 0050", b"row 0051", 1))
+    ds = ingot.open(tmp_path / name)
+    with pytest.raises(ingot.CorruptFileError, match="record 50"):
+        ds.take(60).save(tmp_path / name, overwrite=True)
+    assert len(ingot.open(tmp_path / name)) == 100
+    keep = np.arange(100) != 50
+    ds.where(keep).save(tmp_path / name, overwrite=True)
+    assert [row["a"] for row in ingot.open(tmp_path / name)] == [
+        b"row %04d" % k for k in range(100) if k != 50
+    ]
+
+
 def test_pickles_are_copied_without_being_read(tmp_path):
     with ingot.DatasetWriter(tmp_path / "x.ingot", {"a": Pickle()}) as writer:
         writer.append({"a": Trap()})

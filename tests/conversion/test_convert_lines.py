@@ -122,6 +122,7 @@ def test_json_lines_open_as_the_rows_that_were_converted(rows, tmp_path):
     assert plain(typed["vector"]) == FIRST["vector"]
 
 
+SCALARS = {name: SPEC[name] for name in ("whole", "real", "text", "flag", "note", "rank")}
 scalars = st.fixed_dictionaries(
     {
         "whole": st.integers(-(2**63), 2**63 - 1),
@@ -131,8 +132,7 @@ scalars = st.fixed_dictionaries(
         "note": st.none() | st.text(st.characters(exclude_categories=["Cs"]), max_size=3),
         "rank": st.none() | st.integers(-(2**63), 2**63 - 1),
     }
-)
-SCALARS = {name: SPEC[name] for name in ("whole", "real", "text", "flag", "note", "rank")}
+).map(lambda row: {name: row[name] for name in SCALARS})
 
 
 @SLOW
