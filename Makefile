@@ -98,11 +98,10 @@ clean:  ## remove the environments and everything built
 	rm -f src/ingot/_core*.so
 	find src tests benchmarks examples -name __pycache__ -prune -exec rm -rf {} +
 
-comma := ,
 # $(call announce,WHAT,DOWNLOAD,DISK,MINUTES): said before something large begins.
 define announce
-@echo "installing $(strip $(1));" \
-  "this downloads $(2), takes $(3) of disk and about $(4) minutes"
+@echo "installing $(1);" \
+  "this downloads $(2), takes $(3) of disk and about $(4) minutes at 100 Mbit/s"
 endef
 
 # $(call new_venv,DIRECTORY): an environment whose pip knows dependency groups.
@@ -112,6 +111,8 @@ define new_venv
     "name another with: make PYTHON=python3.12 ..." >&2; exit 1; }
 @command -v cargo >/dev/null || \
   { echo "a Rust toolchain is needed (rustup.rs), cargo is not on the PATH" >&2; exit 1; }
+@command -v $(firstword $(CC)) >/dev/null || \
+  { echo "a C compiler is needed, $(firstword $(CC)) is not on the PATH" >&2; exit 1; }
 rm -rf $(1)
 $(PYTHON) -m venv $(1)
 $(1)/bin/python -m pip install --quiet 'pip>=25.1'
@@ -134,20 +135,19 @@ $(VENV)/quick: $(VENV)/installed
 	touch $@
 
 $(VENV)/tools: $(VENV)/installed
-	$(call announce,what the tests need into $(VENV): PyTorch with CUDA$(comma) Beam$(comma) JAX \
-	  and the packages that Ingot is compared with,3 GB,7 GB,10)
+	$(call announce,PyTorch with CUDA and all else that the tests use into $(VENV),3.2 GB,7 GB,10)
 	$(BIN)/python -m pip install --quiet --group test --group check
 	$(BIN)/python -m pip install --quiet --no-deps --target $(VENV)/granular-0.21 granular==0.21.2
 	$(BIN)/python -m pip install --quiet --no-deps --target $(VENV)/streaming $(STREAMING)
 	touch $@
 
 $(VENV)/built: $(VENV)/installed $(SOURCES)
-	@echo "compiling the extension: 400 MB of disk and about 2 minutes on 2 cores the first time"
+	@echo "compiling the extension: 300 MB of disk and about 3 minutes on 2 cores the first time"
 	$(BIN)/maturin develop --release
 	touch $@
 
 $(BENCH_VENV)/installed: pyproject.toml
-	$(call announce,PyTorch with CUDA and what Ingot is compared with into $(BENCH_VENV),3 GB,7 GB,10)
+	$(call announce,PyTorch with CUDA and the alternatives into $(BENCH_VENV),3.3 GB,7 GB,10)
 	$(call new_venv,$(BENCH_VENV))
 	$(BENCH_BIN)/python -m pip install --quiet --group bench
 	$(BENCH_BIN)/python -m pip install --quiet --no-deps --target .bench/granular-0.21 granular==0.21.2
@@ -159,7 +159,7 @@ $(BENCH_VENV)/built: $(BENCH_VENV)/installed $(VENV)/built $(shell find src -nam
 	touch $@
 
 $(TF_VENV)/installed: pyproject.toml
-	$(call announce,TensorFlow into $(TF_VENV),350 MB,1.6 GB,5)
+	$(call announce,TensorFlow into $(TF_VENV),350 MB,1.6 GB,3)
 	$(call new_venv,$(TF_VENV))
 	$(TF_VENV)/bin/python -m pip install --quiet --group tensorflow
 	touch $@
