@@ -41,6 +41,7 @@ def test_a_stop_at_any_step_leaves_the_old_data_set_or_the_new(tmp_path, run_fau
 STOPS = [
     *(("line", call, "directory", 13) for call in ("append", "columns", "list", "flush", "close")),
     *(("line", call, "file", 3) for call in ("append", "columns", "list", "flush", "close")),
+    ("line", "close", "part", 13),
     ("EMFILE", "flush", "directory", 1000),
     ("SIGINT", "close", "directory", 1000),
     *(
@@ -48,7 +49,11 @@ STOPS = [
         for how in ("line", "EMFILE", "EIO", "ENOSPC", "SIGINT")
         for target in ("directory", "file", "records")
         for call in ("append", "columns", "list", "flush", "close")
-        if (call != "columns" or target != "records") and (how != "line" or target != "records")
+        if target != "records" or (call != "columns" and how != "line")
+    ),
+    *(
+        pytest.param((how, "close", "part", 1), marks=pytest.mark.soak)
+        for how in ("line", "EMFILE", "EIO", "ENOSPC", "SIGINT")
     ),
 ]
 

@@ -5,6 +5,8 @@ import itertools
 import json
 import os
 import random
+import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -327,6 +329,56 @@ def test_exceptions_say_what_has_become_of_a_file(tmp_path):
     assert "1 rows are committed" in fail(directory, [1, "flush"])
     assert column(directory) == [1]
     check_tidy(directory)
+
+
+@pytest.mark.parametrize("name", ["x", "x.ingot"])
+def test_a_writer_that_may_have_stored_a_row_refuses_every_later_call(tmp_path, monkeypatch, name):
+    path, stop = tmp_path / name, []
+    monkeypatch.setattr("ingot.records.progress._PAUSE_S", 0)
+
+    def interrupt(*_):
+        if stop:
+            raise KeyboardInterrupt
+
+    def writer_of(number):
+        writer = ingot.DatasetWriter(tmp_path / f"{number}{name}", SPEC, progress=interrupt)
+        writer.append({"a": 1})
+        writer.flush()
+        stop.append(1)
+        return writer
+
+    writer = writer_of(0)
+    with pytest.raises(KeyboardInterrupt):
+        writer.append({"a": 2})
+    stop.clear()
+    row = {"a": 3}
+    calls = [writer.flush, lambda: writer.append(row), lambda: writer.extend([row]), writer.close]
+    for call in [*calls, *calls]:
+        with pytest.raises(ingot.StorageError, match=r"cannot continue: .*1 (committed )?rows"):
+            call()
+    assert writer.closed
+    found = ingot.open(tmp_path / f"0{name}", partial=True)
+    assert [one["a"] for one in found] == [1]
+    with pytest.raises(KeyboardInterrupt) as caught, writer_of(1) as other:
+        other.append({"a": 2})
+    stop.clear()
+    assert re.search("1 (committed )?rows", caught.value.__notes__[0])
+    assert not path.exists()
+
+
+def test_the_error_of_a_with_block_is_the_one_that_is_raised(tmp_path):
+    path = tmp_path / "x"
+
+    def fail():
+        with ingot.DatasetWriter(path, SPEC) as writer:
+            writer.append({"a": 1})
+            shutil.rmtree(path)
+            path.touch()
+            raise KeyError
+
+    with pytest.raises(KeyError) as caught:
+        fail()
+    assert "could not be removed" in caught.value.__notes__[0]
 
 
 def leave_orphans(path):
