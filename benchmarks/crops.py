@@ -229,7 +229,7 @@ def open_ingot(job: Job, path: Path) -> Epoch:
     ingot = importlib.import_module("ingot")
     crops = ingot.Pictures("image", SIDE, crop=job.crop, flip=0.5, mean=MEAN, std=STD, layout="chw")
     order = ingot.open(path).shuffle(seed=0).map(crops)
-    loader = ingot.Loader(order, BATCH, workers=WORKERS, drop_last=False)
+    loader = ingot.Loader(order, BATCH, workers=WORKERS)
     return lambda _: (batch["image"] for batch in loader)
 
 

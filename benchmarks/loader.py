@@ -97,10 +97,10 @@ def open_loader(system: str, path: Path, num_workers: int) -> None:
     if system == OWN:
         own = importlib.import_module("ingot").Loader
         order = samples.shuffle(seed=0)
-        loader = own(order, BATCH, workers=num_workers, to="torch", drop_last=False)
+        loader = own(order, BATCH, workers=num_workers, to="torch")
     elif system == OF_TORCH:
         loader = importlib.import_module("ingot.torch").DataLoader(
-            samples.shuffle(seed=0), BATCH, drop_last=False, num_workers=num_workers,
+            samples.shuffle(seed=0), BATCH, num_workers=num_workers,
             persistent_workers=num_workers > 0,
         )  # fmt: skip
     else:

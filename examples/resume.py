@@ -81,7 +81,7 @@ def train(folder: Path, rank: int, ranks: int, workers: int, peers: list[Connect
         peers: The other ranks, for rank 0; rank 0, for each other.
     """
     order = ingot.open(folder / "pictures").shuffle(seed=1).map(jitter).repeat()
-    loader = ingot.Loader(order, BATCH, shard=(rank, ranks), workers=workers)
+    loader = ingot.Loader(order, global_batch_size=BATCH, shard=(rank, ranks), workers=workers)
     weights, checkpoint = np.zeros((SIZE * SIZE, CLASSES)), folder / "checkpoint.npz"
     if checkpoint.exists():
         saved = np.load(checkpoint)

@@ -180,16 +180,16 @@ def test_batches_are_those_of_the_plain_loader(cats, workers):
 
 def test_each_loop_is_an_epoch_even_after_one_that_was_left(cats):
     order = cats.shuffle(seed=3).map(label_of)
-    epochs = [plain(ingot.Loader(order, 8).batch(step)) for step in range(35)]
+    epochs = [plain(ingot.Loader(order, 8).batch(step)) for step in range(40)]
     found = ingot.tf.dataset(order, 8)
-    assert found.cardinality() == 7
-    assert [plain(batch) for batch in found] == epochs[:7]
-    assert [plain(batch) for batch in found.take(2)] == epochs[7:9]
-    assert [plain(batch) for batch in found] == epochs[14:21]
+    assert found.cardinality() == 8
+    assert [plain(batch) for batch in found] == epochs[:8]
+    assert [plain(batch) for batch in found.take(2)] == epochs[8:10]
+    assert [plain(batch) for batch in found] == epochs[16:24]
     for batch in found:
-        assert plain(batch) == epochs[21]
+        assert plain(batch) == epochs[24]
         break
-    assert [plain(batch) for batch in found] == epochs[28:35]
+    assert [plain(batch) for batch in found] == epochs[32:40]
 
 
 def test_an_order_without_end_is_an_infinite_data_set(cats):
@@ -201,12 +201,29 @@ def test_an_order_without_end_is_an_infinite_data_set(cats):
 
 
 def test_the_last_batch_may_be_shorter(cats):
-    found = ingot.tf.dataset(cats.map(label_of), 8, drop_last=False)
+    found = ingot.tf.dataset(cats.map(label_of), 8)
     assert found.element_spec == spec_of(tf.int64, None)
     assert [len(batch) for batch in found] == [8] * 7 + [4]
     assert found.cardinality() == 8
-    whole = ingot.tf.dataset(cats.map(label_of), 20, drop_last=False)
-    assert whole.element_spec == spec_of(tf.int64, 20)
+    for whole in (
+        ingot.tf.dataset(cats.map(label_of), 20),
+        ingot.tf.dataset(cats.map(label_of), 20, drop_last=True),
+    ):
+        assert whole.element_spec == spec_of(tf.int64, 20)
+    short = ingot.tf.dataset(cats.map(label_of), 100)
+    assert short.element_spec == spec_of(tf.int64, None)
+    assert [len(batch) for batch in short] == [60]
+
+
+def test_an_epoch_that_is_resumed_within_a_batch_ends_with_a_shorter_one(cats):
+    first = ingot.Loader(cats.map(label_of), 7)
+    first.seek(1)
+    loader = ingot.Loader(cats.map(label_of), 20)
+    loader.load_state_dict(first.state_dict())
+    found = ingot.tf.dataset(loader)
+    assert found.element_spec == spec_of(tf.int64, None)
+    assert [len(batch) for batch in found] == [20, 20, 13]
+    assert [len(batch) for batch in found] == [20, 20, 20]
 
 
 def test_a_state_resumes_at_any_step(cats):
@@ -217,15 +234,15 @@ def test_a_state_resumes_at_any_step(cats):
         for batch in ingot.tf.dataset(loader):
             whole.append(plain(batch))
             states.append(loader.state_dict())
-    assert len(whole) == 14
-    for step in random.Random(0).sample(range(13), 4):
+    assert len(whole) == 16
+    for step in random.Random(0).sample(range(15), 4):
         again = ingot.Loader(order, 8, workers=1)
         again.load_state_dict(states[step])
         rest = ingot.tf.dataset(again)
-        at_start = (step + 1) % 7 == 0
-        assert rest.cardinality() == (7 if at_start else tf.data.UNKNOWN_CARDINALITY)
+        at_start = (step + 1) % 8 == 0
+        assert rest.cardinality() == (8 if at_start else tf.data.UNKNOWN_CARDINALITY)
         found = []
-        while len(found) < 13 - step:
+        while len(found) < 15 - step:
             found += [plain(batch) for batch in rest]
         assert found == whole[step + 1 :]
 
@@ -248,10 +265,12 @@ def test_steps_that_are_left_out_are_not_counted(cats):
 
 def test_each_rank_has_its_part(cats):
     order = cats.map(label_of)
-    parts = [ingot.tf.dataset(order, 10, shard=(rank, 3)) for rank in range(3)]
+    parts = [ingot.tf.dataset(order, global_batch_size=10, shard=(rank, 3)) for rank in range(3)]
     assert [one.element_spec.shape[0] for one in parts] == [3, 3, 4]
     found = [sum(map(plain, batches), []) for batches in zip(*parts, strict=True)]  # noqa: RUF017
     assert found == [list(range(k, k + 10)) for k in range(0, ROWS, 10)]
+    parts = [ingot.tf.dataset(order, 5, shard=(rank, 3)) for rank in range(3)]
+    assert [one.element_spec.shape[0] for one in parts] == [5, 5, 5]
 
 
 @pytest.mark.parametrize(
@@ -401,7 +420,7 @@ def test_a_field_without_tensors_is_refused_by_name(tmp_path, spec, value):
         ((range(9),), {}, TypeError, "expected a loader, or an order and a batch_size"),
         ((ingot.Loader(range(9), 3), 3), {}, TypeError, "options are those of the loader"),
         ((ingot.Loader(range(9), 3),), {"workers": 1}, TypeError, "options are those of the"),
-        ((range(9), 10), {}, ValueError, "9 samples has no whole batch of 10"),
+        ((range(9), 10), {"drop_last": True}, ValueError, "9 samples has no whole batch of 10"),
         (([{1}, {2}], 2), {}, TypeError, "batch is a list of values that are no tensor together"),
         (([1, "a"], 2), {}, TypeError, "batch is a list of values that are no tensor together"),
         (([np.datetime64(1, "s")], 1), {}, TypeError, "batch has values of type datetime64"),
