@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import ingot
-from batches import ROWS, global_batches, label_of, noisy, plain, run
+from batches import ROWS, following, global_batches, label_of, noisy, plain, run
 
 
 @pytest.mark.parametrize("workers", [0, 1, 3])
@@ -64,6 +64,29 @@ def test_the_state_counts_what_was_handed_out():
     again = ingot.Loader(range(100), 10)
     again.load_state_dict(json.loads(json.dumps(state)))
     assert next(iter(again)).tolist() == next(batches).tolist() == list(range(30, 40))
+
+
+@settings(max_examples=200, deadline=None)
+@given(data=st.data())
+def test_no_sample_is_lost_or_repeated_whatever_ranks_and_batch_sizes_follow(data):
+    length = data.draw(st.integers(1, 40))
+    order = ingot.Order.of(range(length)).shuffle(data.draw(st.integers(0, 3)))
+    state, found = None, []
+    for _ in range(data.draw(st.integers(2, 5))):
+        world = data.draw(st.integers(1, 5))
+        rank = data.draw(st.integers(0, world - 1))
+        loader = ingot.Loader(order, data.draw(st.integers(1, 9)), shard=(rank, world), workers=0)
+        if state is not None:
+            loader.load_state_dict(state)
+            assert loader.epoch == state["position"] // length
+        for _, batch in zip(range(data.draw(st.integers(1, 6))), following(loader), strict=False):
+            rows = loader.indices(loader.step - 1).row.tolist()
+            assert set(batch.tolist()) <= set(rows)
+            found += rows
+        state = json.loads(json.dumps(loader.state_dict()))
+        assert state["position"] == len(found)
+        assert state["step"] % len(loader) == 0 or len(found) % length
+    assert found == order.repeat().rows(0, len(found)).row.tolist()
 
 
 @pytest.mark.parametrize("how", [{"workers": 2}, {"processes": 1}], ids=["threads", "processes"])

@@ -22,7 +22,7 @@ def state_of(order: Order, steps: Steps, step: int, skipped: Sequence[range]) ->
         "version": _VERSION,
         "position": steps.span(step)[0],
         "step": step,
-        "batch_size": steps.batch_size,
+        "global_batch_size": steps.batch_size,
         "fingerprint": order.fingerprint,
         "order": order.describe(),
     }
@@ -50,25 +50,17 @@ def place_in(
             leaves out steps of another size.
     """
     match state:
+        case {"version": int(version)} if 0 < version != _VERSION:
+            raise ValueError(_other_version(version))
         case {
             "version": int(version),
             "position": int(position),
             "fingerprint": str(fingerprint),
-            "batch_size": int(batch_size),
-        } if version > 0 and 0 <= position < _POSITIONS:
+            "global_batch_size": int(batch_size),
+        } if version == _VERSION and 0 <= position < _POSITIONS:
             skipped = _skipped_in(state)
         case _:
             raise TypeError(_no_state(state))
-    if version > _VERSION:
-        message = f"the state is of version {version}, this Ingot reads up to {_VERSION}"
-        raise ValueError(message)
-    if version < _VERSION:
-        message = (
-            f"the state is of order algorithm version {version}, this release has {ALGORITHM}: the "
-            "same order has other samples at the same position; go on with the release that "
-            "saved the state, or begin an epoch here: loader.seek(epoch * len(loader))"
-        )
-        raise ValueError(message)
     if fingerprint != order.fingerprint:
         _refuse_other_order(state, order, check_data=check_data)
     if skipped and batch_size != steps.batch_size:
@@ -109,6 +101,16 @@ def _skipped_in(state: Mapping[str, Any]) -> list[range]:
 
 def _no_state(state: object) -> str:
     return f"expected what state_dict() returned, got {state!r:.200}"
+
+
+def _other_version(version: int) -> str:
+    if version > _VERSION:
+        return f"the state is of version {version}, this Ingot reads up to {_VERSION}"
+    return (
+        f"the state is of order algorithm version {version}, this release has {ALGORITHM}: a mix, "
+        "an interleave or a concat has other samples at the same position; go on with the release "
+        "that saved the state, or begin an epoch here, loader.seek(epoch * len(loader))"
+    )
 
 
 def _refuse_other_order(state: Mapping[str, Any], order: Order, *, check_data: bool) -> None:
