@@ -132,3 +132,44 @@ def test_exceptions_are_what_their_builtin_bases_promise(make):
     with pytest.raises(OSError, match="another writer") as caught, ingot.Writer(path, append=True):
         ingot.recover(path)
     assert caught.value.errno == 11
+
+
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        (lambda: ingot.open("x", partail=True), r"'partail'; did you mean 'partial'\? \(open has "),
+        (lambda: ingot.open_dataset("x", specs={}), r"did you mean 'spec'\? \(open_dataset has "),
+        (lambda: ingot.open_records("x", partly=1), r"\(open_records has partial\)"),
+        (
+            lambda: ingot.Writer("x.ingot", compresion=None),
+            r"did you mean 'compression'\? \(Writer ",
+        ),
+        (lambda: ingot.DatasetWriter("x", {}, shard_row=1), r"did you mean 'shard_rows'\?"),
+        (lambda: ingot.Loader(range(9), 2, worker=1), r"did you mean 'workers'\? \(Loader has "),
+        (lambda: ingot.convert("x", "y", chek=False), r"did you mean 'check'\? \(convert has "),
+        (lambda: ingot.build("x", str, [], spec={}, zzz=1), r"unknown option 'zzz' \(build has "),
+    ],
+)
+def test_a_misspelt_option_is_refused_with_the_one_that_was_meant(call, words):
+    with pytest.raises(TypeError, match=words):
+        call()
+
+
+def test_one_thing_is_told_in_the_singular(tmp_path):
+    with ingot.Writer(tmp_path / "x.ingot") as writer:
+        writer.append(b"x")
+        assert "1 record>" in repr(writer).replace(",", "")
+    with ingot.DatasetWriter(tmp_path / "rows", {"x": "int"}) as rows:
+        rows.append({"x": 1})
+    reader, ds = ingot.open(tmp_path / "x.ingot"), ingot.open(tmp_path / "rows")
+    assert ", 1 record>" in repr(reader)
+    assert "of 1 record of" in repr(reader[:])
+    assert "of 1 record, 1 byte>" in repr(reader.read())
+    assert "of 1 row of" in repr(ds)
+    assert repr(ds.shuffle(0)).startswith("Dataset('rows', 1 row)")
+    assert "1 row," in ds._repr_html_()
+    for one in (reader, ds):
+        with pytest.raises(IndexError, match=r"index 1 is out of range for 1 row$"):
+            one[1]
+        with pytest.raises(IndexError, match=r"index 2 is out of range for 1 row$"):
+            one[[0, 2]]

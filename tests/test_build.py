@@ -350,7 +350,12 @@ def test_a_script_without_a_guard_is_told_so(tmp_path):
         timeout=60,
     )
     assert outcome.returncode == 1
-    assert 'work of a script under if __name__ == "__main__"' in outcome.stderr
+    guard = 'put what the script runs under if __name__ == "__main__":'
+    assert (
+        f"imports the main script, which would start workers once more: {guard}" in outcome.stderr
+    )
+    assert "bootstrapping phase" not in outcome.stderr
+    assert f"WorkerError: {tmp_path / 'x'}: a worker process died" in outcome.stderr
 
 
 def line_of(content):

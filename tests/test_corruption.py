@@ -1,5 +1,7 @@
+import contextlib
 import itertools
 import random
+import threading
 from functools import partial
 
 import pytest
@@ -285,6 +287,42 @@ def test_an_unfinished_file_says_what_is_there_and_how_to_go_on(path):
     assert "3 rows are committed" in str(error)
     assert "partial=True" in str(error)
     assert "ingot.recover" in str(error)
+
+
+def test_a_file_that_is_being_written_says_so(path):
+    with ingot.Writer(path) as writer:
+        writer.append(b"0")
+        writer.flush()
+        writer.append(b"1")
+        words = "a writer is still writing it, and 1 row is committed so far.*partial=True"
+        with pytest.raises(ingot.UnfinishedFileError, match=words) as caught:
+            ingot.open(path)
+        assert "recover" not in str(caught.value)
+        assert list(ingot.open(path, partial=True)) == [b"0"]
+    assert len(ingot.open(path)) == 2
+
+
+def test_looking_for_a_writer_keeps_no_writer_out(path):
+    leave_unfinished(path, commits=[[b"0"]], lost=[b"1"])
+    done = threading.Event()
+
+    def look():
+        while not done.is_set():
+            with contextlib.suppress(ingot.UnfinishedFileError):
+                ingot.open(path)
+
+    threads = [threading.Thread(target=look) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    try:
+        for _ in range(50):
+            writer = ingot.Writer(path, append=True, sync=False)
+            writer.append(b"2")
+            writer.abandon()
+    finally:
+        done.set()
+        for thread in threads:
+            thread.join()
 
 
 def test_recover_closes_an_unfinished_file(path):

@@ -456,7 +456,7 @@ def test_a_writer_of_records_does_not_go_on_with_a_data_set(tmp_path):
 
 
 def test_a_writer_that_was_never_closed_warns_and_loses_nothing(tmp_path):
-    with pytest.warns(ResourceWarning, match="never closed; 1 rows are committed"):
+    with pytest.warns(ResourceWarning, match="never closed; 1 row is committed"):
         ingot.DatasetWriter(tmp_path / "x", {"a": "int"}).append({"a": 1})
     assert ingot.open(tmp_path / "x").column("a").tolist() == [1]
 

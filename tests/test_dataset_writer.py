@@ -299,7 +299,7 @@ def test_an_overwrite_that_fails_leaves_the_old_data_set(tmp_path):
         ):
             writer.extend([{"a": 2}, {"a": "x"}])
         assert column(path) == [1]
-        words = "the old one stays" if path.suffix else "is as it was, with 1 rows"
+        words = "the old one stays" if path.suffix else "is as it was, with 1 row"
         assert words in caught.value.__notes__[0]
     check_tidy(tmp_path / "x")
     assert names(tmp_path) == {"x", "x.ingot"}
@@ -326,7 +326,7 @@ def test_exceptions_say_what_has_become_of_a_file(tmp_path):
     directory = tmp_path / "y"
     assert "no rows are committed" in fail(directory, [1, "x"])
     assert names(directory) == set()
-    assert "1 rows are committed" in fail(directory, [1, "flush"])
+    assert "1 row is committed" in fail(directory, [1, "flush"])
     assert column(directory) == [1]
     check_tidy(directory)
 

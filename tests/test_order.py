@@ -396,7 +396,7 @@ def test_an_order_tells_its_composition(cats, logs):
         (
             concat(range(3)),
             concat(range(3), range(3)),
-            ("concat() of 1 parts", "concat() of 2 parts"),
+            ("concat() of 1 part", "concat() of 2 parts"),
         ),
         (
             Order.of(range(9)).map(double),
@@ -425,8 +425,8 @@ def test_which_rows_a_data_set_has_is_part_of_its_fingerprint(cats):
         (lambda: ingot.mix({"a": "b"}, {"a": 1}), TypeError, "ingot.open('b') opens it"),
         (lambda: Order.of(iter([1])), TypeError, "not of list_iterator: list(...) makes one"),
         (lambda: Order(range(3)), TypeError, "call Order.of(source) to make an order of range"),
-        (lambda: Order.of([1], [1]), ValueError, "row 1 is not in a source of 1 rows"),
-        (lambda: Order.of([1], [-1]), ValueError, "row -1 is not in a source of 1 rows"),
+        (lambda: Order.of([1], [1]), ValueError, "row 1 is not in a source of 1 row"),
+        (lambda: Order.of([1], [-1]), ValueError, "row -1 is not in a source of 1 row"),
         (lambda: Order.of([1], [0.5]), TypeError, "rows are integers, got float64"),
         (lambda: Order.of([1])[1], IndexError, "position 1 is out of range for an order of 1"),
         (lambda: Order.of([1])[-2], IndexError, "position -2 is out of range for an order of 1"),

@@ -2,6 +2,7 @@
 
 import pickle
 import random
+import re
 from itertools import chain
 from pathlib import Path
 
@@ -337,3 +338,58 @@ def test_paths_may_come_from_a_generator(tmp_path):
         0,
         1,
     ]
+
+
+def test_files_are_called_by_what_was_opened(tmp_path):
+    for k in range(3):
+        with ingot.Writer(tmp_path / f"log{k}.ingot", sync=False) as writer:
+            writer.append(b"x")
+        with ingot.DatasetWriter(tmp_path / f"row{k}.ingot", {"x": "int"}, sync=False) as rows:
+            rows.append({"x": k})
+        (tmp_path / f"{k}.jsonl").write_text('{"x": 1}\n')
+        np.save(tmp_path / f"{k}.npy", np.arange(2))
+    names = ["log*.ingot", "log{0..2}.ingot", "row*.ingot", "row{0..2}.ingot", "*.jsonl", "*.npy"]
+    for name in names:
+        opened = ingot.open(tmp_path / name)
+        assert opened.path == str(tmp_path / name)
+        assert len(opened.paths) == 3
+        assert repr(str(tmp_path / name)) in repr(opened)
+        assert f"{tmp_path.name}/{name}" in repr(opened.shuffle(0))
+        assert pickle.loads(pickle.dumps(opened)).path == opened.path  # noqa: S301
+    for name in names[2:]:
+        with pytest.raises(KeyError, match=re.escape(f"{tmp_path / name}: there is no field 'y'")):
+            ingot.open(tmp_path / name).select("y")
+    for start in ("log", "row"):
+        opened = ingot.open([tmp_path / f"{start}{k}.ingot" for k in range(3)])
+        assert opened.path == str(tmp_path / f"{start}0.ingot")
+        assert f"{start}0.ingot' and 2 more" in repr(opened)
+        assert f"'{start}0.ingot and 2 more', " in repr(opened.shuffle(0))
+
+
+def test_file_urls_are_paths(tmp_path):
+    url = f"file://{tmp_path}"
+    with ingot.Writer(f"{url}/a%20b.ingot") as writer:
+        writer.append(b"x")
+    assert ingot.open(tmp_path / "a b.ingot").paths == [str(tmp_path / "a b.ingot")]
+    assert list(ingot.open(f"{url}/a%20b.ingot")) == [b"x"]
+    assert list(ingot.open([f"file://localhost{tmp_path}/a%20b.ingot"])) == [b"x"]
+    assert list(ingot.open(f"{url}/a*.ingot")) == [b"x"]
+    with ingot.DatasetWriter(f"{url}/rows", {"x": "int"}) as rows:
+        rows.append({"x": 1})
+    assert ingot.open(f"{url}/rows").path == str(tmp_path / "rows")
+    assert ingot.convert(f"{url}/rows", f"{url}/rows.parquet").path == f"{tmp_path}/rows.parquet"
+    for wrong in ("file://other/x.ingot", "file://x.ingot"):
+        with pytest.raises(ingot.FormatError, match="expected file:///PATH"):
+            ingot.open(wrong)
+
+
+def test_files_of_an_unknown_suffix_are_refused_with_what_opens(tmp_path):
+    (tmp_path / "x.xyz").write_bytes(b"hello" * 200)
+    (tmp_path / "odd").mkdir()
+    (tmp_path / "odd" / "x.xyz").write_bytes(b"hello")
+    for wrong in ("x.xyz", "odd"):
+        with pytest.raises(
+            ingot.FormatError, match=r"takes \.ingot, .*\.tar, .*\.parquet, "
+        ) as caught:
+            ingot.open(tmp_path / wrong)
+        assert caught.value.path == str(tmp_path / wrong)

@@ -650,7 +650,7 @@ def test_sync_is_a_choice(path, strace):
 def test_repr_names_the_file_and_its_state(path):
     writer = ingot.Writer(path)
     writer.append(b"x")
-    assert repr(writer) == f"<ingot.Writer {str(path)!r}, 1 records>"
+    assert repr(writer) == f"<ingot.Writer {str(path)!r}, 1 record>"
     assert writer.path == str(path)
     writer.close()
     assert repr(writer) == f"<ingot.Writer {str(path)!r}, closed>"

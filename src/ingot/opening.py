@@ -13,14 +13,16 @@ from ingot.dataset.read.discovery import Options, find_dataset
 from ingot.dataset.read.images import Labels
 from ingot.dataset.spec import SpecLike
 from ingot.errors import FormatError
+from ingot.options import names_options
 from ingot.records.expand import StrPath, absolute, expand
-from ingot.records.formats import format_of
+from ingot.records.formats import OPENED, format_of
 from ingot.records.reader import Reader
 
 _RECORDS = ("tfrecord", "jsonlines")
 """The formats whose rows are also records."""
 
 
+@names_options
 def open(  # noqa: A001
     source: StrPath | Iterable[StrPath],
     *,
@@ -101,9 +103,16 @@ def open(  # noqa: A001
     if spec is not None:
         message = f"{source}: spec= is for files of other formats whose rows have fields"
         raise ValueError(message)
-    return Reader(source, partial=partial)
+    try:
+        return Reader(source, partial=partial)
+    except FormatError as error:
+        if type(error) is not FormatError or format_of(error.path or "") is not None:
+            raise
+        message = f"{error}; {OPENED}"
+        raise FormatError(message, error.path) from None
 
 
+@names_options
 def open_dataset(
     source: StrPath | Iterable[StrPath],
     *,
@@ -136,6 +145,7 @@ def open_dataset(
     raise FormatError(message, found.path)
 
 
+@names_options
 def open_records(source: StrPath | Sequence[StrPath], *, partial: bool = False) -> Reader:
     """Open files of records, as `open` does; refuse a data set.
 

@@ -9,6 +9,8 @@ from multiprocessing.connection import wait
 from multiprocessing.process import BaseProcess
 from pathlib import Path
 
+GUARD = 'put what the script runs under if __name__ == "__main__":'
+
 
 def settle_in() -> None:
     """Prepare a worker process: Ctrl-C is its parent's to handle, and it ends with its parent."""
@@ -22,6 +24,20 @@ def _die_with_parent() -> None:
     if parent is not None:
         wait([parent.sentinel])
         os._exit(1)
+
+
+def check_imported() -> None:
+    """Refuse to start processes from one that still imports the main script, as spawned ones do.
+
+    Raises:
+        RuntimeError: It does.
+    """
+    if getattr(multiprocessing.current_process(), "_inheriting", False):
+        message = (
+            "a worker process imports the main script, which would start workers once more: "
+            f"{GUARD}"
+        )
+        raise RuntimeError(message)
 
 
 def how_it_died(process: BaseProcess) -> str:

@@ -408,7 +408,7 @@ def test_a_writer_that_is_not_closed_leaves_nothing(path):
     writer = ArrayRecordWriter(str(path))
     writer.write(b"lost")
     with pytest.warns(
-        UserWarning, match=r"x.array_record: the writer was never closed; its 1 records are"
+        UserWarning, match=r"x.array_record: the writer was never closed; its 1 record is"
     ):
         del writer
     assert names(path.parent) == []

@@ -359,7 +359,7 @@ def test_a_writer_that_is_never_closed_keeps_its_records_and_says_so(tmp_path, p
     writer = bagz.Writer(path, bagz.Writer.Options(placement))
     writer.write(b"kept")
     with pytest.warns(
-        UserWarning, match=r"x\.bag: the writer was never closed; its 1 records are there"
+        UserWarning, match=r"x\.bag: the writer was never closed; its 1 record is there"
     ):
         del writer
     assert sorted(entry.name for entry in tmp_path.iterdir()) == ["limits.x.bag", "x.bag"]

@@ -124,5 +124,5 @@ def test_a_writer_that_is_never_closed_is_told_of_at_the_end(tmp_path):
     ended = subprocess.run(
         [sys.executable, "-c", code], cwd=tmp_path, check=True, capture_output=True, text=True
     )
-    assert "x.bag: the writer was never closed; its 1 records are there" in ended.stderr
+    assert "x.bag: the writer was never closed; its 1 record is there" in ended.stderr
     assert "limits.x.bag" in ended.stderr

@@ -147,7 +147,7 @@ def test_a_chunk_without_arrow_among_others_is_refused(tmp_path):
 
 def test_a_chunk_with_other_rows_than_are_listed_is_refused(tmp_path):
     folder = write(tmp_path, [(chunk([{"x": 1}]), 2)])
-    with pytest.raises(ingot.CorruptFileError, match=r"it has 1 rows, but index\.json lists 2"):
+    with pytest.raises(ingot.CorruptFileError, match=r"it has 1 row, but index\.json lists 2"):
         ingot.open(folder)
 
 

@@ -554,7 +554,8 @@ def test_a_process_that_is_stopped_is_named_once_and_waited_for(ds, monkeypatch)
     monkeypatch.setattr("ingot.loader.processes._PAUSES_MAX", 3)
     before = children()
     with ingot.Loader(ds.map(heavy), 8, processes=1, prefetch=1) as loader:
-        first = next(iter(loader))
+        loop = iter(loader)
+        first = next(loop)
         (pid,) = children() - before
         os.kill(pid, signal.SIGSTOP)
         told = []
@@ -567,7 +568,7 @@ def test_a_process_that_is_stopped_is_named_once_and_waited_for(ds, monkeypatch)
         monkeypatch.setattr("warnings.warn", wake)
         waker = threading.Thread(target=lambda: go_on.wait() and os.kill(pid, signal.SIGCONT))
         waker.start()
-        batches = [first, *loader]
+        batches = [first, *loop]
         waker.join()
     assert len(told) == 1
     assert f"worker process {pid} has not answered" in told[0]
@@ -606,3 +607,21 @@ def test_close_frees_shared_memory_but_for_arrays_that_are_held(ds):
     gc.collect()
     assert (mapped_files(), open_memory_files()) == before
     del loader
+
+
+def test_a_script_without_a_guard_is_told_so(tmp_path):
+    script = tmp_path / "script.py"
+    script.write_text(
+        "import multiprocessing, ingot\n"
+        "multiprocessing.set_start_method('spawn', force=True)\n"
+        "print(next(iter(ingot.Loader(range(100), 10, processes=1))))\n"
+    )
+    ran = subprocess.run(
+        [sys.executable, str(script)], check=False, capture_output=True, text=True, timeout=200
+    )
+    guard = 'put what the script runs under if __name__ == "__main__":'
+    assert ran.returncode == 1
+    assert f"which would start workers once more: {guard}" in ran.stderr
+    assert "WorkerError: step 0: the worker process died with exit code 1, 3 times" in ran.stderr
+    assert f"it imports the main script: {guard}" in ran.stderr
+    assert "bootstrapping phase" not in ran.stderr

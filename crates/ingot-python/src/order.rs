@@ -1,5 +1,6 @@
 //! `ingot._core.Order`: which row is at which position.
 
+use ingot::error::counted;
 use ingot::order::{Lengths, Level, Long, Order, Rows};
 use pyo3::buffer::PyBuffer;
 use pyo3::exceptions::PyValueError;
@@ -32,8 +33,9 @@ impl PyOrder {
                 match rows.iter().find(|&&row| row >= num_rows) {
                     None => made(Order::table(rows)),
                     Some(&row) => Err(PyValueError::new_err(format!(
-                        "row {} is not in a source of {num_rows} rows",
-                        row as i64
+                        "row {} is not in a source of {}",
+                        row as i64,
+                        counted(num_rows, "row")
                     ))),
                 }
             }

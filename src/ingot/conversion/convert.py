@@ -20,6 +20,7 @@ from ingot.dataset import Dataset
 from ingot.dataset.spec import SpecLike
 from ingot.dataset.write.shards import Compression, limits
 from ingot.opening import open as open_any
+from ingot.options import names_options
 from ingot.order import Order
 from ingot.records import Reader, View
 from ingot.records.expand import StrPath, absolute, named
@@ -55,6 +56,7 @@ class Conversion:
     rounded: tuple[str, ...] = ()
 
 
+@names_options
 def convert(
     src: StrPath | Sequence[StrPath] | Opened,
     dst: StrPath,

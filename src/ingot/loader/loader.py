@@ -27,6 +27,7 @@ from ingot.loader.resume import verify_resume
 from ingot.loader.state import place_in, state_of
 from ingot.loader.timing import LoaderStats
 from ingot.loader.topology import Shard, refuse_shards, topology_of
+from ingot.options import names_options
 from ingot.order.arguments import count_of
 from ingot.order.order import Order
 from ingot.order.rows import Rows
@@ -107,6 +108,7 @@ class Loader:
     __module__ = "ingot"
 
     @refuses_foreign
+    @names_options
     def __init__(
         self,
         order: Sequence[Any] | Order,

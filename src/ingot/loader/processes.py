@@ -20,6 +20,8 @@ from ingot.loader.making import Conversion, Made, Makes
 from ingot.loader.parcel import Receiver, Sender, pickled, unpickled
 from ingot.loader.pipes import Pipe, connected
 from ingot.processes import (
+    GUARD,
+    check_imported,
     check_pickles,
     how_it_died,
     is_stopped,
@@ -138,7 +140,8 @@ class Processes:
         if reason:
             message = f"step {step}: the worker process cannot unpickle its work: {reason}"
             raise WorkerError(message, None, step) from reason
-        raise WorkerError(_death(step, how), None, step)
+        is_forked = self._context.get_start_method() == "fork"
+        raise WorkerError(_death(step, how, is_forked=is_forked), None, step)
 
     def stop(self) -> None:
         """End the processes, and let go of the memory that nobody holds an array of."""
@@ -187,6 +190,7 @@ class _Worker:
     def start(self) -> None:
         """Start the process."""
         context = self._context
+        check_imported()
         if context.get_start_method() != "fork":
             check_pickles(self._maker, "pass workers= for threads")
         self._pipe, self.process = connected(context, self._started)
@@ -242,8 +246,10 @@ def _stopped(step: int, pid: int | None) -> str:
     )
 
 
-def _death(step: int, how: str) -> str:
+def _death(step: int, how: str, *, is_forked: bool) -> str:
     hint = "; the system kills processes when memory runs out" if how == "by SIGKILL" else ""
+    if not is_forked and how == "with exit code 1":
+        hint = f"; it imports the main script: {GUARD}"
     return (
         f"step {step}: the worker process died {how}, {_ATTEMPTS} times in a row{hint}; "
         f"loader.batch({step}) makes the batch in this process"

@@ -51,4 +51,4 @@ class Batch(Sequence[npt.NDArray[np.uint8]]):
         return self.data[self.offsets[k] : self.offsets[k + 1]]
 
     def __repr__(self) -> str:
-        return f"<ingot.Batch of {counted(len(self), 'record')}, {len(self.data)} bytes>"
+        return f"<ingot.Batch of {counted(len(self), 'record')}, {counted(len(self.data), 'byte')}>"

@@ -10,7 +10,7 @@ from urllib.parse import unquote
 
 from ingot.errors import FormatError
 from ingot.records.braces import braces
-from ingot.records.formats import SUFFIXES, format_of, plain_name
+from ingot.records.formats import OPENED, SUFFIXES, format_of, plain_name
 
 StrPath: TypeAlias = str | os.PathLike[str]
 
@@ -239,4 +239,4 @@ def _record_files(folder: str) -> list[str]:
         raise FormatError(message, folder)
     listed = " and ".join(sorted(suffixes)) or "no record"
     message = f"{folder}: this directory holds {listed} files, expected files of one format"
-    raise FormatError(message, folder)
+    raise FormatError(message if found else f"{message}; {OPENED}", folder)

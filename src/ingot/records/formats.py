@@ -54,6 +54,12 @@ FORMATS = (
 SUFFIXES = tuple(suffix for one in FORMATS for suffix in one.suffixes)
 
 
+OPENED = (
+    f"ingot.open takes {', '.join(SUFFIXES)}, directories of these or of images, and directories "
+    "that DatasetWriter, Granular, MDS, LitData or save_to_disk wrote"
+)
+"""What opens, in words."""
+
 COMPRESSIONS = {".bz2": "bz2", ".gz": "gz", ".tgz": "gz", ".zst": "zstd"}
 """How files are compressed as a whole, by the end of their names."""
 

@@ -10,6 +10,7 @@ from typing import Any, Literal, Self
 from ingot._core import Reader as NativeReader
 from ingot._core import Writer as NativeWriter
 from ingot.errors import FormatError, UnfinishedFileError, counted
+from ingot.options import names_options
 from ingot.records.expand import absolute, check_target
 from ingot.records.unclosed import watch
 
@@ -50,6 +51,7 @@ class Writer(NativeWriter):
     _begun: int
     _process: int
 
+    @names_options
     def __new__(
         cls,
         path: str | os.PathLike[str],

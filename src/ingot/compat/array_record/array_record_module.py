@@ -16,6 +16,7 @@ from ingot.compat.array_record.errors import (
     RecordIndexError,
     translated,
 )
+from ingot.errors import counted
 from ingot.records import arrayrecord
 
 if TYPE_CHECKING:
@@ -119,7 +120,8 @@ class ArrayRecordWriter:
             return
         num_records = len(writer)
         self._abandon()
-        message = f"{self._path}: the writer was never closed; its {num_records} records are lost"
+        lost = f"{counted(num_records, 'record')} {'is' if num_records == 1 else 'are'} lost"
+        message = f"{self._path}: the writer was never closed; its {lost}"
         warnings.warn(message, stacklevel=2)
 
 

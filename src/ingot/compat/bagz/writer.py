@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Self
 from ingot.compat.bagz.errors import translated
 from ingot.compat.bagz.options import LimitsPlacement, WriterOptions
 from ingot.compat.bagz.spec import dictionary_of, level_of, limits_path, local
+from ingot.errors import counted
 from ingot.records.bag import BagWriter
 from ingot.records.expand import text_of
 from ingot.records.unclosed import watch
@@ -109,7 +110,8 @@ class Writer:
     def _settle(self, *, failed: bool) -> str:
         """Keep all records without closing the bag; return where they are."""
         del failed
-        done = f"its {len(self._writer)} records are there"
+        count = len(self._writer)
+        done = f"its {counted(count, 'record')} {'is' if count == 1 else 'are'} there"
         if self._is_separate:
             self._writer.close()
             return done

@@ -12,7 +12,7 @@ from ingot.compat.h5record.schema import KEY, parsed
 from ingot.dataset import Dataset, DatasetWriter
 from ingot.dataset.spec import Field
 from ingot.dataset.write.hdf5.writer import Hdf5Writer, NewColumn, partial_path
-from ingot.errors import FormatError
+from ingot.errors import FormatError, counted
 from ingot.opening import open as open_any
 from ingot.records.writer import is_whole
 
@@ -126,13 +126,13 @@ class Hdf5Target:
             return f"{path} has its {begun} rows as before, and none of the new ones"
         if not kept:
             return f"{path} was not made"
+        rows = f"{counted(kept, 'row')} {'is' if kept == 1 else 'are'}"
         if path.exists():
             return (
-                f"meanwhile somebody else has made {path}; {kept} rows are kept in "
-                f"{partial_path(path).name}"
+                f"meanwhile somebody else has made {path}; {rows} kept in {partial_path(path).name}"
             )
         return (
-            f"{path} was not made; {kept} rows are kept in {partial_path(path).name}: continue "
+            f"{path} was not made; {rows} kept in {partial_path(path).name}: continue "
             f"with the rows from {kept} on and append_mode=True, or start over without it"
         )
 

@@ -26,6 +26,8 @@ from ingot.dataset.write.lease import Lease
 from ingot.dataset.write.metadata import json_of
 from ingot.dataset.write.shards import Compression, Options, limits
 from ingot.dataset.write.target import check_vacant
+from ingot.options import names_options
+from ingot.processes import check_imported
 from ingot.records.expand import absolute, check_target
 from ingot.records.progress import Progress
 
@@ -33,6 +35,7 @@ _AGAIN = "pass resume=False to start over"
 _REPLACE = "pass overwrite=True to replace it once the new one is finished"
 
 
+@names_options
 def build(
     path: str | os.PathLike[str],
     fn: Callable[[Any], Any],
@@ -102,6 +105,8 @@ def build(
         >>> ds = ingot.build("cats", row, files, spec={"image": "jpg", "name": "utf8"})
         ... # doctest: +SKIP
     """
+    if workers != 0:
+        check_imported()
     folder = absolute(path)
     checked = Spec.of(spec, codecs)
     options = Options(compression, level, sync, *limits(shard_bytes, shard_rows))

@@ -12,14 +12,11 @@ from typing import Any
 from ingot.dataset.build.maker import Maker, Task, place_of
 from ingot.dataset.manifest import Shard
 from ingot.errors import WorkerError
-from ingot.processes import how_it_died, portable, settle_in
+from ingot.processes import GUARD, how_it_died, portable, settle_in
 
 _PAUSE_S = 0.2
 _PATIENCE_S = 5.0
-_HINT = (
-    "workers must be able to import fn: define it at the top level of a module, and start the "
-    'work of a script under if __name__ == "__main__"'
-)
+_HINT = f"workers must be able to import fn: define it at the top level of a module, and {GUARD}"
 
 
 @dataclass(slots=True)

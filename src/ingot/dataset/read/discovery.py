@@ -353,7 +353,7 @@ def _sound(folder: Path, manifest: Manifest, *, allow_pickle: bool) -> Manifest:
         )
         if not sound:
             raise FormatError(message, str(folder))
-        warnings.warn(message, stacklevel=6)
+        warnings.warn(message, stacklevel=7)
     return replace(manifest, shards=tuple(sound))
 
 

@@ -23,6 +23,7 @@ from ingot.dataset.write.shards import Compression, Options, limits
 from ingot.dataset.write.superseded import KEEP_S, check_keep_for
 from ingot.dataset.write.target import DirectoryTarget
 from ingot.errors import ClosedError, StorageError, counted
+from ingot.options import names_options
 from ingot.records.expand import absolute, check_target
 from ingot.records.progress import Meter, Progress
 from ingot.records.unclosed import watch
@@ -88,6 +89,7 @@ class DatasetWriter:
 
     __module__ = "ingot"
 
+    @names_options
     def __init__(
         self,
         path: str | os.PathLike[str],

@@ -1,0 +1,33 @@
+"""Options of functions, and what a misspelt one was meant to be."""
+
+import inspect
+from collections.abc import Callable
+from difflib import get_close_matches
+from functools import wraps
+from typing import ParamSpec, TypeVar
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+def names_options(function: Callable[P, T]) -> Callable[P, T]:
+    """Return the function; an option that it does not have raises an error that lists them.
+
+    Raises:
+        TypeError: There is no such option; the message names the nearest one.
+    """
+    known = inspect.signature(function).parameters
+    options = [name for name, one in known.items() if one.kind is one.KEYWORD_ONLY]
+    name = function.__qualname__.removesuffix(".__init__").removesuffix(".__new__")
+
+    @wraps(function)
+    def checked(*args: P.args, **kwargs: P.kwargs) -> T:
+        if not kwargs.keys() <= known.keys():
+            wrong = next(one for one in kwargs if one not in known)
+            near = get_close_matches(wrong, options, 1)
+            meant = f"; did you mean {near[0]!r}?" if near else ""
+            message = f"unknown option {wrong!r}{meant} ({name} has {', '.join(options)})"
+            raise TypeError(message)
+        return function(*args, **kwargs)
+
+    return checked
