@@ -15,7 +15,7 @@ from ingot.dataset.spec import SpecLike
 from ingot.errors import FormatError
 from ingot.options import names_options
 from ingot.records.expand import StrPath, absolute, expand
-from ingot.records.formats import OPENED, format_of
+from ingot.records.formats import OPENED, format_of, plain_name
 from ingot.records.reader import Reader
 
 _RECORDS = ("tfrecord", "jsonlines")
@@ -33,6 +33,7 @@ def open(  # noqa: A001
     index_dir: StrPath | None = None,
     labels: str | None = "auto",
     classes: Sequence[str] | None = None,
+    separator: str | None = None,
 ) -> Any:  # noqa: ANN401 -- of a union, type checkers would refuse what only one of the two has
     """Open record files or a data set for reading.
 
@@ -76,6 +77,9 @@ def open(  # noqa: A001
             numbers, so that parts of a data set such as train and val share them. A class may
             be without images; images of a class that is not listed are refused. By default the
             classes are those there are, sorted.
+        separator: What separates the values of a CSV file. By default a tab in `.tsv` files; in
+            others a comma or, if the first row has none, the one of `;`, `|` and tab that it
+            has.
 
     Returns:
         A `Dataset` or a `Reader`.
@@ -85,7 +89,8 @@ def open(  # noqa: A001
         UnfinishedFileError: The file was not closed by its writer.
         FormatError: The file is damaged, its format is unknown, or a directory of images has
             a class without images and `classes` is not given.
-        ValueError: `spec`, `labels` or `classes` is given for what does not take it.
+        ValueError: `spec`, `labels`, `classes` or `separator` is given for what does not take
+            it.
     """
     if not isinstance(source, str | bytes | os.PathLike | Sequence) and isinstance(
         source, Iterable
@@ -93,16 +98,18 @@ def open(  # noqa: A001
         source = list(source)  # A generator of paths.
     folder = None if index_dir is None else str(absolute(index_dir))
     chosen = Labels.of(labels, classes)
-    options = Options(partial, allow_pickle, skip_damaged, spec, folder, chosen)
+    options = Options(partial, allow_pickle, skip_damaged, spec, folder, chosen, separator)
     found = find_dataset(source, options)
     if found is not None:
         return found
-    if chosen.is_given:
-        message = f"{source}: labels= and classes= are for directories of images"
-        raise ValueError(message)
-    if spec is not None:
-        message = f"{source}: spec= is for files of other formats whose rows have fields"
-        raise ValueError(message)
+    for name, is_given, what in (
+        ("spec=", spec is not None, "files of other formats whose rows have fields"),
+        ("labels= and classes=", chosen.is_given, "directories of images"),
+        ("separator=", separator is not None, "CSV files"),
+    ):
+        if is_given:
+            message = f"{source}: {name} {'are' if 'and' in name else 'is'} for {what}"
+            raise ValueError(message)
     try:
         return Reader(source, partial=partial)
     except FormatError as error:
@@ -123,6 +130,7 @@ def open_dataset(
     index_dir: StrPath | None = None,
     labels: str | None = "auto",
     classes: Sequence[str] | None = None,
+    separator: str | None = None,
 ) -> Dataset:
     """Open a data set, as `open` does; refuse files of records.
 
@@ -138,6 +146,7 @@ def open_dataset(
         index_dir=index_dir,
         labels=labels,
         classes=classes,
+        separator=separator,
     )
     if isinstance(found, Dataset):
         return found
@@ -150,14 +159,22 @@ def open_records(source: StrPath | Sequence[StrPath], *, partial: bool = False) 
     """Open files of records, as `open` does; refuse a data set.
 
     The records of TFRecord files and the lines of JSON lines open as they are, even if they
-    have fields.
+    have fields; files that are compressed as a whole are refused, since records inside them
+    cannot be read alone.
 
     Raises:
         FormatError: These are rows of named fields, or as for `open`.
     """
     paths = expand(source)
-    first = format_of(paths[0]) if paths else None
+    first = format_of(plain_name(paths[0])) if paths else None
     if first is not None and first.name in _RECORDS:
+        for path in paths:
+            if plain_name(path) != path:
+                message = (
+                    f"{path}: compressed as a whole, so its records cannot be read alone; "
+                    f"decompress it, and open {plain_name(path)}"
+                )
+                raise FormatError(message, path)
         return Reader(source, partial=partial)
     found: Reader | Dataset = open(source, partial=partial)
     if isinstance(found, Reader):

@@ -2,6 +2,7 @@
 
 import contextlib
 import csv
+import gzip
 import io
 import pickle
 import re
@@ -28,6 +29,97 @@ def test_types_of_a_csv_file_follow_its_values(tmp_path):
 def test_tabs_separate_a_tsv_file(tmp_path):
     ds = ingot.open(write(tmp_path / "x.tsv", b"a\tb\n1\tx,y\n"))
     assert ds[0] == {"a": 1, "b": "x,y"}
+
+
+@pytest.mark.parametrize(
+    ("name", "separator"),
+    [
+        ("my.tsv.parts/train.csv", ","),
+        ("x.tsv.csv", ","),
+        ("x.csv.tsv", "\t"),
+        ("x.TSV", "\t"),
+        ("x.tsv-00000-of-00001", "\t"),
+        ("x.tsv.gz", "\t"),
+        ("x.csv", ";"),
+        ("x.csv", "|"),
+        ("x.csv", "\t"),
+        ("x.csv.gz", ";"),
+    ],
+)
+def test_the_separator_is_that_of_the_suffix_or_of_the_first_row(tmp_path, name, separator):
+    text = separator.join(["a", '"b,;|"', "c"]) + "\n" + separator.join(["1", "2", '"x;y"'])
+    path = tmp_path / name
+    path.parent.mkdir(exist_ok=True)
+    write(path, gzip.compress(text.encode()) if name.endswith(".gz") else text.encode())
+    assert ingot.open(path)[0] == {"a": 1, "b,;|": 2, "c": "x;y"}
+
+
+def test_a_separator_that_the_first_row_does_not_tell_is_asked_for(tmp_path):
+    path = write(tmp_path / "x.csv", b"a;b|c\n1;2|3\n")
+    with pytest.raises(
+        ingot.FormatError, match=r"""x\.csv: line 1: no comma, but ';' and '\|': pass separator="""
+    ):
+        ingot.open(path)
+    assert ingot.open(path, separator="|")[0] == {"a;b": "1;2", "c": 3}
+    assert ingot.open(path, separator=";")[0] == {"a": 1, "b|c": "2|3"}
+    assert ingot.open(path, separator=",")[0] == {"a;b|c": "1;2|3"}
+    assert pickle.loads(pickle.dumps(ingot.open(path, separator="|")))[0]["c"] == 3  # noqa: S301
+    for wrong in ("", ";;", '"', "\n", "\u00e9"):
+        with pytest.raises(ValueError, match="expected one ASCII character"):
+            ingot.open(path, separator=wrong)
+    lines = write(tmp_path / "x.jsonl", b'{"a": 1}\n')
+    with pytest.raises(ValueError, match=r"x\.jsonl: separator= is for CSV files"):
+        ingot.open(lines, separator=";")
+
+
+def test_quoted_nothing_is_an_empty_text_and_no_number(tmp_path):
+    text = 't,o,n,f,e\n"a",,1,"",""\n"","","",1.5,""\n"b",,3,2.5,""\n'
+    ds = ingot.open(write(tmp_path / "x.csv", text.encode()))
+    assert dict(ds.spec) == {"t": "utf8", "o": "utf8?", "n": "int?", "f": "float?", "e": "utf8"}
+    assert list(ds) == [
+        {"t": "a", "o": None, "n": 1, "f": None, "e": ""},
+        {"t": "", "o": "", "n": None, "f": 1.5, "e": ""},
+        {"t": "b", "o": None, "n": 3, "f": 2.5, "e": ""},
+    ]
+
+
+def test_missing_values_that_python_quotes_are_missing_numbers(tmp_path):
+    with (tmp_path / "x.csv").open("w", newline="") as file:
+        writer = csv.writer(file, quoting=csv.QUOTE_NONNUMERIC)
+        writer.writerows([["t", "n"], ["", 1], ["a", None], ["b", 2.5]])
+    ds = ingot.open(tmp_path / "x.csv")
+    assert dict(ds.spec) == {"t": "utf8", "n": "float?"}
+    assert [tuple(row.values()) for row in ds] == [("", 1.0), ("a", None), ("b", 2.5)]
+
+
+@pytest.mark.parametrize("late", [0, 1000])
+def test_errors_count_blank_lines_and_lines_in_quotes(tmp_path, late):
+    text = '"a\n",b\n\n1,"x\n\ny"\n\n' + "1,2\n" * late + "3\n"
+    path = write(tmp_path / "x.csv", text.encode())
+    with pytest.raises(ingot.FormatError, match=rf"line {8 + late}\b.*expected 2 fields, found 1"):
+        ingot.open(path)
+    path = write(tmp_path / "y.csv", (text.removesuffix("3\n") + "z,2\n").encode())
+    with pytest.raises(ingot.FormatError, match=rf"y\.csv: line {8 + late}: field .a. is int"):
+        ingot.open(path, spec={"a": "int"})
+
+
+def test_more_columns_than_an_index_has_are_refused_with_their_number(tmp_path):
+    def table(columns, *rows):
+        lines = [",".join(f"c{k}" for k in range(columns)), *rows]
+        return write(tmp_path / "x.csv", "\n".join(lines).encode())
+
+    numbers = ",".join(map(str, range(4096)))
+    path = table(4096, numbers)
+    with pytest.raises(ingot.FormatError, match=r"4096 columns, at most 4095: name those to read"):
+        ingot.open(path)
+    assert ingot.open(path, spec={"c4095": "int"})[0] == {"c4095": 4095}
+    path = table(3000, "," * 2999, ",".join("1" * 3000))
+    with pytest.raises(ingot.FormatError, match=r"3000 columns, of which 3000 have missing values"):
+        ingot.open(path)
+    assert len(ingot.open(table(4095, numbers.removesuffix(",4095"))).spec) == 4095
+    path = table(200_000, ",".join("1" * 200_000))
+    with pytest.raises(ingot.FormatError, match="200000 columns, at most 4095"):
+        ingot.open(path)
 
 
 def test_a_spec_chooses_columns_and_types(tmp_path):
@@ -222,7 +314,7 @@ def test_columns_without_a_name_are_named_by_their_position(tmp_path):
     ds = ingot.open(write(tmp_path / "x.csv", b",a,\n0,1.5,x\n"))
     assert ds[0] == {"unnamed_0": 0, "a": 1.5, "unnamed_2": "x"}
     path = write(tmp_path / "y.csv", b",unnamed_0\n0,1\n")
-    with pytest.raises(ingot.FormatError, match=r"row 1: two columns are called .unnamed_0."):
+    with pytest.raises(ingot.FormatError, match=r"line 1: two columns are called .unnamed_0."):
         ingot.open(path)
 
 

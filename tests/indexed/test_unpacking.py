@@ -54,6 +54,15 @@ def test_rows_are_those_of_the_plain_file(tmp_path, name, suffix):
     assert found.verify().ok
 
 
+@pytest.mark.parametrize("name", ["x.tfrecord.gz", "x.jsonl.gz"])
+def test_records_of_a_compressed_file_are_refused_with_what_to_do(tmp_path, name):
+    path = tmp_path / name
+    path.write_bytes(gzip.compress(FILES[name.removesuffix(".gz")]))
+    what = rf"decompress it, and open {tmp_path}/{name.removesuffix('.gz')}$"
+    with pytest.raises(ingot.FormatError, match=what):
+        ingot.open_records(path)
+
+
 def test_golden_examples_are_read_and_converted(tmp_path):
     source = DATA / "tfrecord" / "examples.tfrecord.gz"
     plain = ingot.open(DATA / "tfrecord" / "examples.tfrecord", index_dir=tmp_path / "index")

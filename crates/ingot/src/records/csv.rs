@@ -1,5 +1,6 @@
 //! CSV files: the first row names the fields.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use super::container::Container;
@@ -13,7 +14,7 @@ use crate::format::foreign::csv::{Span, fields, row_end, text};
 use crate::format::foreign::kind::{Kind, by_name};
 use crate::format::foreign::number::{Given, Number};
 use crate::format::foreign::{Coding, Recipe};
-use crate::format::ingot::Field;
+use crate::format::ingot::{Field, Schema};
 
 /// CSV files.
 pub static FORMAT: Format = Format {
@@ -23,48 +24,60 @@ pub static FORMAT: Format = Format {
     is_checked: false,
     begins: |_| false,
     open: |opening: Opening<'_>, watch: &mut Watch<'_>| -> Result<Arc<dyn Container>> {
-        let request = Request { layout: Arc::new(Csv), fields: None, folder: None };
+        let request = Request { layout: Arc::new(Csv::default()), fields: None, folder: None };
         let locations = [opening.location.clone()];
         let mut found = indexed::open(&locations, &request, &mut |_, _| watch())?;
         Ok(found.pop().expect("one container for each file"))
     },
 };
 
+/// What separates fields in a `.csv` file whose first row has no comma, if it has one of these.
+const SEPARATORS: [u8; 3] = [b';', b'|', b'\t'];
+
+/// Columns of a file whose types are inferred, at most: the index has one more field.
+const COLUMNS_MAX: usize = Schema::FIELDS_MAX - 1;
+
 /// The layout of CSV files.
-#[derive(Debug, Clone, Copy)]
-pub struct Csv;
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Csv {
+    /// What separates fields; none to find out from the name and the first row.
+    pub separator: Option<u8>,
+}
 
 /// What every row of a file shares: what separates fields, and their names.
 struct Table {
     separator: u8,
     names: Vec<String>,
+    /// Lines of the first row.
+    lines: u64,
 }
 
 impl Table {
     /// Reads the first row.
-    fn read(stream: &mut Stream<'_>) -> Result<Option<Table>> {
-        let is_tabbed = stream.name().to_ascii_lowercase().contains(".tsv");
-        let separator = if is_tabbed { b'\t' } else { b',' };
+    fn read(csv: Csv, stream: &mut Stream<'_>) -> Result<Option<Table>> {
         let Some(row) = next_row(stream)? else { return Ok(None) };
+        let lines = lines_in(stream.peek(row.next as u64)?);
+        let name = stream.name().to_owned();
+        let refuse = |why: &Violation| refused(&name, 1, why);
         let head = stream.peek(row.len as u64)?;
         let head = head.strip_prefix(b"\xef\xbb\xbf").unwrap_or(head);
-        let spans = fields(head, separator).map_err(|why| refused(stream, 1, &why))?;
-        let head = {
-            let bytes = stream.peek(row.len as u64)?;
-            bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes)
+        let separator = match csv.separator {
+            Some(separator) => separator,
+            None => separator_of(&name, head).map_err(|why| refuse(&why))?,
         };
+        let spans = fields(head, separator).map_err(|why| refuse(&why))?;
         let names: Vec<String> = spans
             .iter()
             .map(|span| String::from_utf8_lossy(&content(head, span)).trim().to_owned())
             .enumerate()
             .map(|(k, name)| if name.is_empty() { format!("unnamed_{k}") } else { name })
             .collect();
-        if let Some(k) = (1..names.len()).find(|&k| names[..k].contains(&names[k])) {
-            let why = format!("two columns are called {:?}", names[k]);
-            return Err(refused(stream, 1, &Violation(why)));
+        let mut seen = HashSet::with_capacity(names.len());
+        if let Some(twice) = names.iter().find(|name| !seen.insert(name.as_str())) {
+            return Err(refuse(&Violation(format!("two columns are called {twice:?}"))));
         }
         stream.advance(row.next);
-        Ok(Some(Table { separator, names }))
+        Ok(Some(Table { separator, names, lines }))
     }
 
     /// Returns the fields of a row.
@@ -78,8 +91,48 @@ impl Table {
     }
 }
 
-fn refused(stream: &Stream<'_>, line: u64, why: &Violation) -> Error {
-    Error::Format { path: stream.name().to_owned(), reason: format!("row {line}: {why}") }
+/// Returns what separates fields: a tab in `.tsv` files, a comma in others, unless the first
+/// row has no comma and one of the other separators.
+fn separator_of(path: &str, head: &[u8]) -> Result<u8, Violation> {
+    let name = path.rsplit('/').next().unwrap_or(path).to_ascii_lowercase();
+    // Behind the suffix there may be the number of a shard, or that of a decompressed copy.
+    let mut parts = name.rsplit('.').map(|part| part.split('-').next().unwrap_or(part));
+    if parts.find(|part| ["csv", "tsv"].contains(part)) == Some("tsv") {
+        return Ok(b'\t');
+    }
+    if has_outside(head, b',') {
+        return Ok(b',');
+    }
+    let found: Vec<u8> =
+        SEPARATORS.into_iter().filter(|&separator| has_outside(head, separator)).collect();
+    match found[..] {
+        [] => Ok(b','),
+        [separator] => Ok(separator),
+        _ => {
+            let shown: Vec<String> =
+                found.iter().map(|&one| format!("{:?}", char::from(one))).collect();
+            let shown = shown.join(" and ");
+            Err(Violation(format!("no comma, but {shown}: pass separator= to ingot.open")))
+        }
+    }
+}
+
+/// Whether a row has a byte outside of quotes.
+fn has_outside(row: &[u8], wanted: u8) -> bool {
+    let mut inside = false;
+    row.iter().any(|&byte| {
+        inside ^= byte == b'"';
+        byte == wanted && !inside
+    })
+}
+
+/// Returns how many lines end in these bytes.
+fn lines_in(bytes: &[u8]) -> u64 {
+    memchr::memchr_iter(b'\n', bytes).count() as u64
+}
+
+fn refused(path: &str, line: u64, why: &Violation) -> Error {
+    Error::Format { path: path.to_owned(), reason: format!("line {line}: {why}") }
 }
 
 fn content(row: &[u8], span: &Span) -> Vec<u8> {
@@ -110,38 +163,46 @@ impl Layout for Csv {
         "line"
     }
 
+    fn options(&self) -> String {
+        serde_json::json!({ "separator": self.separator.map(char::from) }).to_string()
+    }
+
     fn infer(&self, files: &mut [Stream<'_>]) -> Result<Option<Vec<Field>>> {
         let mut seen = Seen::<Known>::default();
         for (k, stream) in files.iter_mut().enumerate() {
-            let Some(table) = Table::read(stream)? else { continue };
+            let Some(table) = Table::read(*self, stream)? else { continue };
+            check_columns(stream.name(), table.names.len(), 0)?;
             // Without any row, the columns are those that the first row names.
             table.names.iter().for_each(|name| seen.note_missing(name).is_seen = true);
-            let (mut rows, mut line) = (probe_rows(k), 1);
+            let (mut rows, mut line) = (probe_rows(k), table.lines + 1);
             while rows > 0 && stream.offset() < PROBE_BYTES {
                 let Some(extent) = next_row(stream)? else { break };
+                let name = stream.name().to_owned();
                 let row = stream.peek(extent.len as u64)?;
                 if !row.is_empty() {
                     seen.begin();
-                    line += 1;
-                    let spans = table.spans(row);
-                    let spans = spans.map_err(|why| refused(stream, line, &why))?;
-                    let row = stream.peek(extent.len as u64)?;
+                    let spans = table.spans(row).map_err(|why| refused(&name, line, &why))?;
                     for (name, span) in table.names.iter().zip(&spans) {
-                        let bytes = &row[span.start..span.end];
-                        match bytes {
-                            [] if !span.is_quoted => seen.note_missing(name).is_seen = true,
-                            _ => seen.note(name).add(bytes, span.is_quoted),
+                        match &row[span.start..span.end] {
+                            [] if span.is_quoted => seen.note_missing(name).blanks += 1,
+                            [] => seen.note_missing(name).is_seen = true,
+                            bytes => seen.note(name).add(bytes, span.is_quoted),
                         }
                     }
                     rows -= 1;
                 }
+                line += lines_in(stream.peek(extent.next as u64)?);
                 stream.advance(extent.next);
             }
         }
         if seen.is_empty() {
             return Ok(None);
         }
-        seen.fields(|_, known| Ok::<_, Error>(known.type_name().to_owned())).map(Some)
+        seen.count_more(|known| if known.type_name() == TEXT { known.blanks } else { 0 });
+        let fields = seen.fields(|_, known| Ok::<_, Error>(known.type_name().to_owned()))?;
+        let columns = seen.names().count();
+        check_columns(files[0].name(), columns, fields.len() - columns)?;
+        Ok(Some(fields))
     }
 
     fn scan(
@@ -150,16 +211,17 @@ impl Layout for Csv {
         stream: &mut Stream<'_>,
         sink: &mut Sink<'_>,
     ) -> Result<()> {
-        let Some(table) = Table::read(stream)? else { return Ok(()) };
+        let Some(table) = Table::read(*self, stream)? else { return Ok(()) };
         let fields = by_name(kinds);
         let places: Vec<Option<usize>> =
             table.names.iter().map(|name| fields.get(name.as_str()).copied()).collect();
-        sink.skipped = 1;
+        let mut lines = table.lines;
         while let Some(extent) = next_row(stream)? {
             let offset = stream.offset();
             let row = stream.peek(extent.len as u64)?;
             if !row.is_empty() {
                 sink.begin(offset);
+                sink.skipped = lines - sink.num_rows();
                 let spans = table.spans(row).map_err(|why| sink.refuse(&why))?;
                 for (span, place) in spans.iter().zip(&places) {
                     if let Some(place) = place {
@@ -168,16 +230,35 @@ impl Layout for Csv {
                 }
                 sink.end(row.len() as u64, Sum::Crc32c.append(0, row))?;
             }
+            lines += lines_in(stream.peek(extent.next as u64)?);
             stream.advance(extent.next);
         }
         Ok(())
     }
 }
 
+/// Refuses more columns than an index has fields for; one that may be missing takes two.
+fn check_columns(path: &str, columns: usize, optional: usize) -> Result<()> {
+    if columns + optional <= COLUMNS_MAX {
+        return Ok(());
+    }
+    let missing = match optional {
+        0 => String::new(),
+        _ => format!(", of which {optional} have missing values and count twice"),
+    };
+    let reason = format!(
+        "{columns} columns{missing}, at most {COLUMNS_MAX}: name those to read with \
+         spec={{...}} in ingot.open"
+    );
+    Err(Error::Format { path: path.to_owned(), reason })
+}
+
 fn put(field: usize, offset: u64, row: &[u8], span: &Span, sink: &mut Sink<'_>) -> Result<()> {
     let bytes = &row[span.start..span.end];
     let kind = sink.kind(field);
-    let is_missing = bytes.is_empty() && !span.is_quoted;
+    // A quoted nothing is a text without characters, and no number: some writers quote all that
+    // is not a number, what is missing too.
+    let is_missing = bytes.is_empty() && (!span.is_quoted || kind.is_column());
     if is_missing && (kind.present.is_some() || kind.is_column()) {
         return Ok(());
     }
@@ -198,10 +279,15 @@ fn put(field: usize, offset: u64, row: &[u8], span: &Span, sink: &mut Sink<'_>) 
 /// More digits than these may be beyond float64 without a power of ten.
 const DIGITS_MAX: usize = 300;
 
+/// The type of columns that hold anything but numbers.
+const TEXT: &str = "utf8";
+
 /// What is known of a column.
 #[derive(Debug, Default)]
 struct Known {
     is_seen: bool,
+    /// Rows that have a quoted nothing.
+    blanks: u64,
     is_bool: Option<bool>,
     is_int: Option<bool>,
     is_float: Option<bool>,
@@ -228,7 +314,7 @@ impl Known {
             (Some(true), ..) => "bool",
             (_, Some(true), _) => "int",
             (.., Some(true)) if !self.is_wide => "float",
-            _ => "utf8",
+            _ => TEXT,
         }
     }
 }

@@ -23,7 +23,10 @@ enum Described {
         partial: bool,
     },
     JsonLines,
-    Csv,
+    Csv {
+        #[serde(default)]
+        separator: Option<char>,
+    },
     Mds {
         columns: Vec<(String, String)>,
     },
@@ -40,7 +43,12 @@ pub fn layout_of(description: &str) -> Result<Arc<dyn Layout>> {
         Described::TfRecord => Arc::new(TfRecord),
         Described::WebDataset { partial } => Arc::new(WebDataset { is_partial: partial }),
         Described::JsonLines => Arc::new(JsonLines),
-        Described::Csv => Arc::new(Csv),
+        Described::Csv { separator } => {
+            let separator = separator.map(u8::try_from).transpose();
+            let separator =
+                separator.map_err(|_| Error::Invalid("a separator is one byte".to_owned()))?;
+            Arc::new(Csv { separator })
+        }
         Described::Mds { columns } => Arc::new(Mds::of(columns)?),
         Described::LitData { leaves } => Arc::new(LitData::of(leaves)?),
     })

@@ -46,6 +46,7 @@ class Options:
     spec: SpecLike | None = None
     index_dir: str | None = None
     labels: Labels = AUTO
+    separator: str | None = None
 
     def indexing(self, layout: str) -> Indexing:
         """Return how to open files of another format."""
@@ -132,7 +133,8 @@ def _fitting(found: Dataset, options: Options, kind: object) -> Dataset:
     """Refuse options that a data set does not take.
 
     Raises:
-        ValueError: It knows its fields, or there are no images that could have classes.
+        ValueError: It knows its fields, there are no images that could have classes, or these
+            are not CSV files.
     """
     message = None
     if options.spec is not None and kind in _KNOWN:
@@ -142,10 +144,17 @@ def _fitting(found: Dataset, options: Options, kind: object) -> Dataset:
         )
     elif options.labels.is_given and kind is not _image_directory:
         message = f"{found.path}: labels= and classes= are for directories of images"
+    elif options.separator is not None and not _is_csv(found):
+        message = f"{found.path}: separator= is for CSV files"
     if message is not None:
         found.close()
         raise ValueError(message)
     return found
+
+
+def _is_csv(found: Dataset) -> bool:
+    known = format_of(plain_name(found.paths[0])) if found.paths else None
+    return known is not None and known.name == "csv"
 
 
 def _hdf5_location(path: Path, options: Options) -> Dataset | None:
@@ -216,7 +225,7 @@ def _ingot_files(paths: Sequence[str], name: str, options: Options) -> Dataset |
 
 
 def _indexed_files(paths: Sequence[str], name: str, options: Options) -> Dataset | None:
-    layout = layout_of(paths[0], partial=options.partial)
+    layout = layout_of(paths[0], partial=options.partial, separator=options.separator)
     if layout is None:
         return None
     _check_one_format(paths)

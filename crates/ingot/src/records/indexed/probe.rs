@@ -59,6 +59,11 @@ impl<T: Default> Seen<T> {
         &mut self.entry(name).known
     }
 
+    /// Counts rows more that have a value: as many as `more` gives for what is known of a field.
+    pub fn count_more(&mut self, more: impl Fn(&T) -> u64) {
+        self.fields.values_mut().for_each(|found| found.rows += more(&found.known));
+    }
+
     fn entry(&mut self, name: &str) -> &mut Counted<T> {
         if !self.fields.contains_key(name) {
             self.order.push(name.to_owned());
