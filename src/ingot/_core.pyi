@@ -1,4 +1,5 @@
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from os import PathLike
 from typing import Any, Self, SupportsIndex, TypeAlias, final, overload
 
 import numpy as np
@@ -27,6 +28,7 @@ __all__ = [
     "decode_tree",
     "encode_examples",
     "encode_lines",
+    "exchange",
     "formats",
     "frame_records",
     "has_fields",
@@ -299,6 +301,7 @@ def encode_lines(
     after: str,
     style: str,
 ) -> bytes | tuple[int, int, str]: ...
+def exchange(one: str | PathLike[str], other: str | PathLike[str]) -> bool: ...
 def frame_records(data: BytesLike, offsets: bytes) -> bytes: ...
 def archive_files(names: Sequence[str], data: BytesLike, offsets: bytes) -> bytes: ...
 def decode_tree(record: bytes, num_files: int, path: str) -> dict[str, Any]: ...

@@ -299,6 +299,25 @@ def test_a_full_disk_leaves_no_target(tmp_path, run_fault):
     assert outcome.returncode == 0, outcome.stderr
 
 
+@pytest.mark.parametrize("name", ["y", "y.bag"])
+def test_a_kill_at_any_line_leaves_the_old_directory_or_the_new_target(tmp_path, run_fault, name):
+    outcome = run_fault("replace_and_kill.py", tmp_path, name, timeout=250)
+    assert outcome.returncode == 0, outcome.stderr
+    kills, old, new = map(int, outcome.stdout.split())
+    assert old > 10
+    assert new > 2
+    assert kills == old + new
+
+
+def test_a_directory_is_replaced_where_names_cannot_be_exchanged(tmp_path, monkeypatch):
+    source = write_records(tmp_path / "x.ingot", 10, 100)
+    write_rows(tmp_path / "y")
+    monkeypatch.setattr("ingot.conversion.draft.exchange", lambda *_: False)
+    ingot.convert(source, tmp_path / "y", overwrite=True)
+    assert len(ingot.open(tmp_path / "y")) == 10
+    assert sorted(one.name for one in tmp_path.iterdir()) == ["x.ingot", "y"]
+
+
 @pytest.mark.parametrize("target", ["y", "y.ingot"])
 @pytest.mark.parametrize("error", [KeyboardInterrupt, OSError])
 def test_a_folder_that_is_to_be_replaced_comes_back_if_that_fails(
@@ -318,6 +337,7 @@ def test_a_folder_that_is_to_be_replaced_comes_back_if_that_fails(
         return moved
 
     with monkeypatch.context() as patch:
+        patch.setattr("ingot.conversion.draft.exchange", lambda *_: False)
         patch.setattr(Path, "rename", refuse(rename))
         patch.setattr(Path, "replace", refuse(replace))
         with pytest.raises((error, ingot.StorageError)):
@@ -339,6 +359,7 @@ def test_a_folder_stays_where_it_was_moved_to_if_its_name_is_taken(tmp_path, mon
         return rename(path, other)
 
     with monkeypatch.context() as patch:
+        patch.setattr("ingot.conversion.draft.exchange", lambda *_: False)
         patch.setattr(Path, "rename", moved)
         with pytest.raises(FileExistsError):
             ingot.convert(source, old, overwrite=True)

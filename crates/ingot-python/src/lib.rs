@@ -9,6 +9,7 @@ mod cells;
 mod damage;
 mod error;
 mod example;
+mod exchange;
 mod ffrecord;
 mod formats;
 mod hdf5;
@@ -67,6 +68,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(rows::has_fields, module)?)?;
     module.add_function(wrap_pyfunction!(rows::read_plans, module)?)?;
     module.add_function(wrap_pyfunction!(example::encode_examples, module)?)?;
+    module.add_function(wrap_pyfunction!(exchange::exchange, module)?)?;
     module.add_function(wrap_pyfunction!(example::frame_records, module)?)?;
     module.add_function(wrap_pyfunction!(lines::encode_lines, module)?)?;
     module.add_function(wrap_pyfunction!(tar::archive_files, module)?)?;

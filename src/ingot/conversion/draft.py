@@ -9,10 +9,12 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
+from ingot._core import exchange
 from ingot.conversion.replacing import check_target, taken
 from ingot.dataset.atomic import close_own, make, open_own, publish, sync_folder, try_lock, writing
 
 _LOCK = "lock"
+_NEW = "new"
 _OLD = "old"
 
 
@@ -60,7 +62,12 @@ class Draft:
             close_own(handle)
 
     def _restore(self) -> None:
-        """Put back what was moved away, if nothing has taken its place."""
+        """Remove what an exchange has left, and put back what was moved away.
+
+        What was moved away stays where it is if something else has taken its place.
+        """
+        if os.path.lexists(self._folder / _NEW):
+            _remove(self._folder / _NEW)
         old = self._folder / _OLD
         if os.path.lexists(old) and not os.path.lexists(self._target):
             old.rename(self._target)
@@ -88,12 +95,26 @@ class Draft:
                 _sync(self.path)
             has_folder = self._target.is_dir() or self.path.is_dir()
             if overwrite and has_folder and os.path.lexists(self._target):
-                # One process at a time is here, and `_restore` undoes the first of the two.
-                self._target.rename(self._folder / _OLD)
-            self._rename(overwrite=overwrite)
+                self._exchange()
+            else:
+                self._rename(overwrite=overwrite)
             self._is_published = True
             if sync:
                 sync_folder(self._target.parent)
+
+    def _exchange(self) -> None:
+        """Put the new target in the place of the old one, in one step.
+
+        The new one gets another name before: what this leaves in the folder is never taken for
+        an unfinished target. A file system that cannot exchange names takes two steps, and
+        `_restore` undoes the first.
+        """
+        new = self._folder / _NEW
+        self.path.rename(new)
+        if not exchange(new, self._target):
+            new.rename(self.path)
+            self._target.rename(self._folder / _OLD)
+            self._rename(overwrite=True)
 
     def _rename(self, *, overwrite: bool) -> None:
         if self.path.is_dir():
