@@ -111,6 +111,7 @@ impl Column<'_> {
                 if len != Some(bytes.len()) {
                     return Err(format!("{} bytes are not of its type", bytes.len()));
                 }
+                check_empty(shape)?;
                 put_numbers(out, *number, shape, bytes, style)
             }
             Kind::Run(number) => {
@@ -133,17 +134,26 @@ fn put_array(out: &mut String, cell: &[u8], style: Style) -> Result<(), String> 
     let number = number.ok_or_else(|| format!("JSON has no numbers of the type {}", array.kind))?;
     let shape: Option<Vec<usize>> =
         array.shape.iter().map(|&length| usize::try_from(length).ok()).collect();
-    // An array without elements may claim any lengths before the one that is zero.
-    let shape = shape.filter(|shape| {
-        let before = shape.iter().take_while(|&&length| length > 0);
-        !shape.contains(&0) || before.map(|&length| length.ilog2() + 1).sum::<u32>() <= EMPTY_BITS
-    });
-    let shape = shape.ok_or_else(|| format!("its shape {:?} is too large", array.shape))?;
+    let shape = shape.ok_or_else(|| too_large(&array.shape))?;
+    check_empty(&shape)?;
     put_numbers(out, number, &shape, array.elements, style)
 }
 
 /// At most two to this power empty lists are written for an array without elements.
 const EMPTY_BITS: u32 = 20;
+
+/// Refuses an array without elements that claims many lists before a length that is zero.
+fn check_empty(shape: &[usize]) -> Result<(), String> {
+    let before = shape.iter().take_while(|&&length| length > 0);
+    let bits = before.fold(0, |bits: u32, &length| bits + length.ilog2() + 1);
+    let is_large = shape.contains(&0) && bits > EMPTY_BITS;
+    if is_large { Err(too_large(shape)) } else { Ok(()) }
+}
+
+#[cold]
+fn too_large(shape: &[impl std::fmt::Debug]) -> String {
+    format!("its shape {shape:?} is too large")
+}
 
 fn put_numbers(
     out: &mut String,
@@ -318,6 +328,8 @@ mod tests {
         cell.extend(u64::MAX.to_le_bytes());
         cell.extend(0_u64.to_le_bytes());
         assert!(line(Kind::Array, &cell, Style::Json).unwrap_err().contains("too large"));
+        let kind = Kind::Numbers(Number::Uint(1), vec![1 << 40, 0]);
+        assert!(line(kind, &[], Style::Json).unwrap_err().contains("too large"));
     }
 
     #[test]
