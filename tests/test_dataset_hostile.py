@@ -169,7 +169,7 @@ def test_a_data_set_that_is_replaced_while_it_is_opened_is_there(tmp_path, monke
     def replaced(*args, **options):
         calls.append(args)
         if len(calls) == 1:
-            write(2, overwrite=True)
+            write(2, overwrite=True, keep_for=0)
         return opened(*args, **options)
 
     monkeypatch.setattr(Directory, "open", replaced)
