@@ -52,21 +52,21 @@ class Appender:
         """Append a row; return its number."""
         self.store()
         number = self.count
-        stored = self._encoded(datapoint)
+        stored = self._encoded(number, datapoint)
         nbytes = size_of(stored)
         self._put(partial(self._target.append, stored, nbytes), nbytes)
         return number
 
     def gather(self, datapoint: Mapping[str, Any]) -> None:
         """Append a row some time until the next `store`; if this raises, nothing of it is."""
-        stored = self._encoded(datapoint)
+        stored = self._encoded(self.count, datapoint)
         if self._gathering.add(stored, size_of(stored)):
             self.store()
 
-    def _encoded(self, datapoint: Mapping[str, Any]) -> list[Stored]:
-        stored = encoding.encode(self.spec, self.count, datapoint)
+    def _encoded(self, number: int, datapoint: Mapping[str, Any]) -> list[Stored]:
+        stored = encoding.encode(self.spec, number, datapoint)
         if self.decode:
-            encoding.check(self.spec, self.count, stored)
+            encoding.check(self.spec, number, stored)
         return stored
 
     def store(self) -> None:

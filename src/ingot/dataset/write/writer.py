@@ -42,6 +42,10 @@ class DatasetWriter:
     in a directory. A writer that is still open when the program ends is closed then, with a
     line on standard error.
 
+    A call that raises was not done, and you may repeat it. If that cannot be said, because rows
+    were on their way or a commit failed, the writer has failed for good: every later call,
+    `close` included, raises `StorageError`, and what is committed stays.
+
     Args:
         path: A file or a directory. It must not exist, unless `append` or `overwrite` is given.
         spec: The fields: a dict of names and types, such as
@@ -189,13 +193,14 @@ class DatasetWriter:
         return self._rows.count
 
     def append(self, datapoint: Mapping[str, Any]) -> int:
-        """Append a row; return its number. If this raises, nothing of the row is stored.
+        """Append a row; return its number. If a value is refused, nothing of the row is stored.
 
         With `shard`, a writer counts only its own rows.
 
         Raises:
             TypeError: A value does not have the type of its field.
             ValueError: A value does not fit, or fields are missing or unknown.
+            StorageError: The system refuses, or the writer has failed.
         """
         return self._store(partial(self._rows.append, datapoint))
 
