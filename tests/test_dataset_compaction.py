@@ -156,6 +156,9 @@ def test_superseded_files_stay_for_as_long_as_was_asked(tmp_path, monkeypatch):
 
     ingot.compact(path, keep_for=3 * superseded.KEEP_S)
     assert kept(2 * superseded.KEEP_S) == old
+    with ingot.DatasetWriter(path, append=True) as writer:
+        writer.extend(rows(20, 21))
+    assert kept(2 * superseded.KEEP_S) == old
     assert kept(-2 * superseded.KEEP_S) == old  # The clock of another machine is slow.
     ingot.compact(path, keep_for=3 * superseded.KEEP_S)
     assert kept(0) == old

@@ -283,7 +283,7 @@ def _commit(
         old = Manifest.names(maker.folder)
         superseded.supersede(maker.folder, old, keep_for, sync=sync)
         new.commit(maker.folder, overwrite=True, sync=sync)
-        superseded.clear(maker.folder, keep_for)
+        superseded.clear(maker.folder)
 
 
 def _names_in(journal: Journal) -> set[str]:

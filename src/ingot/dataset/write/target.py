@@ -155,7 +155,7 @@ class DirectoryTarget:
                 new.commit(self._path, overwrite=self._overwrite, sync=self._sync)
                 # An interrupt comes before or after this line.
                 self._shards.finished, self._overwrite, self._is_new = [], False, False
-                superseded.clear(self._path, self._keep_for)
+                superseded.clear(self._path)
         except StorageError as error:
             self._failure = error
             raise
