@@ -365,10 +365,8 @@ def test_links_to_other_places_are_followed_only_by_name(path, tmp_path):
     assert sorted(ingot.open(path).spec) == ["data", "group.y"]
     assert ingot.open(path / "soft").column("soft").tolist() == [0, 1, 2, 3, 4]
     assert ingot.open(path / "softer").column("y").tolist() == [50, 51, 52, 53, 54]
-    with pytest.raises(ingot.FormatError, match="there is no 'lost'"):
-        ingot.open(path / "lost")
-    for name in ("outside", "elsewhere"):
-        with pytest.raises(ingot.FormatError, match=rf"{path / name}: .*link to .*other\.h5"):
+    for name, other in {"lost": "none", "outside": "other", "elsewhere/data": "other"}.items():
+        with pytest.raises(ingot.FormatError, match=rf"{path / name}: .*link to {other}\.h5"):
             ingot.open(path / name)
 
 
@@ -419,9 +417,56 @@ def test_a_virtual_data_set_has_the_rows_of_its_files(tmp_path):
         layout[2 * k : 2 * k + 2] = source
     with h5py.File(tmp_path / "whole.h5", "w") as file:
         file.create_virtual_dataset("v", layout)
-    ds = ingot.open(tmp_path / "whole.h5")
+    ds = ingot.open(tmp_path / "whole.h5", allow_external=True)
     assert ds[[3, 0]]["v"].tolist() == [[12, 13], [0, 1]]
+    assert pickle.loads(pickle.dumps(ds))[3]["v"].tolist() == [12, 13]  # noqa: S301
     assert [row["v"].tolist() for row in ds] == [[0, 1], [2, 3], [10, 11], [12, 13]]
+
+
+def virtual(file, name, *place):
+    """Make a virtual data set of four numbers in another place, as `secret.h5`, `d`."""
+    layout = h5py.VirtualLayout((4,), "i8")
+    layout[:] = h5py.VirtualSource(*place, (4,))
+    file.create_virtual_dataset(name, layout)
+
+
+@pytest.mark.parametrize("way", ["direct", "by itself", "by a link", "unlimited", "external"])
+def test_a_virtual_data_set_does_not_leave_its_file_unless_allowed(path, tmp_path, way):
+    secret = tmp_path / "secret.h5"
+    with h5py.File(secret, "w") as file:
+        file.create_dataset("d", data=np.arange(4) + 7, maxshape=(None,), chunks=(2,))
+    (tmp_path / "secret.raw").write_bytes((np.arange(4) + 7).tobytes())
+    with h5py.File(path, "w") as file:
+        if way == "direct":
+            virtual(file, "v", secret, "d")
+        elif way == "by itself":
+            virtual(file, "more/w", secret, "d")
+            virtual(file, "v", ".", "/more/w")
+        elif way == "by a link":
+            file["link"] = h5py.ExternalLink(secret, "/")
+            file["soft"] = h5py.SoftLink("link")
+            virtual(file, "v", ".", "/soft/d")
+        elif way == "unlimited":
+            layout = h5py.VirtualLayout((4,), "i8", maxshape=(None,))
+            source = h5py.VirtualSource(secret, "d", (4,), maxshape=(None,))
+            layout[: h5py.h5s.UNLIMITED] = source[: h5py.h5s.UNLIMITED]
+            file.create_virtual_dataset("v", layout)
+        else:
+            external = [(str(tmp_path / "secret.raw"), 0, 32)]
+            file.create_dataset("w", (4,), "i8", external=external)
+            virtual(file, "v", ".", "/w")
+    for place in (path, path / "v"):
+        with pytest.raises(ingot.FormatError, match=r"secret\.(h5|raw)|link to"):
+            ingot.open(place)
+    if way != "external":
+        assert ingot.open(path / "v", allow_external=True).column("v").tolist() == [7, 8, 9, 10]
+
+
+def test_a_virtual_data_set_may_gather_values_of_its_own_file(path):
+    with h5py.File(path, "w") as file:
+        file["parts/a"] = np.arange(4)
+        virtual(file, "v", ".", "/parts/a")
+    assert ingot.open(path / "v").column("v").tolist() == [0, 1, 2, 3]
 
 
 @pytest.mark.parametrize("datasets", [{}, {"one": 5, "two": "text"}])

@@ -422,3 +422,10 @@ def test_without_h5py_the_error_says_how_to_install_it(plain, run_fault):
     assert outcome.returncode == 0, outcome.stderr
     hint = "pip install 'ingot-data[hdf5]' (in a checkout: pip install '.[hdf5]')"
     assert outcome.stdout == f"h5py: HDF5 requires h5py: {hint}"
+
+
+@pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="needs timers")
+def test_an_interrupt_while_hdf5_is_written_crashes_nothing(tmp_path, run_fault):
+    outcome = run_fault("hdf5_interrupted.py", tmp_path, 60)
+    assert outcome.returncode == 0, outcome.stderr[-3000:]
+    assert int(outcome.stdout) > 10

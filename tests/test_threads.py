@@ -66,3 +66,36 @@ def test_many_threads_read_one_reader_and_fork(path, run_fault):
     outcome = run_fault("fork_among_threads.py", path, 10)
     assert outcome.returncode == 0, outcome.stderr
     assert outcome.stdout == "0 failed"
+
+
+KINDS = [
+    "arrow",
+    "columns",
+    "groups",
+    "hdf5",
+    "images",
+    "jsonlines",
+    "loader",
+    "parquet",
+    "passes",
+    "pictures",
+    "records",
+    "rows",
+    "streams",
+    "tar",
+    "tfrecord",
+    "writer",
+]
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_child_that_is_forked_among_reads_can_read(tmp_path, run_fault, kind):
+    outcome = run_fault("fork_among_reads.py", kind, tmp_path, 20)
+    assert outcome.stdout == "[]", outcome.stderr
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+def test_a_child_that_is_forked_among_batches_can_read_batches(tmp_path, run_fault):
+    outcome = run_fault("fork_among_reads.py", "batches", tmp_path, 150)
+    assert outcome.stdout == "[]", outcome.stderr

@@ -3,6 +3,11 @@
 from importlib import import_module
 from typing import TYPE_CHECKING
 
+from ingot import interrupts
+
+if interrupts.is_command():
+    interrupts.end_quietly()  # Most of the time that it takes to load is spent below.
+
 from ingot._core import __version__ as __version__
 from ingot.codecs.limit import set_max_decoded_bytes
 from ingot.dataset import Dataset

@@ -34,6 +34,7 @@ def open(  # noqa: A001
     labels: str | None = "auto",
     classes: Sequence[str] | None = None,
     separator: str | None = None,
+    allow_external: bool = False,
 ) -> Any:  # noqa: ANN401 -- of a union, type checkers would refuse what only one of the two has
     """Open record files or a data set for reading.
 
@@ -80,6 +81,9 @@ def open(  # noqa: A001
         separator: What separates the values of a CSV file. By default a tab in `.tsv` files; in
             others a comma or, if the first row has none, the one of `;`, `|` and tab that it
             has.
+        allow_external: Read virtual data sets of HDF5 whose values are in other files. Any file
+            that this process may read can be among them, so do this for files that you trust.
+            Without it, such a file raises FormatError.
 
     Returns:
         A `Dataset` or a `Reader`.
@@ -98,7 +102,9 @@ def open(  # noqa: A001
         source = list(source)  # A generator of paths.
     folder = None if index_dir is None else str(absolute(index_dir))
     chosen = Labels.of(labels, classes)
-    options = Options(partial, allow_pickle, skip_damaged, spec, folder, chosen, separator)
+    options = Options(
+        partial, allow_pickle, skip_damaged, spec, folder, chosen, separator, allow_external
+    )
     found = find_dataset(source, options)
     if found is not None:
         return found
@@ -131,6 +137,7 @@ def open_dataset(
     labels: str | None = "auto",
     classes: Sequence[str] | None = None,
     separator: str | None = None,
+    allow_external: bool = False,
 ) -> Dataset:
     """Open a data set, as `open` does; refuse files of records.
 
@@ -147,6 +154,7 @@ def open_dataset(
         labels=labels,
         classes=classes,
         separator=separator,
+        allow_external=allow_external,
     )
     if isinstance(found, Dataset):
         return found

@@ -175,6 +175,41 @@ def test_an_interrupt_ends_with_130_and_leaves_no_target(tmp_path):
     assert list(target.parent.iterdir()) == []
 
 
+START = """
+import sys
+from signal import SIGINT, default_int_handler, raise_signal, signal
+signal(SIGINT, default_int_handler)
+place, *sys.argv = sys.argv[1:]
+
+class Interrupt:
+    @staticmethod
+    def find_spec(name, path=None, target=None):
+        if name == place:
+            raise_signal(SIGINT)
+
+sys.meta_path.insert(0, Interrupt)
+"""
+AS_MODULE = START + "sys.orig_argv = ['python', '-m', 'ingot', 'version']\nimport runpy\n"
+AS_MODULE += "sys.argv[0] = '-m'\nrunpy._run_module_as_main('ingot')"
+AS_SCRIPT = START + "from ingot.__main__ import main\nmain()"
+
+
+@pytest.mark.parametrize("start", [AS_MODULE, AS_SCRIPT])
+@pytest.mark.parametrize("place", ["ingot._core", "numpy", "ingot.cli.app", "ingot.cli.version"])
+def test_an_interrupt_while_modules_are_loaded_is_quiet(start, place):
+    command = [sys.executable, "-c", start, place, "bin/ingot", "version"]
+    ran = subprocess.run(command, check=False, capture_output=True, env=environment(), timeout=100)
+    assert (ran.returncode, ran.stdout, ran.stderr.strip()) == (130, b"", b"")
+
+
+def test_a_program_that_imports_ingot_keeps_its_own_interrupts():
+    script = (
+        "import signal; before = signal.getsignal(signal.SIGINT); import ingot, ingot.__main__; "
+        "assert signal.getsignal(signal.SIGINT) is before"
+    )
+    subprocess.run([sys.executable, "-c", script], check=True, timeout=100)
+
+
 def test_text_that_the_encoding_lacks_is_escaped(ingot_cli, data):
     ran = ingot_cli("info", "rows", cwd=data, PYTHONIOENCODING="ascii", PYTHONUTF8="0")
     assert ran.code == 0, ran.err

@@ -8,6 +8,8 @@ import multiprocessing
 import os
 import pickle
 import random
+import signal
+import threading
 from concurrent import futures
 from dataclasses import dataclass
 from unittest import mock
@@ -417,3 +419,30 @@ def test_data_loaders_of_pytorch_read_in_their_workers(digits, method):
     )
     batches = list(loader)
     assert batches == [DIGITS[:5], DIGITS[5:], [b"2", b"3"]]
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+@pytest.mark.filterwarnings("ignore:.*multi-threaded.*fork:DeprecationWarning")
+def test_a_child_that_is_forked_while_a_thread_opens_files_reads(digits, monkeypatch):
+    source = ArrayRecordDataSource([f"{path}[0:5]" for path in digits])
+    opening, done = threading.Event(), threading.Event()
+    parent, create = os.getpid(), array_record_data_source.create_readers
+
+    def create_slowly(*arguments):
+        if os.getpid() == parent:
+            opening.set()
+            done.wait()
+        return create(*arguments)
+
+    monkeypatch.setattr(array_record_data_source, "create_readers", create_slowly)
+    thread = threading.Thread(target=source.__getitem__, args=(0,))
+    thread.start()
+    opening.wait()
+    child = os.fork()
+    if child == 0:
+        signal.alarm(60)
+        os._exit(source[7] != DIGITS[7])
+    status = os.waitpid(child, 0)[1]
+    done.set()
+    thread.join()
+    assert status == 0

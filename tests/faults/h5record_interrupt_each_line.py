@@ -15,7 +15,7 @@ from ingot.compat.h5record import H5Dataset, Integer, Sequence, String
 
 FOLDER, SCENARIO, SUFFIX = sys.argv[1:]
 PACKAGE = Path(ingot.__file__).parent
-FILES = tuple(str(PACKAGE / one) for one in ("compat/h5record", "dataset/hdf5/writer.py"))
+FILES = tuple(str(PACKAGE / one) for one in ("compat/h5record", "dataset/write/hdf5"))
 SCHEMA = [Integer("i"), String("t"), Sequence("s")]
 
 

@@ -28,6 +28,7 @@ mod region;
 mod row;
 mod rows;
 mod signals;
+mod sink;
 mod stream;
 mod tar;
 mod threads;
@@ -55,6 +56,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<hdf5::PyHdf5>()?;
     module.add_class::<order::PyOrder>()?;
     module.add_class::<pictures::PyPictures>()?;
+    module.add_class::<sink::PySink>()?;
     module.add_class::<stream::PyStream>()?;
     module.add_class::<record::PyRecordWriter>()?;
     module.add_class::<writer::PyWriter>()?;

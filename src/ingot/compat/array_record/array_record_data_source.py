@@ -3,7 +3,6 @@
 import hashlib
 import operator
 import os
-import threading
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import accumulate, islice
@@ -29,6 +28,7 @@ from ingot.compat.array_record.instructions import (
     listed,
     part_of,
 )
+from ingot.locks import ProcessLock
 from ingot.records.arrayrecord import parse_reader_options
 from ingot.records.indices import outside
 
@@ -83,7 +83,7 @@ class ArrayRecordDataSource:
         self._begin(opened)
 
     def _begin(self, opened: Mapping[str, ArrayRecordReader]) -> None:
-        self._lock = threading.Lock()
+        self._lock = ProcessLock()
         self._readers = [opened.get(path) for path in self._paths]
         self._files = Files(self._read_instructions, self._readers)
 
@@ -96,7 +96,7 @@ class ArrayRecordDataSource:
         files = self._files
         if all(files.ends[number] >= 0 for number in numbers):
             return files
-        with self._lock:
+        with self._lock.own:
             closed = dict.fromkeys(
                 path
                 for path, reader in zip(self._paths, self._readers, strict=True)

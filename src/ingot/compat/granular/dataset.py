@@ -3,7 +3,6 @@
 import copy
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from threading import RLock
 from types import MappingProxyType
 from typing import Any, Self, SupportsIndex
 
@@ -20,6 +19,7 @@ from ingot.dataset.read.granular import GranularRows
 from ingot.dataset.read.granular.layout import REFS, check_spec, element, is_sequence
 from ingot.dataset.read.mask import Mask, elements_of
 from ingot.dataset.read.source import ALL, Elements
+from ingot.locks import ProcessLock
 from ingot.records.indices import place_of
 
 Row = dict[str, Any]
@@ -64,7 +64,7 @@ class DatasetWriter(Closing):
             key: None if encoders is None else function_of(encoders, key, kind, "encoders")
             for key, kind in self._spec.items()
         }
-        self._lock = RLock()
+        self._lock = ProcessLock()
         self.layout = layout_of(self._spec, layout)
         kind = PairedRows if self.layout == "0.22" else ReferencedRows
         self.directory: Path | PathLike = local(directory)
@@ -101,7 +101,7 @@ class DatasetWriter(Closing):
             message = f"a datapoint must be a dict of {list(self._spec)}, got {found}"
             raise ValueError(message)
         stored = {key: self._encode_all(key, datapoint[key]) for key in self._spec}
-        with self._lock:
+        with self._lock.own:
             number = self._rows.append(stored)
             if flush:
                 self._rows.flush()
@@ -130,11 +130,11 @@ class DatasetWriter(Closing):
     def flush(self) -> None:
         """Write all rows so far to the files."""
         self._check_open()
-        with self._lock:
+        with self._lock.own:
             self._rows.flush()
 
     def _close(self) -> None:
-        with self._lock:
+        with self._lock.own:
             self._rows.close()
 
 

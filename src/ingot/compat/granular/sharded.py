@@ -4,7 +4,6 @@ import copy
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from itertools import accumulate
-from threading import RLock
 from typing import Any, Self, SupportsIndex
 
 from ingot.codecs.granular import Decoder, Encoder
@@ -15,6 +14,7 @@ from ingot.compat.granular.paths import AnyPath, local
 from ingot.compat.granular.utils import Closing
 from ingot.dataset.read.granular.layout import REFS, SPEC, check_spec, shard_name, shards
 from ingot.errors import FormatError
+from ingot.locks import ProcessLock
 from ingot.records.indices import place_of
 
 
@@ -70,7 +70,7 @@ class ShardedDatasetWriter(Closing):
         self._lengths: list[int] = []
         self._sizes: list[int] = []
         self.writer: DatasetWriter | None = None
-        self._lock = RLock()
+        self._lock = ProcessLock()
         if not self.directory.exists():
             self.directory.mkdir()
         self._find_end()
@@ -135,7 +135,7 @@ class ShardedDatasetWriter(Closing):
     def append(self, datapoint: Mapping[str, Any], flush: bool = True) -> int:
         """Append a row; return its number among the rows of this writer's shards."""
         self._check_open()
-        with self._lock:
+        with self._lock.own:
             if self.writer is None:
                 self.writer = self._open()
             self.writer.append(datapoint, flush=flush)
@@ -157,7 +157,7 @@ class ShardedDatasetWriter(Closing):
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         vars(self).update(state)
-        self._lock = RLock()
+        self._lock = ProcessLock()
 
 
 class ShardedDatasetReader(Closing):

@@ -5,13 +5,14 @@ infinite, stateless, and can be pickled if their inputs can. Each of them also h
 datapoints of many steps, for which what reads the data is asked once.
 """
 
-import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
+
+from ingot.locks import ProcessLock
 
 Source: TypeAlias = Callable[[int], Any]
 
@@ -141,7 +142,7 @@ class Epochs(_Composed):
 
     def _start(self) -> None:
         self._orders: dict[int, npt.NDArray[np.int64]] = {}
-        self._lock = threading.Lock()
+        self._lock = ProcessLock()
 
     def each(self, steps: Sequence[int]) -> Iterator[Any]:
         """Yield the datapoints of steps."""
@@ -151,7 +152,7 @@ class Epochs(_Composed):
         return int(self._order(epoch)[place]) if self.shuffle else place
 
     def _order(self, epoch: int) -> npt.NDArray[np.int64]:
-        with self._lock:
+        with self._lock.own:
             if epoch not in self._orders:
                 order = np.random.default_rng([self.seed, epoch]).permutation(self.length)
                 kept = list(self._orders.items())[1 - _EPOCHS :]

@@ -47,6 +47,7 @@ class Options:
     index_dir: str | None = None
     labels: Labels = AUTO
     separator: str | None = None
+    allow_external: bool = False
 
     def indexing(self, layout: str) -> Indexing:
         """Return how to open files of another format."""
@@ -311,7 +312,8 @@ def _open_hdf5(paths: Sequence[str], name: str, options: Options) -> Dataset:
         if location is None:
             message = f"{path}: this is not an HDF5 file, but {paths[0]} is; open them separately"
             raise FormatError(message, path)
-        sources.append(Hdf5Rows(location, partial=options.partial))
+        partial, external = options.partial, options.allow_external
+        sources.append(Hdf5Rows(location, partial=partial, allow_external=external))
     if len(sources) == 1:
         return Dataset(sources[0])
     return _chained(sources, name)

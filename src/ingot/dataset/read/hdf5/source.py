@@ -57,19 +57,23 @@ class Hdf5Rows:
     Args:
         location: The file, or a place in it.
         partial: Whether a file that its writer has not finished is read, too.
+        allow_external: Whether virtual data sets may have values of other files.
 
     Raises:
         FormatError: There are no such rows, or the file is damaged.
     """
 
-    def __init__(self, location: Location, *, partial: bool = False) -> None:
+    def __init__(
+        self, location: Location, *, partial: bool = False, allow_external: bool = False
+    ) -> None:
         self._location = location
+        self._allow_external = allow_external
         self._handle = Handle(location.file, partial=partial)
         self.path = str(location)
         self.paths = [location.file]
         self._stamp = _stamp(location.file)
         with self._handle.use() as file:
-            table = Table.of(file, location, partial=partial)
+            table = Table.of(file, location, partial=partial, allow_external=allow_external)
         self.others = table.others
         self._rows = table.rows
         self._columns = {name: one for one in table.columns for name in one.fields}
@@ -81,7 +85,7 @@ class Hdf5Rows:
         self._handle.release()
 
     @classmethod
-    def open(cls, location: Location, stamp: Stamp, *, partial: bool) -> Self:
+    def open(cls, location: Location, stamp: Stamp, *, partial: bool, allow_external: bool) -> Self:
         """Open a file once more, which must be as it was.
 
         Raises:
@@ -90,10 +94,11 @@ class Hdf5Rows:
         if _stamp(location.file) != stamp:
             message = f"{location.file}: the file was changed since this data set was opened"
             raise FormatError(message, location.file)
-        return cls(location, partial=partial)
+        return cls(location, partial=partial, allow_external=allow_external)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _reopened, (*self._location, self._stamp, self._handle.partial)
+        options = self._handle.partial, self._allow_external
+        return _reopened, (*self._location, self._stamp, options)
 
     @contextmanager
     def _h5py(self, row: int | None = None) -> Iterator[Any]:
@@ -301,5 +306,7 @@ def _stamp(path: str) -> Stamp:
     return found.st_size, found.st_mtime_ns
 
 
-def _reopened(file: str, inside: str, stamp: Stamp, partial: bool) -> Hdf5Rows:  # noqa: FBT001
-    return Hdf5Rows.open(Location(file, inside), tuple(stamp), partial=partial)  # type: ignore[arg-type]
+def _reopened(file: str, inside: str, stamp: Stamp, options: tuple[bool, bool]) -> Hdf5Rows:
+    partial, allow_external = options
+    location = Location(file, inside)
+    return Hdf5Rows.open(location, stamp, partial=partial, allow_external=allow_external)

@@ -11,6 +11,7 @@ from ingot.dataset.read.hdf5.attributes import UNFINISHED
 from ingot.dataset.read.hdf5.column import Column
 from ingot.dataset.read.hdf5.handle import h5py
 from ingot.dataset.read.hdf5.location import Location
+from ingot.dataset.read.hdf5.outside import check_inside, found_in
 from ingot.errors import FormatError, UnfinishedFileError, counted
 
 
@@ -29,18 +30,22 @@ class Table:
     others: tuple[str, ...]
 
     @classmethod
-    def of(cls, file: Any, location: Location, *, partial: bool) -> "Table":
+    def of(cls, file: Any, location: Location, *, partial: bool, allow_external: bool) -> "Table":
         """Return the rows at a place in a file.
 
         They are those that most data sets have; if several numbers of rows are as frequent,
         the largest.
 
         Raises:
-            FormatError: There is nothing of that name, or nothing that has rows.
+            FormatError: There is nothing of that name, or nothing that has rows; or values are
+                in other files, which is not allowed.
             UnfinishedFileError: A writer of Ingot has not finished it.
         """
         root = _root(file, location)
         found = list(_datasets(root))
+        if not allow_external:
+            for _, one in found:
+                check_inside(file, one)
         # A single value makes a row when it is asked for by its name.
         with_rows = [(name, one) for name, one in found if one.shape or one == root]
         columns = [Column.of(name, one) for name, one in with_rows]
@@ -67,22 +72,25 @@ def _root(file: Any, location: Location) -> Any:
     if not location.inside:
         return file
     try:
-        found = file[location.inside]
+        found_in(file, location.inside)  # It does not leave the file.
+        return file[location.inside]
+    except FormatError:
+        raise
     except (KeyError, ValueError):
         raise FormatError(_missing(file, location), location.file) from None
-    if found.file.filename != file.filename:
-        message = f"{location}: this is a link to {found.file.filename}: open that file"
-        raise FormatError(message, location.file)
-    return found
 
 
 def _missing(file: Any, location: Location) -> str:
     """Return what to say of a name that a file does not have: what is beside it."""
     *above, last = location.inside.split("/")
     group = "/".join(above)
-    if not group or not isinstance(file.get(group), h5py().Group):
-        group, last = "", location.inside
-    names = list(file[group] if group else file)
+    try:
+        found = found_in(file, group)
+    except (KeyError, FormatError):
+        found = file
+    if not group or not isinstance(found, h5py().Group):
+        found, group, last = file, "", location.inside
+    names = list(found)
     near = [one for one in get_close_matches(last, names, 2) if one != last]
     meant = f"; did you mean {near[0]!r}?" if near else ""
     where = f"{location.file}/{group}" if group else location.file

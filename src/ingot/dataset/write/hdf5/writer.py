@@ -15,6 +15,7 @@ from ingot.dataset.read.hdf5.attributes import SHAPE, UNFINISHED
 from ingot.dataset.read.hdf5.handle import h5py, translated
 from ingot.dataset.write.hdf5.sink import Sink
 from ingot.errors import FormatError, StorageError, UnfinishedFileError
+from ingot.interrupts import deferred
 
 _VERSIONS = ("v110", "v110")
 """What the file may use of HDF5: readers since version 1.10 understand it."""
@@ -122,18 +123,20 @@ class Hdf5Writer:
             sink = Sink(partial_path(path))
             sink.truncate(0)
             sink.check()
-        with translated(str(path)):
-            file = h5py().File(sink, "w", libver=_VERSIONS)
-            file.attrs[UNFINISHED] = _NEW
-            for name, text in (attributes or {}).items():
-                file.attrs[name] = text
-            for column in columns:
-                options = _options(column, rows_max, chunk_rows, compression)
-                dataset = file.create_dataset(column.name, dtype=column.dtype, **options)
-                if column.values is not None:
-                    dataset.attrs[SHAPE] = column.values
-        sink.check()
-        return cls(path, sink, file, replaces=None)
+        with deferred():
+            with translated(str(path)):
+                file = h5py().File(sink, "w", libver=_VERSIONS)
+                file.attrs[UNFINISHED] = _NEW
+                for name, text in (attributes or {}).items():
+                    file.attrs[name] = text
+                for column in columns:
+                    options = _options(column, rows_max, chunk_rows, compression)
+                    dataset = file.create_dataset(column.name, dtype=column.dtype, **options)
+                    if column.values is not None:
+                        dataset.attrs[SHAPE] = column.values
+                    del dataset
+            sink.check()
+            return cls(path, sink, file, replaces=None)
 
     @classmethod
     def append(cls, path: Path) -> Self:
@@ -154,8 +157,9 @@ class Hdf5Writer:
                 is_copy = True
                 with translated(str(path)), h5py().File(path, "r"):  # Nobody is writing to it.
                     _copy(path, sink)
-            file = _resumed(sink, _NEW if replaces is None else _COPY)
-            return cls(path, sink, file, replaces=replaces)
+            with deferred():
+                file = _resumed(sink, _NEW if replaces is None else _COPY)
+                return cls(path, sink, file, replaces=replaces)
         except BaseException:
             if is_copy:
                 sink.path.unlink(missing_ok=True)
@@ -165,10 +169,11 @@ class Hdf5Writer:
     @property
     def columns(self) -> list[NewColumn]:
         """What the file has."""
-        return [
-            NewColumn(name, one.dtype, one.shape[1:], _values_of(one))
-            for name, one in _columns(self._file).items()
-        ]
+        with deferred():
+            return [
+                NewColumn(name, one.dtype, one.shape[1:], _values_of(one))
+                for name, one in _columns(self._file).items()
+            ]
 
     def write(self, batch: Mapping[str, Sequence[Any]]) -> None:
         """Add rows: as many values of each column.
@@ -182,15 +187,18 @@ class Hdf5Writer:
             return
         end = self.rows + count
         for name, values in batch.items():
-            dataset = self._file[name]
-            if dataset.maxshape[0] is not None and end > dataset.maxshape[0]:
-                message = f"{self.path}: the file was made for at most {dataset.maxshape[0]} rows"
-                raise ValueError(message)
-            with translated(str(self.path)):
-                dataset.resize(end, axis=0)
-                _put(dataset, self.rows, _array(values, dataset))
-            self._sink.check()
+            with deferred():
+                self._write(self._file[name], values, end)
         self.rows = end
+
+    def _write(self, dataset: Any, values: Sequence[Any], end: int) -> None:
+        if dataset.maxshape[0] is not None and end > dataset.maxshape[0]:
+            message = f"{self.path}: the file was made for at most {dataset.maxshape[0]} rows"
+            raise ValueError(message)
+        with translated(str(self.path)):
+            dataset.resize(end, axis=0)
+            _put(dataset, self.rows, _array(values, dataset))
+        self._sink.check()
 
     def finish(self) -> None:
         """Make the file whole, and give it its name.
@@ -198,7 +206,7 @@ class Hdf5Writer:
         Raises:
             StorageError: The system refuses.
         """
-        with translated(str(self.path)):
+        with deferred(), translated(str(self.path)):
             del self._file.attrs[UNFINISHED]
             self._file.close()
         self._sink.sync()
@@ -241,6 +249,10 @@ class Hdf5Writer:
         """
         if os.getpid() != self._process:
             return 0
+        with deferred():
+            return self._keep()
+
+    def _keep(self) -> int:
         if self._file:
             with contextlib.suppress(OSError, RuntimeError, ValueError, KeyError, TypeError):
                 for dataset in _columns(self._file).values():
@@ -266,7 +278,7 @@ def _check_not_kept(path: Path, sink: Sink) -> None:
         FormatError: There are some.
     """
     try:
-        with h5py().File(sink, "r") as file:
+        with deferred(), h5py().File(sink, "r") as file:
             is_kept = file.attrs.get(UNFINISHED) == _NEW
     except (OSError, RuntimeError, ValueError, KeyError):
         is_kept = False  # It is empty, or its writer was killed.
@@ -287,6 +299,7 @@ def _resumed(sink: Sink, mark: int) -> Any:
             file.attrs[UNFINISHED] = mark
             return file
     except FormatError as error:
+        sink.check()
         message = (
             f"{sink.path}: a writer that was killed left this file; it cannot be resumed: "
             "remove it, or call again without append_mode, to begin anew"
