@@ -15,6 +15,12 @@ import ingot
 FAULTS = Path(__file__).parent / "faults"
 
 
+@pytest.fixture(scope="session", autouse=True)
+def _indexes(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """Keep indexes out of the cache of whoever runs the tests."""
+    os.environ.setdefault("INGOT_INDEX_DIR", str(tmp_path_factory.mktemp("indexes")))
+
+
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
     return tmp_path / "x.ingot"

@@ -67,9 +67,10 @@ def open(  # noqa: A001
             {"image": "jpg", "label": "int"}; other fields are ignored. By default, Ingot infers
             them from the first rows. Refused for Ingot's own files, Granular, HDF5, `.npy` and
             `.npz`, which know their fields.
-        index_dir: The directory for the indexes of files of other formats. By default an index
-            is beside its file in `.ingot-index`, or in the user's cache directory if that
-            cannot be written; INGOT_INDEX_DIR sets another default.
+        index_dir: The directory for the indexes of files of other formats. By default they
+            are in the user's cache directory; INGOT_INDEX_DIR sets another default, and
+            INGOT_INDEX=beside writes them into `.ingot-index` beside the files. Indexes that are
+            there are always used.
         labels: What is the class of an image in a directory of images: "folder", the first
             directory below the one that is opened, as in torchvision; "parent", the directory
             that the image is in; "path", all directories, such as "cats/raw". None for no

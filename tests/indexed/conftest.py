@@ -1,4 +1,4 @@
-"""Where the indexes of these tests are: beside the files, or in a cache of their own."""
+"""Where the indexes of these tests are: in a cache of their own, unless they say otherwise."""
 
 import shutil
 from collections.abc import Callable
@@ -15,6 +15,7 @@ def cache(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPa
     folder = tmp_path_factory.mktemp("cache")
     monkeypatch.setenv("XDG_CACHE_HOME", str(folder))
     monkeypatch.delenv("INGOT_INDEX_DIR", raising=False)
+    monkeypatch.delenv("INGOT_INDEX", raising=False)
     return folder / "ingot"
 
 

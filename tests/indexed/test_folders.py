@@ -2,6 +2,7 @@
 
 import bz2
 import gzip
+import hashlib
 import json
 import pickle
 
@@ -48,11 +49,11 @@ def test_a_spec_reads_bytes_as_pictures(golden):
 def test_compressed_files_are_decompressed_once_into_the_cache(golden, cache, name):
     folder = golden(name)
     first = ingot.open(folder)
-    unpacked = sorted(cache.glob("*.unpacked"))
+    unpacked = sorted(cache.rglob("*.unpacked"))
     assert len(unpacked) == 4
-    before = [one.stat().st_mtime_ns for one in unpacked]
+    before = [one.stat().st_ino for one in unpacked]
     assert ingot.open(folder)[7].keys() == first[7].keys()
-    assert [one.stat().st_mtime_ns for one in sorted(cache.glob("*.unpacked"))] == before
+    assert [one.stat().st_ino for one in sorted(cache.rglob("*.unpacked"))] == before
     assert not [one for one in folder.iterdir() if one.suffix == ".unpacked"]
 
 
@@ -75,10 +76,52 @@ def test_a_pickled_data_set_is_small_and_refuses_replaced_files(golden, name):
 def test_verify_checks_the_hashes_that_mds_lists(golden):
     folder = golden("mds")
     index = json.loads((folder / "index.json").read_text())
+    ingot.open(folder)
     index["shards"][1]["raw_data"]["hashes"]["sha1"] = "0" * 40
     (folder / "index.json").write_text(json.dumps(index))
     (damage,) = ingot.open(folder).verify().damaged
     assert "shard.00001.mds: sha1 is" in damage.reason
+
+
+@pytest.mark.parametrize("name", ["mds", "mds_zstd"])
+def test_a_shard_with_another_hash_is_refused_when_it_is_first_opened(golden, name, cache):
+    folder = golden(name)
+    index = json.loads((folder / "index.json").read_text())
+    data = index["shards"][2]["zip_data" if "zstd" in name else "raw_data"]
+    path = folder / data["basename"]
+    data["hashes"] = {"sha1": hashlib.sha1(path.read_bytes(), usedforsecurity=False).hexdigest()}
+    (folder / "index.json").write_text(json.dumps(index))
+    assert ingot.open(folder, index_dir=folder / "a").verify().ok
+    whole = bytearray(path.read_bytes())
+    whole[len(whole) // 2] ^= 1
+    path.write_bytes(whole)
+    with pytest.raises(ingot.CorruptFileError, match=rf"{path.name}: sha1 is .* is listed"):
+        ingot.open(folder)
+    assert [one for one in walk(cache) if path.name in one.name] == []
+
+
+@pytest.mark.parametrize("name", ["sha0", "shake_128", "xxh63", ""])
+def test_verify_says_which_hash_it_cannot_compute(golden, name):
+    folder = golden("mds")
+    index = json.loads((folder / "index.json").read_text())
+    index["shards"][1]["raw_data"]["hashes"] = {name: "0" * 40}
+    (folder / "index.json").write_text(json.dumps(index))
+    ds = ingot.open(folder)
+    with pytest.raises(
+        ingot.FormatError, match=rf"shard\.00001\.mds: its checksum '{name}' cannot"
+    ):
+        ds.verify()
+
+
+@pytest.mark.parametrize("encoding", ["nothing", "ndarray:int7", "", 7])
+def test_an_unknown_encoding_of_mds_is_named(golden, encoding):
+    folder = golden("mds")
+    index = json.loads((folder / "index.json").read_text())
+    for shard in index["shards"]:
+        shard["column_encodings"][0] = encoding
+    (folder / "index.json").write_text(json.dumps(index))
+    with pytest.raises(ingot.FormatError, match="unknown" if encoding != 7 else "integer"):
+        ingot.open(folder)
 
 
 @pytest.mark.parametrize("name", ["mds", "litdata"])
@@ -203,7 +246,8 @@ def test_damage_in_compressed_shards_is_an_error_and_leaves_nothing(golden, cach
         except ingot.FormatError:
             refused += 1
     assert refused > len(whole) / 4
-    assert all(one.suffix in (".unpacked", ".index") or one.name == "lock" for one in walk(cache))
+    known = (".unpacked", ".copy", ".index", ".sum")
+    assert all(one.suffix in known or one.name == "lock" for one in walk(cache))
 
 
 def walk(folder):
@@ -245,7 +289,7 @@ def test_a_shard_that_decompresses_to_too_much_is_refused(tmp_path, cache, pack)
     folder = listing(tmp_path, {bz2.compress: "bz2:9"}.get(pack, "gz:9"), data, nbytes)
     with pytest.raises(ingot.FormatError, match=r"x\.packed: .* the limit is 1048576"):
         ingot.open(folder)
-    assert walk(cache) == []
+    assert [one.name for one in walk(cache)] == ["lock"]
 
 
 def test_a_compression_that_is_not_read_is_named(tmp_path):

@@ -27,19 +27,52 @@ def indexes(folder: Path) -> list[Path]:
     return sorted(folder.rglob("*.index"))
 
 
-def test_the_index_is_beside_the_data_and_is_an_ingot_file(data):
+def test_the_index_is_in_the_cache_and_is_an_ingot_file(data, cache):
     ingot.open(data)
-    (index,) = indexes(data.parent)
-    assert index.parent == data.parent / ".ingot-index"
+    (index,) = indexes(cache)
     with ingot.Writer(data.parent.parent / "own.ingot") as writer:
         writer.append(b"")
     assert index.read_bytes()[:8] == (data.parent.parent / "own.ingot").read_bytes()[:8]
-    assert {one.name for one in data.parent.iterdir()} == {".ingot-index", "x.tfrecord"}
+    assert [one.name for one in data.parent.iterdir()] == ["x.tfrecord"]
 
 
-def test_an_index_is_built_once(data):
+def test_an_index_is_written_beside_the_data_if_that_is_asked_for(data, cache, monkeypatch):
+    monkeypatch.setenv("INGOT_INDEX", "beside")
     ingot.open(data)
     (index,) = indexes(data.parent)
+    assert index.parent == data.parent / ".ingot-index"
+    monkeypatch.delenv("INGOT_INDEX")
+    assert len(ingot.open(data)) == 40
+    assert indexes(cache) == []
+
+
+def test_a_stale_index_beside_the_data_is_not_used_and_left_alone(data, cache, monkeypatch):
+    monkeypatch.setenv("INGOT_INDEX", "beside")
+    ingot.open(data)
+    monkeypatch.delenv("INGOT_INDEX")
+    before = {one: one.stat().st_mtime_ns for one in data.parent.rglob("*")}
+    write(data, tfrecord(ROWS[:7]))
+    assert len(ingot.open(data)) == 7
+    assert len(indexes(cache)) == 1
+    del before[data]
+    assert {one: one.stat().st_mtime_ns for one in before} == before
+
+
+def test_a_place_for_indexes_that_is_none_is_refused(data):
+    program = f"import ingot; ingot.open({str(data)!r})"
+    outcome = subprocess.run(
+        [sys.executable, "-c", program],
+        check=False,
+        capture_output=True,
+        text=True,
+        env={**os.environ, "INGOT_INDEX": "near"},
+    )
+    assert "INGOT_INDEX=near: expected beside or cache" in outcome.stderr
+
+
+def test_an_index_is_built_once(data, cache):
+    ingot.open(data)
+    (index,) = indexes(cache)
     before = index.stat()
     assert ingot.open(data)[7]["text"] == b"x" * 7
     after = index.stat()
@@ -62,7 +95,8 @@ def test_files_of_one_name_in_two_directories_have_two_indexes(data, tmp_path):
     assert len(indexes(tmp_path / "mine")) == 2
 
 
-def test_where_the_data_cannot_be_written_the_index_is_in_the_cache(data, cache):
+def test_where_the_data_cannot_be_written_the_index_is_in_the_cache(data, cache, monkeypatch):
+    monkeypatch.setenv("INGOT_INDEX", "beside")
     # A file in the place of the directory is what root cannot write into either.
     (data.parent / ".ingot-index").write_text("in the way")
     assert len(ingot.open(data)) == 40
@@ -70,7 +104,8 @@ def test_where_the_data_cannot_be_written_the_index_is_in_the_cache(data, cache)
     assert len(ingot.open(data)) == 40
 
 
-def test_what_killed_writers_have_left_is_removed_after_a_day(data):
+def test_what_killed_writers_have_left_is_removed_after_a_day(data, monkeypatch):
+    monkeypatch.setenv("INGOT_INDEX", "beside")
     folder = data.parent / ".ingot-index"
     folder.mkdir()
     left = [".x.index.7-0-0123456789abcdef.part", ".y.unpacked.7-12-0123456789abcdef.part"]
@@ -86,7 +121,8 @@ def test_what_killed_writers_have_left_is_removed_after_a_day(data):
 
 
 @pytest.mark.parametrize("kind", ["pipe", "link"])
-def test_a_lock_that_is_none_is_neither_waited_for_nor_followed(data, tmp_path, kind):
+def test_a_lock_that_is_none_is_neither_waited_for_nor_followed(data, tmp_path, kind, monkeypatch):
+    monkeypatch.setenv("INGOT_INDEX", "beside")
     folder = data.parent / ".ingot-index"
     folder.mkdir()
     if kind == "pipe":
@@ -118,7 +154,6 @@ def test_a_read_only_file_system_is_left_alone(data, cache):
 
 
 def test_without_any_directory_the_error_says_so(data, monkeypatch):
-    (data.parent / ".ingot-index").write_text("in the way")
     monkeypatch.setenv("XDG_CACHE_HOME", "/dev/null")
     with pytest.raises(OSError, match=r"the folder for the index of .*x\.tfrecord"):
         ingot.open(data)
@@ -140,9 +175,9 @@ def test_an_index_of_other_bytes_is_built_anew(data, change):
     np.testing.assert_array_equal(found.column("id"), expected.get(change, [*range(40)]))
 
 
-def test_a_damaged_index_is_built_anew(data):
+def test_a_damaged_index_is_built_anew(data, cache):
     ingot.open(data)
-    (index,) = indexes(data.parent)
+    (index,) = indexes(cache)
     whole = index.read_bytes()
     for at in range(0, len(whole), 7):
         index.write_bytes(whole[:at] + bytes([whole[at] ^ 0x10]) + whole[at + 1 :])
@@ -153,32 +188,32 @@ def test_a_damaged_index_is_built_anew(data):
 
 
 def test_an_index_of_another_file_is_not_used(data, tmp_path):
-    ingot.open(data)
+    ingot.open(data, index_dir=tmp_path / "a")
     other = write(tmp_path / "other" / "x.tfrecord", tfrecord(ROWS[:3]), parents=True)
-    ingot.open(other)
-    (index,), (mine,) = indexes(data.parent), indexes(other.parent)
+    ingot.open(other, index_dir=tmp_path / "b")
+    (index,), (mine,) = indexes(tmp_path / "a"), indexes(tmp_path / "b")
     shutil.copy(index, mine)
-    assert len(ingot.open(other)) == 3
+    assert len(ingot.open(other, index_dir=tmp_path / "b")) == 3
 
 
-def test_threads_and_processes_that_open_at_once_all_see_the_rows(data):
+def test_threads_and_processes_that_open_at_once_all_see_the_rows(data, cache):
     with ThreadPoolExecutor(8) as pool:
         assert list(pool.map(count, [data] * 8)) == [40] * 8
-    shutil.rmtree(data.parent / ".ingot-index")
+    shutil.rmtree(cache)
     with multiprocessing.get_context("spawn").Pool(3) as processes:
         assert processes.map(count, [data] * 6) == [40] * 6
-    assert [one.name.endswith(".part") for one in indexes(data.parent)] == [False]
+    assert [one.name.endswith(".part") for one in indexes(cache)] == [False]
 
 
 def count(path: Path) -> int:
     return sum(1 for row in ingot.open(path) if len(row["text"]) == row["id"])
 
 
-def test_nothing_is_left_of_a_build_that_failed(data):
+def test_nothing_is_left_of_a_build_that_failed(data, cache):
     write(data, tfrecord(ROWS * 30)[:-3])
     with pytest.raises(ingot.CorruptFileError, match=r"x\.tfrecord: .*ends inside a record"):
         ingot.open(data)
-    assert [one.name for one in (data.parent / ".ingot-index").iterdir()] == ["lock"]
+    assert [one.name for one in cache.rglob("*") if one.is_file()] == ["lock"]
 
 
 def test_a_byte_that_changed_under_an_index_is_found(data):
@@ -288,16 +323,16 @@ def test_an_index_with_chosen_fields_does_not_hide_that_rows_have_others(tmp_pat
         ingot.open(path)
 
 
-def test_a_new_file_leaves_the_indexes_of_others(tmp_path):
+def test_a_new_file_leaves_the_indexes_of_others(tmp_path, cache):
     for k in range(3):
         write(tmp_path / f"{k}.csv", b"a\n1\n")
         assert len(ingot.open(str(tmp_path / "*.csv"))) == k + 1
-    assert len(indexes(tmp_path)) == 3
+    assert len(indexes(cache)) == 3
 
 
-def test_damaged_notes_about_fields_are_made_anew(data):
+def test_damaged_notes_about_fields_are_made_anew(data, cache):
     spec = ingot.open(data).spec
-    (notes,) = data.parent.rglob("*.fields")
+    (notes,) = cache.rglob("*.fields")
     whole = notes.read_bytes()
     for at in range(0, len(whole), 7):
         notes.write_bytes(whole[:at] + bytes([whole[at] ^ 0x01]) + whole[at + 1 :])
@@ -318,3 +353,104 @@ def test_a_spec_with_an_unknown_name_is_refused_for_shards(golden, name, there):
     folder = golden(name.split("/")[0])
     with pytest.raises(ingot.FormatError, match=rf'no field "aa"; the fields are .*{there}'):
         ingot.open(str(folder.parent / name), spec={"aa": "int"})
+
+
+NUMBERS = {
+    "x.csv": lambda k: b"n,t\n" + b"".join(b"%d,line\n" % n for n in numbers(k)),
+    "x.jsonl": lambda k: b"".join(b'{"n": %d, "t": "line"}\n' % n for n in numbers(k)),
+    "x.tfrecord": lambda k: tfrecord([example(n=[n], t=[b"line"]) for n in numbers(k)]),
+}
+
+
+def numbers(k: int) -> list[int]:
+    """Return many numbers, of which one is `k`, far from what is sampled of a file."""
+    found = [*range(10_000, 30_000)]
+    found[11_111] = 70_000 + k
+    return found
+
+
+def replace_with(path: Path, data: bytes, times: os.stat_result) -> None:
+    """Write a file anew, with the times of another, as `cp -p` and `rsync -t` do."""
+    write(path, data)
+    os.utime(path, ns=(times.st_atime_ns, times.st_mtime_ns))
+
+
+@pytest.mark.parametrize("name", NUMBERS)
+def test_a_file_of_the_same_size_and_time_but_other_numbers_is_indexed_anew(tmp_path, name):
+    path = write(tmp_path / name, NUMBERS[name](0))
+    os.utime(path, (0, 1_000_000_000))
+    for k in range(4):
+        replace_with(path, NUMBERS[name](k), path.stat())
+        np.testing.assert_array_equal(ingot.open(path).column("n"), numbers(k))
+
+
+def test_a_file_that_was_replaced_by_its_like_keeps_its_index(tmp_path, cache):
+    path = write(tmp_path / "x.csv", NUMBERS["x.csv"](0))
+    ingot.open(path)
+    (index,) = indexes(cache)
+    before = index.stat().st_ino
+    for _ in range(3):
+        replace_with(path, NUMBERS["x.csv"](0), path.stat())
+        np.testing.assert_array_equal(ingot.open(path).column("n"), numbers(0))
+    assert index.stat().st_ino == before
+
+
+def test_changes_in_quick_succession_are_all_seen(tmp_path):
+    path = write(tmp_path / "x.csv", NUMBERS["x.csv"](0))
+    times = path.stat()
+    for k in range(10):
+        replace_with(path, NUMBERS["x.csv"](k), times)
+        found = ingot.open(path)
+        replace_with(path, NUMBERS["x.csv"](k + 1), times)
+        assert found.column("n")[11_111] in {70_000 + k, 70_001 + k}
+        assert ingot.open(path).column("n")[11_111] == 70_001 + k
+
+
+def test_indexes_of_what_a_file_was_are_removed(tmp_path, cache):
+    for k in range(5):
+        path = write(tmp_path / "x.csv", b"a%d\n%d\n" % (k, k))
+        assert ingot.open(path).column(f"a{k}").tolist() == [k]
+    ingot.open(path, spec={"a4": "utf8"})
+    assert len(indexes(cache)) == 2
+    assert len([*cache.rglob("*.fields")]) == 1
+
+
+def test_indexes_of_files_that_are_gone_are_removed_with_the_next_one(tmp_path, cache):
+    for name in ("a.csv", "b.csv"):
+        ingot.open(write(tmp_path / name, b"a\n1\n"))
+    (tmp_path / "a.csv").unlink()
+    ingot.open(write(tmp_path / "c.csv", b"a\n1\n"))
+    assert [one.name[:5] for one in indexes(cache)] == ["b.csv", "c.csv"]
+
+
+def test_rows_with_more_fields_than_an_index_holds_are_refused(tmp_path):
+    names = [f"c{k}" for k in range(5000)]
+    rows = f"{','.join(names)}\n{','.join('1' * 5000)}\n"
+    path = write(tmp_path / "x.csv", rows.encode())
+    with pytest.raises(ingot.FormatError, match=r"x\.csv: the rows have 5000 fields.* 4095.*spec"):
+        ingot.open(path)
+    assert ingot.open(path, spec={"c7": "int"})[0] == {"c7": 1}
+
+
+def test_a_feature_without_a_name_is_refused(tmp_path):
+    path = write(tmp_path / "x.tfrecord", tfrecord([example(**{"": [1], "a": [2]})]))
+    with pytest.raises(ingot.FormatError, match=r"x\.tfrecord: .*no name.*spec"):
+        ingot.open(path)
+    assert ingot.open(path, spec={"a": "int"})[0] == {"a": 2}
+
+
+def test_a_small_file_does_not_make_a_large_index(tmp_path, cache, monkeypatch):
+    lines = [b"{%s}" % b",".join(b'"f%d":1' % k for k in range(900))] + [b"{}"] * 3000
+    path = write(tmp_path / "x.jsonl", b"\n".join(lines))
+    monkeypatch.setenv("INGOT_MAX_INDEX_BYTES", "1000000")
+    with pytest.raises(ingot.FormatError, match=r"more than 1000000 bytes.*INGOT_MAX_INDEX_BYTES"):
+        ingot.open(path)
+    assert [one.name for one in cache.rglob("*") if one.is_file()] == ["lock"]
+    monkeypatch.delenv("INGOT_MAX_INDEX_BYTES")
+    assert len(ingot.open(path)) == 3001
+
+
+def test_a_forked_child_does_not_keep_the_lock_of_a_folder(tmp_path, run_fault, cache):
+    done = run_fault("fork_while_indexing.py", tmp_path, cache)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.split() == ["forked", "free"]

@@ -170,7 +170,7 @@ def test_rows_of_an_array_are_along_its_first_axis(tmp_path):
     np.testing.assert_array_equal(ds[[4, 0]]["array"], array[[4, 0]])
     np.testing.assert_array_equal(ds[3]["array"], array[3])
     np.testing.assert_array_equal(ds.column("array"), array)
-    assert not (tmp_path / ".ingot-index").exists()
+    assert [one.name for one in tmp_path.iterdir()] == ["x.npy"]
 
 
 @pytest.mark.parametrize("dtype", ["bool", "int8", "uint16", "int64", "float16", "float64"])
@@ -233,6 +233,52 @@ def test_damaged_arrays_give_errors_but_never_crash(tmp_path):
         path.write_bytes(whole[:cut])
         with pytest.raises(ingot.IngotError):
             ingot.open(path)
+
+
+def test_damage_of_an_npz_file_never_changes_a_value(tmp_path):
+    arrays = {"x": np.arange(90, dtype=np.int16), "y": np.random.default_rng(0).random((90, 2))}
+    stream = io.BytesIO()
+    np.savez(stream, **arrays)
+    whole = stream.getvalue()
+    path = tmp_path / "x.npz"
+    refused = 0
+    for at in range(len(whole)):
+        path.write_bytes(whole[:at] + bytes([whole[at] ^ 0x04]) + whole[at + 1 :])
+        try:
+            found = ingot.open(path).read()
+        except ingot.IngotError:
+            refused += 1
+            continue
+        assert found.keys() == arrays.keys()
+        for name, array in arrays.items():
+            np.testing.assert_array_equal(found[name], array)
+    assert refused > len(whole) * 0.9
+
+
+def test_verify_names_the_array_of_an_npz_file_that_is_damaged(tmp_path):
+    path = tmp_path / "x.npz"
+    np.savez(path, x=np.arange(300_000), y=np.arange(300_000))
+    ds = ingot.open(path)
+    assert ds.verify().ok
+    with path.open("r+b") as file:
+        file.seek(3_333_333)
+        file.write(b"damage")
+    (damage,) = ds.verify().damaged
+    assert f"{path}: " in damage.reason
+    assert "y: its checksum is" in damage.reason
+    for _ in range(2):
+        with pytest.raises(ingot.CorruptFileError, match="y: its checksum is"):
+            ingot.open(path)
+
+
+def test_a_large_npz_file_is_read_whole_when_it_is_first_opened_alone(tmp_path, cache):
+    path = tmp_path / "x.npz"
+    np.savez(path, x=np.arange(300_000))
+    ingot.open(path)
+    (note,) = cache.rglob("*.sum")
+    before = note.stat().st_ino
+    assert ingot.open(path)[299_999]["x"] == 299_999
+    assert note.stat().st_ino == before
 
 
 def test_rows_without_bytes_are_not_counted_without_end(tmp_path):

@@ -2,7 +2,12 @@
 
 import bz2
 import gzip
+import hashlib
 import io
+import multiprocessing
+import os
+import pickle
+import shutil
 import tarfile
 
 import pytest
@@ -32,12 +37,6 @@ FILES = {
     "x.tfrecord": tfrecord([example(n=[k], text=[b"t%d" % k]) for k in range(40)]),
     "x.tar": tar_of(30),
 }
-
-
-@pytest.fixture(autouse=True)
-def cache(tmp_path, monkeypatch):
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    return tmp_path / "cache" / "ingot"
 
 
 @pytest.mark.parametrize("name", FILES)
@@ -94,10 +93,10 @@ def test_a_file_is_decompressed_once_and_again_when_it_changed(tmp_path, cache):
     path = tmp_path / "x.jsonl.gz"
     path.write_bytes(gzip.compress(LINES))
     ingot.open(path)
-    (first,) = cache.glob("*.unpacked")
-    before = first.stat().st_mtime_ns
+    (first,) = cache.rglob("*.unpacked")
+    before = first.stat().st_ino
     assert len(ingot.open(path)) == 500
-    assert first.stat().st_mtime_ns == before
+    assert first.stat().st_ino == before
     path.write_bytes(gzip.compress(LINES + b'{"n": 500, "text": ""}\n'))
     assert len(ingot.open(path)) == 501
 
@@ -106,7 +105,7 @@ def test_index_dir_is_where_it_is_decompressed(tmp_path, cache):
     path = tmp_path / "x.jsonl.gz"
     path.write_bytes(gzip.compress(LINES))
     ingot.open(path, index_dir=tmp_path / "here")
-    assert list((tmp_path / "here").glob("*.unpacked"))
+    assert list((tmp_path / "here").rglob("*.unpacked"))
     assert not cache.exists()
 
 
@@ -115,7 +114,7 @@ def test_the_environment_may_say_where_it_is_decompressed(tmp_path, cache, monke
     path = tmp_path / "x.jsonl.gz"
     path.write_bytes(gzip.compress(LINES))
     ingot.open(path)
-    assert list((tmp_path / "here").glob("*.unpacked"))
+    assert list((tmp_path / "here").rglob("*.unpacked"))
     assert not cache.exists()
 
 
@@ -125,7 +124,7 @@ def test_a_file_that_is_cut_short_is_refused_and_leaves_nothing(tmp_path, cache,
     path.write_bytes(gzip.compress(LINES)[damage])
     with pytest.raises(ingot.CorruptFileError, match=r"x\.jsonl\.gz: .*decompress"):
         ingot.open(path)
-    assert [*cache.iterdir()] == []
+    assert [one.name for one in cache.rglob("*") if one.is_file()] == ["lock"]
 
 
 def test_a_file_that_grows_without_measure_is_refused(tmp_path, cache):
@@ -137,7 +136,7 @@ def test_a_file_that_grows_without_measure_is_refused(tmp_path, cache):
             ingot.open(path)
     finally:
         ingot.set_max_decoded_bytes(1 << 30)
-    assert [*cache.iterdir()] == []
+    assert [one.name for one in cache.rglob("*") if one.is_file()] == ["lock"]
 
 
 def test_what_has_no_rows_by_its_name_says_what_to_do(tmp_path):
@@ -159,3 +158,97 @@ def test_a_name_of_many_bytes_is_cut_where_a_character_ends(tmp_path):
     path = tmp_path / ("\u65e5" * 80 + ".jsonl.gz")
     path.write_bytes(gzip.compress(LINES))
     assert len(ingot.open(path)) == 500
+
+
+def test_of_a_file_that_changes_one_copy_is_kept(tmp_path, cache):
+    path = tmp_path / "x.jsonl.gz"
+    for k in range(4):
+        path.write_bytes(gzip.compress(LINES + b'{"n": %d, "text": ""}\n' % (500 + k)))
+        assert ingot.open(path).column("n")[-1] == 500 + k
+    (copy,) = cache.rglob("*.unpacked")
+    assert copy.stat().st_size == len(LINES) + len(b'{"n": 500, "text": ""}\n')
+    assert len([*cache.rglob("*.index")]) == 1
+
+
+def test_copies_of_files_that_are_gone_are_removed_with_the_next_one(tmp_path, cache):
+    for name in ("a", "b"):
+        (tmp_path / f"{name}.jsonl.gz").write_bytes(gzip.compress(LINES))
+        ingot.open(tmp_path / f"{name}.jsonl.gz")
+        (tmp_path / f"{name}.jsonl.gz").unlink()
+    assert [one.name[0] for one in cache.rglob("*.unpacked")] == ["b"]
+
+
+@pytest.mark.parametrize("index", ["kept", "lost"])
+@pytest.mark.parametrize("name", FILES)
+def test_a_damaged_copy_is_made_anew(tmp_path, cache, name, index):
+    path = tmp_path / f"{name}.gz"
+    path.write_bytes(gzip.compress(FILES[name]))
+    expected = list(ingot.open(path))
+    (copy,) = cache.rglob("*.unpacked")
+    whole = copy.read_bytes()
+    assert whole == FILES[name]
+    flipped = (
+        whole[:at] + bytes([whole[at] ^ 0x01]) + whole[at + 1 :]
+        for at in range(0, len(whole), len(whole) // 40)
+    )
+    for data in (whole[: len(whole) // 2], whole + b"\n", b"", *flipped):
+        times = copy.stat()
+        copy.write_bytes(data)
+        os.utime(copy, ns=(times.st_atime_ns, times.st_mtime_ns))
+        if index == "lost":
+            for one in cache.rglob("*.index"):
+                one.unlink()
+        ds = ingot.open(path)
+        assert list(ds) == expected
+        assert ds.verify().ok
+        assert copy.read_bytes() == whole
+
+
+def test_notes_about_copies_that_are_damaged_are_made_anew(tmp_path, cache):
+    path = tmp_path / "x.jsonl.gz"
+    path.write_bytes(gzip.compress(LINES))
+    ingot.open(path)
+    (note,) = cache.rglob("*.copy")
+    whole = note.read_bytes()
+    for at in range(0, len(whole), 31):
+        note.write_bytes(whole[:at] + bytes([whole[at] ^ 0x01]) + whole[at + 1 :])
+        assert len(ingot.open(path)) == 500
+
+
+def test_a_copy_that_is_made_again_is_the_same_data_set(tmp_path, cache):
+    path = tmp_path / "x.jsonl.gz"
+    path.write_bytes(gzip.compress(LINES))
+    pickled = pickle.dumps(ingot.open(path))
+    shutil.rmtree(cache)
+    assert len(pickle.loads(pickled)) == 500  # noqa: S301
+
+
+@pytest.mark.parametrize("name", ["x.jsonl.gz", "x.csv.gz", "x.tar.gz"])
+def test_processes_that_open_at_once_decompress_once(tmp_path, cache, name):
+    plain = FILES[name.removesuffix(".gz")]
+    context = multiprocessing.get_context("fork")
+    for number in range(3):
+        path = tmp_path / str(number) / name
+        path.parent.mkdir()
+        path.write_bytes(gzip.compress(plain * (1 if "tar" in name else 40)))
+        barrier, found = context.Barrier(8), context.SimpleQueue()
+        running = [context.Process(target=digest, args=(path, barrier, found)) for _ in range(8)]
+        for one in running:
+            one.start()
+        digests = {found.get() for _ in running}
+        for one in running:
+            one.join()
+        assert len(digests) == 1
+        assert not next(iter(digests)).startswith("Error")
+    assert len([*cache.rglob("*.unpacked")]) == 3
+    assert not [*cache.rglob("*.part")]
+
+
+def digest(path, barrier, found):
+    """Put what all rows of a file hash to into a queue, or the error."""
+    barrier.wait()
+    try:
+        rows = list(ingot.open(path))
+        found.put(f"{len(rows)} {hashlib.sha256(repr(rows).encode()).hexdigest()}")
+    except Exception as error:  # noqa: BLE001
+        found.put(f"Error {error}")

@@ -31,7 +31,7 @@ pub fn check(
             });
             told.map_err(|error| {
                 stopped = Some(error);
-                Error::Invalid("stopped".to_owned())
+                Error::Stopped
             })
         })
     });

@@ -6,7 +6,7 @@ use ingot::Error;
 use pyo3::PyErr;
 use pyo3::exceptions::{
     PyFileExistsError, PyFileNotFoundError, PyIndexError, PyIsADirectoryError, PyMemoryError,
-    PyPermissionError, PyValueError,
+    PyPermissionError, PyRuntimeError, PyValueError,
 };
 
 pyo3::import_exception!(ingot.errors, ClosedError);
@@ -39,6 +39,7 @@ pub fn raised(error: Error) -> PyErr {
         Error::Closed { path, .. } => ClosedError::new_err((message, path)),
         Error::Index { .. } => PyIndexError::new_err(message),
         Error::Invalid(_) => PyValueError::new_err(message),
+        Error::Stopped => PyRuntimeError::new_err(message),
         Error::Memory { .. } => PyMemoryError::new_err(message),
     }
 }

@@ -74,7 +74,6 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(example::frame_records, module)?)?;
     module.add_function(wrap_pyfunction!(lines::encode_lines, module)?)?;
     module.add_function(wrap_pyfunction!(tar::archive_files, module)?)?;
-    module.add_function(wrap_pyfunction!(rows::unpack, module)?)?;
     module.add_function(wrap_pyfunction!(ffrecord::decode_tree, module)?)?;
     module.add_function(wrap_pyfunction!(ffrecord::write_ffrecord, module)?)?;
     module.add_function(wrap_pyfunction!(formats::formats, module)?)?;

@@ -2,17 +2,16 @@
 
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use arc_swap::ArcSwapOption;
 use ingot::Error;
 use ingot::format::ingot::{Field, FieldKind, Schema};
-use ingot::records::indexed::{Request, infer, open};
+use ingot::records::indexed::{Admit, Input, Request, open};
 use ingot::records::{
-    Ask, Container, Found, Mode, Npy, Rows, Sequence, content_of, fetch_found, layout_of,
-    unpack as unpack_file,
+    Array, Ask, Compressed, Container, Found, Mode, Npy, Rows, Sequence, content_of, fetch_found,
+    layout_of,
 };
-use ingot::storage::Location;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyByteArray, PyBytes, PyDict, PyList};
@@ -48,8 +47,43 @@ pub fn schema_of(fields: Vec<FieldTuple>) -> PyResult<Schema> {
     Schema::new(fields).map_err(|why| PyValueError::new_err(why.to_string()))
 }
 
-/// A file, and the arrays in it: for each its name, its offset and its size.
-type ArrayFile = (PathBuf, Vec<(String, u64, u64)>);
+/// A file, and the arrays in it: for each its name, its offset, its size and its CRC-32.
+type ArrayFile = (PathBuf, Vec<(String, u64, u64, Option<u32>)>);
+
+/// A file, how it is compressed as a whole, and how many bytes it decompresses to.
+type StoredFile = (PathBuf, Option<String>, Option<u64>);
+
+fn input_of((path, compression, bytes): StoredFile) -> Input {
+    let packed = compression.map(|compression| Compressed { compression, bytes });
+    Input { location: path.as_path().into(), packed }
+}
+
+/// Calls `admit` with the number of a file, and iterates over what it returns. What is raised is
+/// kept in `refused`.
+fn admitted(
+    admit: &Py<PyAny>,
+    file: usize,
+    go_on: &dyn Fn() -> ingot::Result<()>,
+    refused: &Mutex<Option<PyErr>>,
+) -> ingot::Result<()> {
+    let refuse = |error| {
+        *refused.lock().expect("no panics under this lock") = Some(error);
+        Error::Stopped
+    };
+    let steps =
+        Python::attach(|py| admit.bind(py).call1((file,))?.try_iter().map(|steps| steps.unbind()));
+    let steps = steps.map_err(refuse)?;
+    loop {
+        go_on()?;
+        let step = Python::attach(|py| {
+            let step = steps.bind(py).clone().next();
+            step.transpose().map(|step| step.is_some())
+        });
+        if !step.map_err(refuse)? {
+            return Ok(());
+        }
+    }
+}
 
 #[pyclass(frozen, subclass, name = "Rows", module = "ingot._core")]
 pub struct PyRows {
@@ -93,51 +127,76 @@ impl PyRows {
         Ok(PyRows { paths: vec![folder], rows, spares: Arc::default() })
     }
 
-    /// Opens files of another format by their indexes, which are built if need be. None if
-    /// no fields are given and the records have none. `progress` is called with the bytes
-    /// done and their total.
+    /// Opens files of another format by their indexes, which are built if need be: for each file
+    /// how it is compressed as a whole, and how many bytes it decompresses to, if that is known.
+    /// None if no fields are given and the records have none. `progress` is called with the
+    /// bytes done and their total. `admit` is called with the number of a file before anything
+    /// is made of it, and what it returns is iterated over.
     #[staticmethod]
     fn indexed(
         py: Python<'_>,
-        paths: Vec<PathBuf>,
+        files: Vec<StoredFile>,
         layout: &str,
         fields: Option<Vec<FieldTuple>>,
         folder: Option<PathBuf>,
         progress: Option<Py<PyAny>>,
+        admit: Option<Py<PyAny>>,
     ) -> PyResult<Option<Self>> {
         threads::settle(py)?;
         let fields = fields.map(schema_of).transpose()?.map(|schema| schema.fields().to_vec());
-        let layout = layout_of(layout).map_err(raised)?;
-        let request = Request { layout, fields, folder };
-        let rows = reported(py, progress, |report| {
-            let locations: Vec<Location> = paths.iter().map(|path| path.as_path().into()).collect();
-            if request.fields.is_none() && infer(&locations, &request)?.is_none() {
-                return Ok(None);
+        let paths: Vec<PathBuf> = files.iter().map(|(path, ..)| path.clone()).collect();
+        let layout = layout_of(layout).map_err(|error| match (error, paths.first()) {
+            (Error::Invalid(reason), Some(path)) => {
+                raised(Error::Format { path: path.display().to_string(), reason })
             }
-            let files: Sequence = open(&locations, &request, report)?.into_iter().collect();
-            Rows::of(Arc::new(files)).map(Some)
+            (error, _) => raised(error),
         })?;
+        let inputs: Vec<Input> = files.into_iter().map(input_of).collect();
+        let refused = Mutex::new(None);
+        let asked = admit.map(|admit| {
+            let refused = &refused;
+            move |file: usize, go_on: &dyn Fn() -> ingot::Result<()>| {
+                admitted(&admit, file, go_on, refused)
+            }
+        });
+        let admit = asked.as_ref().map(|asked| asked as &Admit<'_>);
+        let request = Request { layout, fields, folder, admit };
+        let rows = reported(py, progress, |report| {
+            let Some(found) = open(&inputs, &request, report)? else { return Ok(None) };
+            let files: Sequence = found.into_iter().collect();
+            Rows::of(Arc::new(files)).map(Some)
+        });
+        if let Some(error) = refused.lock().expect("no panics under this lock").take() {
+            return Err(error);
+        }
         let made = |rows| PyRows {
             paths,
             rows: ArcSwapOption::from_pointee(rows),
             spares: Arc::default(),
         };
-        Ok(rows.map(made))
+        Ok(rows?.map(made))
     }
 
-    /// Opens arrays in files: for each file, the name, the offset and the size of each
-    /// `.npy` file in it. Rows are along the first axis.
+    /// Opens arrays in files: for each file, the name, the offset, the size and the CRC-32 of
+    /// each `.npy` file in it, where that is known. Rows are along the first axis.
     #[staticmethod]
     fn arrays(py: Python<'_>, files: Vec<ArrayFile>) -> PyResult<Self> {
         let paths: Vec<PathBuf> = files.iter().map(|(path, _)| path.clone()).collect();
-        let open = || -> ingot::Result<Rows> {
+        let rows = watched(py, |watch| {
             let opened = files.into_iter().map(|(path, arrays)| {
-                Npy::open_path(&path, arrays).map(|one| Arc::new(one) as Arc<dyn Container>)
+                let arrays = arrays.into_iter().map(|(name, start, len, crc)| Array {
+                    name,
+                    start,
+                    len,
+                    crc,
+                });
+                let opened = Npy::open_path(&path, arrays.collect(), watch)?;
+                Ok(Arc::new(opened) as Arc<dyn Container>)
             });
             let opened: ingot::Result<Vec<_>> = opened.collect();
             Rows::of(Arc::new(opened?.into_iter().collect()))
-        };
-        let rows = ArcSwapOption::from_pointee(py.detach(open).map_err(raised)?);
+        })?;
+        let rows = ArcSwapOption::from_pointee(rows);
         Ok(PyRows { paths, rows, spares: Arc::default() })
     }
 
@@ -344,17 +403,4 @@ pub fn contents(py: Python<'_>, paths: Vec<PathBuf>) -> PyResult<Vec<String>> {
 
 fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
-}
-
-/// Decompresses a file into the user's cache, or `folder`, unless it is there already; returns
-/// where it is.
-#[pyfunction]
-pub fn unpack(
-    py: Python<'_>,
-    path: PathBuf,
-    compression: &str,
-    nbytes: Option<u64>,
-    folder: Option<PathBuf>,
-) -> PyResult<PathBuf> {
-    watched(py, |watch| unpack_file(&path, compression, nbytes, folder.as_deref(), watch))
 }

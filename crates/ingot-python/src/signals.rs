@@ -27,7 +27,7 @@ pub fn watched<T: Send>(
             looked = Instant::now();
             Python::attach(|py| py.check_signals()).map_err(|error| {
                 stopped = Some(error);
-                Error::Invalid("stopped".to_owned())
+                Error::Stopped
             })
         })
     });
@@ -53,7 +53,7 @@ pub fn reported<T: Send>(
             });
             told.map_err(|error| {
                 stopped = Some(error);
-                Error::Invalid("stopped".to_owned())
+                Error::Stopped
             })
         })
     });

@@ -4,6 +4,7 @@ use std::num::NonZeroUsize;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use ingot::pool::{self, Pool};
+use ingot::records::indexed;
 use ingot::{Error, limit, process};
 use pyo3::prelude::*;
 
@@ -21,7 +22,8 @@ pub fn settle(py: Python<'_>) -> PyResult<()> {
     if SETTLED.load(Ordering::Relaxed) == generation {
         return Ok(());
     }
-    limit::check_environment().map_err(|why| raised(Error::Invalid(why)))?;
+    let checked = limit::check_environment().and_then(|()| indexed::check_environment());
+    checked.map_err(|why| raised(Error::Invalid(why)))?;
     if pool::asked_threads().map_err(raised)?.is_none() && is_loader_worker(py)? {
         Pool::compute().resize(NonZeroUsize::MIN);
     }

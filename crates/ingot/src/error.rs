@@ -102,6 +102,10 @@ pub enum Error {
     #[error("{0}")]
     Invalid(String),
 
+    /// Whoever was told how far work is has stopped it.
+    #[error("the work was stopped")]
+    Stopped,
+
     /// Memory for a record could not be had.
     #[error("{path}: {}out of memory for {bytes} bytes", record_prefix(.record))]
     Memory {
@@ -188,6 +192,7 @@ impl Error {
                 Error::Index { path: path.clone(), index, rows }
             }
             Error::Invalid(reason) => Error::Invalid(reason.clone()),
+            Error::Stopped => Error::Stopped,
             &Error::Memory { ref path, record, bytes } => {
                 Error::Memory { path: path.clone(), record, bytes }
             }

@@ -7,21 +7,38 @@ use std::sync::atomic::{AtomicU64, Ordering};
 /// The limit unless the user asks for another: 1 GiB.
 const DEFAULT: u64 = 1 << 30;
 
-/// The environment variables that say how many bytes decoded values may take, and indexes.
+/// The environment variables that say how many bytes decoded values may take, and indexes in
+/// memory.
 const MAX_DECODED_BYTES: &str = "INGOT_MAX_DECODED_BYTES";
 const INDEX_BYTES: &str = "INGOT_INDEX_BYTES";
+
+/// The environment variable that says how many bytes the index of a file may have.
+pub const MAX_INDEX_BYTES: &str = "INGOT_MAX_INDEX_BYTES";
+
+/// The index of a file may have this many bytes, or this many times the bytes of the file,
+/// whichever is more.
+const INDEX_FLOOR: u64 = 256 << 20;
+const INDEX_FACTOR: u64 = 64;
 
 static MAX: LazyLock<AtomicU64> =
     LazyLock::new(|| AtomicU64::new(asked(MAX_DECODED_BYTES).ok().flatten().unwrap_or(DEFAULT)));
 
 /// Fails, and says why, if a byte-count variable of the environment does not parse.
 pub fn check_environment() -> Result<(), String> {
-    [MAX_DECODED_BYTES, INDEX_BYTES].into_iter().try_for_each(|name| asked(name).map(drop))
+    [MAX_DECODED_BYTES, INDEX_BYTES, MAX_INDEX_BYTES]
+        .into_iter()
+        .try_for_each(|name| asked(name).map(drop))
 }
 
 /// Returns how many bytes of indexes the user wants to stay in memory, if it was said.
 pub fn index_bytes() -> Option<u64> {
     asked(INDEX_BYTES).ok().flatten()
+}
+
+/// Returns how many bytes the index of a file of `bytes` may have.
+pub fn max_index_bytes(bytes: u64) -> u64 {
+    let usual = INDEX_FLOOR.max(bytes.saturating_mul(INDEX_FACTOR));
+    asked(MAX_INDEX_BYTES).ok().flatten().unwrap_or(usual)
 }
 
 /// Returns the number of bytes that an environment variable has; `None` if it is not set or empty.
@@ -101,6 +118,13 @@ mod tests {
         growth.add(100, 1).unwrap();
         assert!(growth.add(10, 1).unwrap_err().contains("set_max_decoded_bytes"));
         assert!(Growth::default().add(0, u64::MAX).is_err());
+    }
+
+    #[test]
+    fn an_index_may_be_large_if_its_file_is() {
+        assert_eq!(max_index_bytes(700_000), 256 << 20);
+        assert_eq!(max_index_bytes(1 << 30), 64 << 30);
+        assert_eq!(max_index_bytes(u64::MAX), u64::MAX);
     }
 
     #[test]

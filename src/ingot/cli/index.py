@@ -19,7 +19,7 @@ def index(
     path: Source,
     directory: Annotated[
         str | None,
-        typer.Option("--dir", help="The directory for the indexes; else beside the data."),
+        typer.Option("--dir", help="The directory for the indexes; else the user's cache."),
     ] = None,
     as_json: AsJson = False,
 ) -> None:

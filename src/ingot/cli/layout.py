@@ -179,7 +179,7 @@ def _compression(format_name: str, stats: Stats, file_bytes: int, cells: int | N
     if stats.dictionaries:
         count = stats.dictionaries
         return f"zstd with {'a dictionary' if count == 1 else f'{count:,} dictionaries'}"
-    # The index of files of others is beside them.
+    # The index of files of others is not in them.
     stored = file_bytes - (0 if format_name in _INDEXED else stats.index_bytes)
     return "compressed" if stored < 0.98 * cells else "not compressed"
 

@@ -24,24 +24,34 @@ pub fn content_of(path: &Path) -> Result<Vec<u8>> {
 /// Returns the size of a file and the checksum of its samples, which a copy of it has too.
 pub fn content(source: Source<'_>) -> Result<Vec<u8>> {
     let bytes = source.size()?;
-    Ok(told(bytes, sample(source, bytes)?))
+    Ok(told(bytes, &samples(source, bytes)?))
 }
 
 /// Returns the bytes of [`content`].
-pub fn told(bytes: u64, sample: u32) -> Vec<u8> {
+pub fn told(bytes: u64, samples: &[u32]) -> Vec<u8> {
+    let len = bytes.min(SAMPLE) as usize;
+    let sample = samples.iter().fold(0, |all, &one| crc32c::crc32c_combine(all, one, len));
     [&bytes.to_le_bytes()[..], &sample.to_le_bytes()].concat()
 }
 
-/// Returns the CRC-32C of sixteen samples of 4 KiB, from the front to the end of `bytes` bytes.
-pub fn sample(source: Source<'_>, bytes: u64) -> Result<u32> {
+/// Returns where the samples of a file of `bytes` bytes are: up to sixteen of 4 KiB, from the
+/// front to the end.
+pub fn offsets(bytes: u64) -> Vec<u64> {
     let len = bytes.min(SAMPLE);
     let mut offsets: Vec<u64> = (0..SAMPLES).map(|k| (bytes - len) / (SAMPLES - 1) * k).collect();
     offsets[SAMPLES as usize - 1] = bytes - len;
     offsets.dedup();
-    let mut buffer = vec![0; len as usize * offsets.len()];
+    offsets
+}
+
+/// Returns the CRC-32C of each sample of a file of `bytes` bytes.
+pub fn samples(source: Source<'_>, bytes: u64) -> Result<Vec<u32>> {
+    let len = bytes.min(SAMPLE) as usize;
+    let offsets = offsets(bytes);
+    let mut buffer = vec![0; len * offsets.len()];
     let mut failed = None;
     let mut reads: Vec<Read<'_>> = buffer
-        .chunks_mut(len.max(1) as usize)
+        .chunks_mut(len.max(1))
         .zip(&offsets)
         .map(|(part, &offset)| Read::new(offset, part))
         .collect();
@@ -53,6 +63,6 @@ pub fn sample(source: Source<'_>, bytes: u64) -> Result<u32> {
     drop(reads);
     match failed {
         Some((offset, error)) => Err(source.failed(offset, error)),
-        None => Ok(Sum::Crc32c.append(0, &buffer)),
+        None => Ok(buffer.chunks(len.max(1)).map(|one| Sum::Crc32c.append(0, one)).collect()),
     }
 }

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use super::container::Container;
-use super::indexed::{self, Extent, Layout, PROBE_BYTES, Request, Seen, Sink, Stream, probe_rows};
+use super::indexed::{self, Extent, Layout, PROBE_BYTES, Seen, Sink, Stream, probe_rows};
 use super::open::{Format, Opening};
 use super::source::Watch;
 use crate::crc::Sum;
@@ -24,10 +24,7 @@ pub static FORMAT: Format = Format {
     is_checked: false,
     begins: |_| false,
     open: |opening: Opening<'_>, watch: &mut Watch<'_>| -> Result<Arc<dyn Container>> {
-        let request = Request { layout: Arc::new(Csv::default()), fields: None, folder: None };
-        let locations = [opening.location.clone()];
-        let mut found = indexed::open(&locations, &request, &mut |_, _| watch())?;
-        Ok(found.pop().expect("one container for each file"))
+        indexed::open_one(&opening, Arc::new(Csv::default()), None, watch)
     },
 };
 

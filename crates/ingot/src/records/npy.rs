@@ -5,12 +5,15 @@ use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
+use serde::{Deserialize, Serialize};
+
 use super::container::{Cell, Container, Form, Stats, Table};
 use super::fetch::Files;
-use super::indexed::Stamp;
+use super::indexed::{Change, Places, Stamp, note};
 use super::open::{Format, Opening, reading};
 use super::source::{Source, Watch};
-use super::verification::{Verification, verify_records};
+use super::verification::{Damage, Verification, verify_records};
+use crate::crc::Sum;
 use crate::error::{Error, Result};
 use crate::format::Violation;
 use crate::format::foreign::kind::field;
@@ -27,7 +30,7 @@ pub static FORMAT: Format = Format {
     begins: |front| front.starts_with(b"\x93NUMPY"),
     open: |opening: Opening<'_>, _: &mut Watch<'_>| -> Result<Arc<dyn Container>> {
         let size = opening.storage.size().unwrap_or(0);
-        let arrays = vec![(ARRAY.to_owned(), 0, size)];
+        let arrays = vec![Array { name: ARRAY.to_owned(), start: 0, len: size, crc: None }];
         Ok(Arc::new(Npy::open(opening.location, opening.storage, arrays)?))
     },
 };
@@ -38,6 +41,36 @@ pub const ARRAY: &str = "array";
 /// Rows that a file may have without a byte in any of them.
 const EMPTY_ROWS_MAX: u64 = 1 << 24;
 
+/// An array in a file.
+#[derive(Debug, Clone)]
+pub struct Array {
+    /// What the field is called.
+    pub name: String,
+    /// Where its `.npy` file begins.
+    pub start: u64,
+    /// How many bytes that has.
+    pub len: u64,
+    /// The CRC-32 of these bytes, where one is stored.
+    pub crc: Option<u32>,
+}
+
+/// A file of no more bytes is verified whenever it is opened. A larger one is verified once, and
+/// that is remembered for as long as nobody writes to it.
+const VERIFIED: u64 = 1 << 20;
+
+/// Bytes that are verified at a time.
+const STEP: u64 = 4 << 20;
+
+/// What is remembered of a file whose arrays were verified.
+#[derive(Debug, Serialize, Deserialize)]
+struct Verified {
+    arrays: u32,
+    data: Stamp,
+}
+
+/// The version of that note.
+const VERSION: u32 = 1;
+
 /// Arrays of one file, row by row.
 pub struct Npy {
     storage: Arc<dyn ReadAt>,
@@ -47,24 +80,22 @@ pub struct Npy {
     schema: Schema,
     /// Where each field begins, and how many bytes it has in a row.
     places: Vec<(u64, u64)>,
-    fingerprint: Vec<u8>,
+    arrays: Vec<Array>,
+    stamp: Stamp,
 }
 
 impl Npy {
-    /// Opens the arrays of a file: for each its name, where its `.npy` file begins there, and
-    /// how many bytes that has.
-    pub fn open(
-        location: &Location,
-        storage: Arc<dyn ReadAt>,
-        arrays: Vec<(String, u64, u64)>,
-    ) -> Result<Npy> {
+    /// Opens the arrays of a file. Their checksums are verified by [`Npy::open_path`] and
+    /// [`Container::verify`] alone.
+    pub fn open(location: &Location, storage: Arc<dyn ReadAt>, arrays: Vec<Array>) -> Result<Npy> {
         let name = location.name();
         let source = Source { storage: &*storage, name: &name };
         let size = source.size()?;
         let stamp = Stamp::of(location, source)?;
         let (mut places, mut fields) = (Vec::new(), Vec::new());
         let mut rows: Option<(u64, String)> = None;
-        for (array, start, len) in arrays {
+        for Array { name: array, start, len, .. } in &arrays {
+            let (start, len) = (*start, *len);
             let refused = |why: &str| source.corrupt(start, Violation(format!("{array}: {why}")));
             if start.checked_add(len).is_none_or(|end| end > size) {
                 return Err(refused("the array reaches past the end of the file"));
@@ -102,7 +133,7 @@ impl Npy {
                 _ => rows = Some((count, array.clone())),
             }
             let lengths: String = shape.iter().map(|length| format!(",{length}")).collect();
-            fields.push(field(&array, &format!("array({}{lengths})", head.number.name()), false));
+            fields.push(field(array, &format!("array({}{lengths})", head.number.name()), false));
             let elements = shape.iter().product::<u64>();
             places.push((start + head.start as u64, elements * head.number.width() as u64));
         }
@@ -112,13 +143,63 @@ impl Npy {
         if rows > EMPTY_ROWS_MAX && places.iter().all(|&(_, len)| len == 0) {
             return Err(source.corrupt(0, Violation(format!("{rows} rows have no bytes"))));
         }
-        Ok(Npy { storage, name, size, rows, schema, places, fingerprint: stamp.content() })
+        Ok(Npy { storage, name, size, rows, schema, places, arrays, stamp })
     }
 
-    /// Opens the arrays of the file at a path; see [`Npy::open`].
-    pub fn open_path(path: &Path, arrays: Vec<(String, u64, u64)>) -> Result<Npy> {
+    /// Opens the arrays of the file at a path, and verifies their checksums unless that was done
+    /// since the file was written.
+    pub fn open_path(path: &Path, arrays: Vec<Array>, watch: &mut Watch<'_>) -> Result<Npy> {
         let location = Location::from(path);
-        Npy::open(&location, reading(&location)?, arrays)
+        let opened = Npy::open(&location, reading(&location)?, arrays)?;
+        if opened.arrays.iter().all(|array| array.crc.is_none()) {
+            return Ok(opened);
+        }
+        let places = Places::of(&location, "arrays", None).with_extension("sum");
+        if opened.size > VERIFIED {
+            let known = places.read.iter().filter_map(|place| note::load::<Verified>(place));
+            for known in known.filter(|known| known.arrays == VERSION) {
+                match opened.stamp.since(&known.data) {
+                    Change::Same => return Ok(opened),
+                    Change::Damaged(offset) => {
+                        let why = "these bytes are not those that were verified before, although \
+                                   nobody has written to the file: it is damaged; copy it again";
+                        return Err(Source::of(&opened).corrupt(offset, Violation(why.to_owned())));
+                    }
+                    Change::Unsure | Change::Changed => {}
+                }
+            }
+        }
+        for array in &opened.arrays {
+            opened.verify_array(array, watch)?;
+        }
+        if opened.size > VERIFIED {
+            let known = Verified { arrays: VERSION, data: opened.stamp.clone() };
+            let _ = places.write.iter().find(|place| note::save(place, &known));
+        }
+        Ok(opened)
+    }
+
+    /// Reads all bytes of an array. Fails if they do not have the checksum that is stored.
+    fn verify_array(&self, array: &Array, watch: &mut Watch<'_>) -> Result<()> {
+        let Some(expected) = array.crc else { return Ok(()) };
+        let (source, mut crc, mut buffer) = (Source::of(self), 0, Vec::new());
+        let end = array.start + array.len;
+        for start in (array.start..end).step_by(STEP as usize) {
+            watch()?;
+            let len = STEP.min(end - start);
+            source.make_room(&mut buffer, len)?;
+            source.read_into(start, &mut buffer[..len as usize])?;
+            crc = Sum::Crc32.append(crc, &buffer[..len as usize]);
+        }
+        if crc == expected {
+            return Ok(());
+        }
+        let why = format!(
+            "{}: its checksum is {crc:08x}, but the archive lists {expected:08x}: the array is \
+             damaged; copy the file again",
+            array.name
+        );
+        Err(source.corrupt(array.start, Violation(why)))
     }
 
     fn range(&self, row: u64, field: usize) -> Result<Range<u64>> {
@@ -160,11 +241,22 @@ impl Container for Npy {
     }
 
     fn fingerprint(&self) -> Result<Vec<u8>> {
-        Ok(self.fingerprint.clone())
+        Ok(self.stamp.content())
     }
 
     fn verify(&self, progress: &mut dyn FnMut(u64) -> Result<()>) -> Result<Verification> {
-        verify_records(self, progress)
+        let mut found = verify_records(self, progress)?;
+        for array in &self.arrays {
+            let outcome = self.verify_array(array, &mut || progress(self.rows));
+            match outcome {
+                Ok(()) => {}
+                Err(error @ (Error::Corrupt { .. } | Error::Storage { .. })) => {
+                    found.damaged.push(Damage::of(&error, 0..self.rows, array.start));
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(found)
     }
 
     fn table(&self) -> Option<&dyn Table> {
@@ -177,7 +269,8 @@ impl Container for Npy {
             name: self.name.clone(),
             schema: self.schema.clone(),
             places: self.places.clone(),
-            fingerprint: self.fingerprint.clone(),
+            arrays: self.arrays.clone(),
+            stamp: self.stamp.clone(),
             ..*self
         })
     }

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use super::container::Container;
-use super::indexed::{Layout, PROBE_BYTES, Seen, Sink, Stream, open_records, probe_rows};
+use super::indexed::{Layout, PROBE_BYTES, Seen, Sink, Stream, open_one, probe_rows};
 use super::open::{Format, Opening};
 use super::source::Watch;
 use crate::crc::Sum;
@@ -26,7 +26,7 @@ pub static FORMAT: Format = Format {
     is_checked: true,
     begins,
     open: |opening: Opening<'_>, watch: &mut Watch<'_>| -> Result<Arc<dyn Container>> {
-        open_records(&opening, Arc::new(TfRecord), watch)
+        open_one(&opening, Arc::new(TfRecord), Some(Vec::new()), watch)
     },
 };
 

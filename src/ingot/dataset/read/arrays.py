@@ -1,5 +1,6 @@
 """Arrays in `.npy` and `.npz` files: rows along the first axis, read in place."""
 
+import os
 import struct
 import zipfile
 from collections.abc import Callable, Sequence
@@ -14,6 +15,15 @@ from ingot.errors import CorruptFileError, FormatError
 
 _LOCAL = struct.Struct("<4s22xHH")
 """The head of a file in a zip archive: signature, length of the name, length of the rest."""
+
+_END = struct.Struct("<4s6xH10x")
+"""The end of a zip archive without a comment: signature, number of files."""
+
+_MANY = 0xFFFF
+"""The number of files that stands for another one elsewhere."""
+
+_UTF8 = 0x800
+"""The flag of files in a zip archive whose names are UTF-8."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,14 +75,15 @@ def open_arrays(paths: Sequence[str], name: str) -> IngotSource:
     return IngotSource.of(native, paths[0], files, allow_pickle=False)
 
 
-def _arrays(path: Path) -> list[tuple[str, int, int]]:
-    """Return the name, the offset and the size of each array in a file."""
+def _arrays(path: Path) -> Sequence[tuple[str, int, int, int | None]]:
+    """Return the name, the offset, the size and the CRC-32 of each array in a file."""
     if path.suffix.lower() == ".npy":
-        return [("array", 0, path.stat().st_size)]
+        return [("array", 0, path.stat().st_size, None)]
     try:
         with zipfile.ZipFile(path) as archive, path.open("rb") as file:
+            _check_count(archive, file, path)
             found = [
-                (one.filename.removesuffix(".npy"), _start(one, file, path), one.file_size)
+                (one.filename.removesuffix(".npy"), _start(one, file, path), one.file_size, one.CRC)
                 for one in archive.infolist()
             ]
     except (zipfile.BadZipFile, ValueError, OSError, NotImplementedError) as error:
@@ -84,6 +95,20 @@ def _arrays(path: Path) -> list[tuple[str, int, int]]:
         message = f"{path}: the file has no arrays"
         raise FormatError(message, str(path))
     return found
+
+
+def _check_count(archive: zipfile.ZipFile, file: Any, path: Path) -> None:
+    """Refuse an archive that says that it has other files than it lists.
+
+    Raises:
+        CorruptFileError: It does.
+    """
+    file.seek(-_END.size, os.SEEK_END)
+    signature, count = _END.unpack(file.read(_END.size))
+    listed = len(archive.infolist())
+    if signature == b"PK\5\6" and count not in (listed, _MANY):
+        message = f"{path}: the archive has {count} files, but lists {listed}"
+        raise CorruptFileError(message, str(path))
 
 
 def _start(member: zipfile.ZipInfo, file: Any, path: Path) -> int:
@@ -99,5 +124,12 @@ def _start(member: zipfile.ZipInfo, file: Any, path: Path) -> int:
     if len(head) < _LOCAL.size or head[:4] != b"PK\3\4":
         message = f"{path}: offset {member.header_offset}: {member.filename} has no head"
         raise CorruptFileError(message, str(path))
-    _, name, extra = _LOCAL.unpack(head)
-    return int(member.header_offset + _LOCAL.size + name + extra)
+    _, length, extra = _LOCAL.unpack(head)
+    name = file.read(length).decode("utf-8" if member.flag_bits & _UTF8 else "cp437", "replace")
+    if name != member.orig_filename:
+        message = (
+            f"{path}: offset {member.header_offset}: the archive lists "
+            f"{member.orig_filename!r}, but {name!r} is stored here"
+        )
+        raise CorruptFileError(message, str(path))
+    return int(member.header_offset + _LOCAL.size + length + extra)

@@ -1,92 +1,115 @@
 //! Building the indexes of files.
 
-use std::fs::{self, File, TryLockError};
+use std::collections::HashMap;
+use std::fs::{self, File};
 use std::io;
-#[cfg(unix)]
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::thread;
-use std::time::Duration;
 
 use super::Layout;
 use super::container::Indexed;
 use super::entry::{self, Width};
-use super::find::{About, Plan, Target, VERSION, find, json_of, opened};
-use super::open::Report;
+use super::find::{
+    About, Content, Lookup, Plan, Target, VERSION, built, find, json_of, keep_content,
+};
+use super::lock::FolderLock;
+use super::open::{Report, Request};
+use super::parallel::{Progress, in_parallel};
 use super::part::{sweep, temporary};
 use super::sink::Sink;
-use super::stamp::Stamp;
+use super::stale::remove_stale;
+use super::stamp::{Stamp, content};
 use super::stream::Stream;
 use crate::error::{Error, Result};
+use crate::format::Violation;
 use crate::format::foreign::kind::Kind;
-use crate::pool::Pool;
+use crate::limit;
 use crate::records::ingot::{Compression, Options, Writer, path};
+use crate::records::publish::failed;
 use crate::records::source::Source;
+use crate::records::unpack::remove_copy;
 use crate::storage::{Memory, ReadAt};
-
-/// How long whoever waits sleeps until it looks how far the work is: short at first, for small
-/// files.
-const PAUSES: (Duration, Duration) = (Duration::from_micros(200), Duration::from_millis(20));
-
-/// Name of the file that is locked while indexes are built in its folder.
-const LOCK: &str = "lock";
 
 /// Builds the indexes that were not found, on several threads; only one process does so in a
 /// folder at a time, and the others find what it has built.
 pub fn build_all(
     targets: &[Target],
     plan: &Plan<'_>,
-    found: &mut [Option<Indexed>],
+    found: &mut [Lookup],
+    request: &Request<'_>,
     report: &mut Report<'_>,
 ) -> Result<()> {
-    let wanted: Vec<usize> = (0..targets.len()).filter(|&k| found[k].is_none()).collect();
-    let folder = prepared(&targets[wanted[0]])?;
+    let is_sound = |one: &Lookup| matches!(one, Lookup::Sound(_));
+    let wanted: Vec<usize> = (0..targets.len()).filter(|&k| !is_sound(&found[k])).collect();
+    let folders = prepared_all(targets, &wanted)?;
     let total = wanted.iter().map(|&k| targets[k].stamp.bytes).sum();
-    let _lock = locked(&folder, &mut || report(0, total))?;
-    sweep(&folder);
-    let work = Work {
-        next: AtomicUsize::new(0),
-        done: AtomicU64::new(0),
-        stopped: AtomicBool::new(false),
-        outcomes: wanted.iter().map(|_| Mutex::new(None)).collect(),
-    };
-    let one = |k: usize| -> Result<Indexed> {
-        let target = &targets[k];
-        if let Some(found) = find(target, plan) {
-            work.done.fetch_add(target.stamp.bytes, Ordering::Relaxed);
-            return Ok(found);
+    let mut next = 0;
+    let locks = FolderLock::wait(folders.clone(), &mut || {
+        report(0, total)?;
+        while let Some(&k) = wanted.get(next) {
+            match find(&targets[k], plan)? {
+                Lookup::Sound(one) => found[k] = Lookup::Sound(one),
+                _ => return Ok(false),
+            }
+            next += 1;
         }
-        let built = build(target, plan, &|bytes| work.add(bytes))?;
-        opened(target, &built, plan).ok_or_else(|| changed(target))
-    };
-    thread::scope(|scope| {
-        let threads = Pool::compute().width().clamp(1, wanted.len());
-        let running: Vec<_> =
-            (0..threads).map(|_| scope.spawn(|| work.run(|number| one(wanted[number])))).collect();
-        let (mut told, mut pause) = (Ok(()), PAUSES.0);
-        while running.iter().any(|thread| !thread.is_finished()) {
-            thread::sleep(pause);
-            pause = PAUSES.1.min(2 * pause);
-            told = told.and_then(|()| report(work.done.load(Ordering::Relaxed), total));
-            if told.is_err() {
-                work.stopped.store(true, Ordering::Relaxed);
+        Ok(true)
+    })?;
+    let Some(_locks) = locks else { return report(total, total) };
+    tidy(targets, &wanted, &folders);
+    let made = in_parallel(wanted.len(), total, report, &|number, progress| {
+        let (k, target) = (wanted[number], &targets[wanted[number]]);
+        one(target, plan, &folders[number], progress, &|| match target.crc {
+            // It was admitted before it was decompressed.
+            Some(_) => Ok(()),
+            None => request.admit(k, progress),
+        })
+    })?;
+    for (&k, one) in wanted.iter().zip(made) {
+        found[k] = Lookup::Sound(Box::new(one));
+    }
+    Ok(())
+}
+
+/// Finds the index of a file, or builds it in a folder.
+fn one(
+    target: &Target,
+    plan: &Plan<'_>,
+    folder: &Path,
+    progress: &Progress,
+    admit: &dyn Fn() -> Result<()>,
+) -> Result<Indexed> {
+    let read = |bytes| progress.add(bytes);
+    match find(target, plan)? {
+        Lookup::Sound(found) => {
+            progress.add(target.stamp.bytes)?;
+            return Ok(*found);
+        }
+        Lookup::Unsure(found, known) => {
+            let crc = content(target.source(), &read)?;
+            if crc == known.crc && is_steady(target)? {
+                keep_content(target, &Content { data: target.stamp.clone(), ..known });
+                return Ok(*found);
             }
         }
-        told
-    })?;
-    report(total, total)?;
-    let mut stopped = None;
-    for (&k, outcome) in wanted.iter().zip(work.outcomes) {
-        match outcome.into_inner().expect("no panics under this lock") {
-            Some(Ok(one)) => found[k] = Some(one),
-            // The others stopped because one failed; that one says why.
-            Some(Err(Error::Invalid(_))) | None => stopped = Some(&targets[k]),
-            Some(Err(error)) => return Err(error),
-        }
+        Lookup::Missing => {}
     }
-    stopped.map_or(Ok(()), |target| Err(changed(target)))
+    admit()?;
+    let (place, crc) = build(target, plan, folder, &read)?;
+    let (found, index) = built(target, &place, plan).ok_or_else(|| changed(target))?;
+    keep_content(target, &Content { index, data: target.stamp.clone(), crc });
+    Ok(found)
+}
+
+/// Removes what is of no use in the folders of indexes that are about to be built.
+fn tidy(targets: &[Target], wanted: &[usize], folders: &[PathBuf]) {
+    let mut there: HashMap<&Path, Vec<&Target>> = HashMap::new();
+    for (&k, folder) in wanted.iter().zip(folders) {
+        there.entry(folder).or_default().push(&targets[k]);
+    }
+    for (folder, targets) in there {
+        sweep(folder);
+        remove_stale(folder, &targets);
+    }
 }
 
 /// Goes through a storage as [`super::open`] would, with the fields that its first rows have, and
@@ -96,11 +119,12 @@ pub fn examine(layout: &dyn Layout, storage: &dyn ReadAt, name: &str) -> Result<
     let no_progress = |_| Ok(());
     let fields = layout.infer(&mut [Stream::of(source, &no_progress)?])?.unwrap_or_default();
     let options = Options { compression: Compression::None, level: 0, sync: false };
-    let schema = entry::schema(&fields, Width::Wide)?;
+    let schema = entry::schema(&fields, Width::Wide).map_err(|why| refused(name, why))?;
     let index = Box::new(Memory::default());
     let mut writer = Writer::create(index, "index", schema, "{}", options)?;
     let mut sink = Sink::new(&mut writer, name, &fields, Width::Wide, layout.unit());
     sink.is_strict = true;
+    sink.max_bytes = limit::max_index_bytes(source.size()?);
     let kinds = Kind::of_fields(&fields);
     layout.scan(&kinds, &mut Stream::of(source, &no_progress)?, &mut sink)?;
     let rows = sink.num_rows();
@@ -108,48 +132,36 @@ pub fn examine(layout: &dyn Layout, storage: &dyn ReadAt, name: &str) -> Result<
     Ok(rows)
 }
 
-/// Files that several threads index.
-struct Work {
-    next: AtomicUsize,
-    done: AtomicU64,
-    stopped: AtomicBool,
-    outcomes: Vec<Mutex<Option<Result<Indexed>>>>,
-}
-
-impl Work {
-    fn add(&self, bytes: u64) -> Result<()> {
-        self.done.fetch_add(bytes, Ordering::Relaxed);
-        if self.stopped.load(Ordering::Relaxed) {
-            return Err(Error::Invalid("stopped".to_owned()));
-        }
-        Ok(())
-    }
-
-    fn run(&self, one: impl Fn(usize) -> Result<Indexed>) {
-        loop {
-            let number = self.next.fetch_add(1, Ordering::Relaxed);
-            let Some(outcome) = self.outcomes.get(number) else { return };
-            if self.stopped.load(Ordering::Relaxed) {
-                return;
-            }
-            let found = one(number);
-            if found.is_err() {
-                self.stopped.store(true, Ordering::Relaxed);
-            }
-            *outcome.lock().expect("no panics under this lock") = Some(found);
-        }
-    }
-}
-
 fn changed(target: &Target) -> Error {
     let reason = "the file was changed while its index was built; open it again".to_owned();
     Error::Format { path: target.name.clone(), reason }
 }
 
+/// Returns the error for rows that cannot be indexed as they are.
+fn refused(name: &str, why: Violation) -> Error {
+    let reason = format!("{why}; give ingot.open a spec with the fields that you need");
+    Error::Format { path: name.to_owned(), reason }
+}
+
+/// Makes the folders for the indexes of files, and returns them.
+fn prepared_all(targets: &[Target], wanted: &[usize]) -> Result<Vec<PathBuf>> {
+    let mut known: HashMap<Option<&Path>, PathBuf> = HashMap::new();
+    let each = wanted.iter().map(|&k| {
+        let first = targets[k].places.write.first().and_then(|place| place.parent());
+        if let Some(folder) = known.get(&first) {
+            return Ok(folder.clone());
+        }
+        let folder = prepared(&targets[k])?;
+        known.insert(first, folder.clone());
+        Ok(folder)
+    });
+    each.collect()
+}
+
 /// Makes the folder for the index of a file, and returns it: the first that can be written to.
 fn prepared(target: &Target) -> Result<PathBuf> {
     let mut refused = None;
-    for place in &target.places {
+    for place in &target.places.write {
         let folder = place.parent().unwrap_or(Path::new("."));
         match fs::create_dir_all(folder).and_then(|()| try_folder(folder)) {
             Ok(()) => return Ok(folder.to_path_buf()),
@@ -175,59 +187,37 @@ fn try_folder(folder: &Path) -> io::Result<()> {
     fs::remove_file(probe)
 }
 
-/// Waits until no other process builds indexes in a folder. Where files cannot be locked, they
-/// build the same indexes side by side, and each is whole when it gets its name.
-fn locked(folder: &Path, watch: &mut dyn FnMut() -> Result<()>) -> Result<Option<File>> {
-    let mut options = File::options();
-    options.create(true).append(true);
-    // Neither a link that leads elsewhere nor a pipe that nobody reads is a lock.
-    #[cfg(unix)]
-    options.custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK);
-    let Ok(file) = options.open(folder.join(LOCK)) else { return Ok(None) };
-    loop {
-        match file.try_lock() {
-            Ok(()) => return Ok(Some(file)),
-            Err(TryLockError::WouldBlock) => {
-                watch()?;
-                thread::sleep(PAUSES.1);
-            }
-            Err(TryLockError::Error(_)) => return Ok(None),
-        }
-    }
-}
-
-/// Builds the index of a file, and returns where it is.
+/// Builds the index of a file in a folder, and returns where it is, and the checksum of all bytes
+/// of the file.
 fn build(
     target: &Target,
     plan: &Plan<'_>,
+    folder: &Path,
     progress: &dyn Fn(u64) -> Result<()>,
-) -> Result<PathBuf> {
-    let folder = prepared(target)?;
-    let place = target.places.iter().find(|place| place.parent() == Some(&folder));
+) -> Result<(PathBuf, u32)> {
+    let place = target.places.write.iter().find(|place| place.parent() == Some(folder));
     let place = place.expect("one of these folders was prepared");
     let hidden = temporary(place);
     let mut outcome = write(target, plan, Width::Narrow, &hidden, progress);
     if let Ok(Written::TooNarrow) = outcome {
         outcome = write(target, plan, Width::Wide, &hidden, progress);
     }
-    let published = outcome.and_then(|_| {
-        fs::rename(&hidden, place).map_err(|source| Error::Storage {
-            path: place.display().to_string(),
-            record: None,
-            offset: 0,
-            action: "rename",
-            source,
-        })
+    let published = outcome.and_then(|written| {
+        fs::rename(&hidden, place).map_err(|source| failed(place, "rename", source))?;
+        Ok(written)
     });
-    if published.is_err() {
-        let _ = fs::remove_file(&hidden);
+    match published {
+        Ok(Written::Whole(crc)) => Ok((place.clone(), crc)),
+        other => {
+            let _ = fs::remove_file(&hidden);
+            Err(other.err().unwrap_or_else(|| changed(target)))
+        }
     }
-    published.map(|()| place.clone())
 }
 
-#[derive(PartialEq, Eq)]
 enum Written {
-    Whole,
+    /// All of it; the checksum is that of the file.
+    Whole(u32),
     TooNarrow,
 }
 
@@ -250,11 +240,12 @@ fn write(
     };
     // A torn index is found damaged and built again, so nobody waits for the device.
     let options = Options { compression: Compression::None, level: 0, sync: false };
-    let schema = entry::schema(fields, width)?;
+    let schema = entry::schema(fields, width).map_err(|why| refused(&target.name, why))?;
     let mut writer = path::create(hidden, schema, &json_of(&about), options)?;
     let mut stream = Stream::of(target.source(), progress)?;
     let mut sink = Sink::new(&mut writer, &target.name, fields, width, layout.unit());
     sink.is_strict = is_inferred;
+    sink.max_bytes = limit::max_index_bytes(target.origin.bytes);
     let scanned = layout.scan(&Kind::of_fields(fields), &mut stream, &mut sink);
     let is_too_narrow = sink.is_too_narrow && width == Width::Narrow;
     if let Err(error) = scanned {
@@ -262,9 +253,22 @@ fn write(
         let _ = fs::remove_file(hidden);
         return if is_too_narrow { Ok(Written::TooNarrow) } else { Err(error) };
     }
+    let crc = stream.finish();
     writer.close()?;
-    if Stamp::of(&target.location, target.source())? != target.stamp {
-        return Err(changed(target));
+    let crc = crc?;
+    if target.crc.is_some_and(|known| known != crc) {
+        remove_copy(Path::new(&target.name));
+        let why = format!(
+            "this decompressed copy of {} was damaged, and is removed; open the file again",
+            target.home.name()
+        );
+        return Err(target.source().corrupt(0, Violation(why)));
     }
-    Ok(Written::Whole)
+    if is_steady(target)? { Ok(Written::Whole(crc)) } else { Err(changed(target)) }
+}
+
+/// Whether nobody has written to a file since its index was looked for.
+fn is_steady(target: &Target) -> Result<bool> {
+    let current = Stamp::unsettled(&target.location, target.source())?;
+    Ok(current.is_steady(&target.stamp))
 }

@@ -1,7 +1,7 @@
 //! What an index says of a row and of each of its values: docs/index_file.md.
 
 use crate::crc::Sum;
-use crate::error::{Error, Result};
+use crate::format::Violation;
 use crate::format::foreign::Coding;
 use crate::format::ingot::{Field, FieldKind, Schema};
 use crate::records::container::{Cell, Form};
@@ -118,7 +118,18 @@ pub fn row_place(entry: &[u8]) -> Option<Place> {
 
 /// Returns the fields of an index: the row, then what it says of each field. A number is
 /// itself, a value has an entry, and a sequence a cell of entries.
-pub fn schema(fields: &[Field], width: Width) -> Result<Schema> {
+pub fn schema(fields: &[Field], width: Width) -> Result<Schema, Violation> {
+    if fields.len() >= Schema::FIELDS_MAX {
+        let (count, most) = (fields.len(), Schema::FIELDS_MAX - 1);
+        let why = format!(
+            "the rows have {count} fields, counting twice those that may be missing, and an index \
+             holds at most {most}"
+        );
+        return Err(Violation(why));
+    }
+    if fields.iter().any(|field| field.name == ROW) {
+        return Err(Violation("one of the fields has no name".to_owned()));
+    }
     let column = |name: &str, width: usize| Field {
         name: name.to_owned(),
         kind: FieldKind::Column,
@@ -133,7 +144,7 @@ pub fn schema(fields: &[Field], width: Width) -> Result<Schema> {
             Field { kind: FieldKind::Cell, ..column(&field.name, 0) }.without_width()
         }
     }));
-    Schema::new(of_index).map_err(|why| Error::Invalid(why.to_string()))
+    Schema::new(of_index)
 }
 
 impl Field {

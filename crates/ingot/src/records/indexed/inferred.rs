@@ -1,21 +1,15 @@
 //! The fields that were inferred from a set of files, kept beside the indexes.
 
-use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
 use super::Layout;
-use super::entry::{self, Width};
 use super::find::VERSION;
-use super::part::temporary;
-use super::place::candidates;
+use super::note;
+use super::place::Places;
 use super::stamp::Stamp;
-use crate::error::Result;
 use crate::format::ingot::Field;
-use crate::records::container::Container;
-use crate::records::ingot::{Compression, Options, path};
-use crate::records::open::Mode;
 use crate::storage::Location;
 
 /// All that decides which fields are inferred.
@@ -38,7 +32,7 @@ struct About {
 /// Where the fields of a set of files are kept.
 pub struct Inferred {
     origin: Origin,
-    places: Vec<PathBuf>,
+    places: Places,
 }
 
 impl Inferred {
@@ -58,17 +52,18 @@ impl Inferred {
             options: layout.options(),
             files: named.collect(),
         };
-        let key = serde_json::to_string(&origin).expect("these are plain values");
-        let places = files.first().map(|(first, _)| candidates(first, &key, folder));
-        let places = places.unwrap_or_default().into_iter();
-        Inferred { origin, places: places.map(|place| place.with_extension("fields")).collect() }
+        let names = origin.files.iter().map(|(name, _)| name.as_str());
+        let key: Vec<&str> =
+            [origin.format.as_str(), &origin.options].into_iter().chain(names).collect();
+        let places = files.first().map(|(first, _)| Places::of(first, &key.join("\n"), folder));
+        let places = places.unwrap_or_default().with_extension("fields");
+        Inferred { origin, places }
     }
 
     /// Returns the fields, if they are kept.
     pub fn load(&self) -> Option<Vec<Field>> {
-        self.places.iter().find_map(|place| {
-            let kept = path::open(place, Mode::Whole).ok()?;
-            let about: About = serde_json::from_str(kept.metadata()).ok()?;
+        self.places.read.iter().find_map(|place| {
+            let about: About = note::load(place)?;
             (about.inferred == self.origin).then_some(about.fields)
         })
     }
@@ -77,22 +72,6 @@ impl Inferred {
     /// where there is none.
     pub fn save(self, fields: &[Field]) {
         let about = About { inferred: self.origin, fields: fields.to_vec() };
-        let about = serde_json::to_string(&about).expect("these are plain values");
-        let _ = self.places.iter().find(|place| write(place, &about).is_some());
+        let _ = self.places.write.iter().find(|place| note::save(place, &about));
     }
-}
-
-fn write(place: &Path, about: &str) -> Option<()> {
-    fs::create_dir_all(place.parent()?).ok()?;
-    let hidden = temporary(place);
-    let written = || -> Result<()> {
-        let options = Options { compression: Compression::None, level: 0, sync: false };
-        path::create(&hidden, entry::schema(&[], Width::Narrow)?, about, options)?.close()?;
-        Ok(())
-    };
-    let published = written().ok().and_then(|()| fs::rename(&hidden, place).ok());
-    if published.is_none() {
-        let _ = fs::remove_file(&hidden);
-    }
-    published
 }

@@ -10,13 +10,17 @@ mod container;
 mod entry;
 mod find;
 mod inferred;
+mod lock;
+pub(super) mod note;
 mod offsets;
 mod open;
+mod parallel;
 mod part;
 mod place;
 mod probe;
 mod samples;
 mod sink;
+mod stale;
 mod stamp;
 mod stream;
 
@@ -24,21 +28,26 @@ use std::sync::Arc;
 
 use super::container::Container;
 use super::open::Opening;
-use crate::error::Result;
+use super::source::Watch;
+use crate::error::{Error, Result};
 use crate::format::foreign::kind::Kind;
 use crate::format::ingot::Field;
 
 pub use build::examine;
 pub use container::Indexed;
 pub use entry::Place;
+pub(super) use lock::FolderLock;
 pub use offsets::Offsets;
-pub use open::{Report, Request, infer, open, probe_rows};
+pub(super) use open::each;
+pub use open::{Admit, Input, Report, Request, open, probe_rows};
+pub(super) use parallel::in_parallel;
 pub(super) use part::{sweep, temporary};
-pub use place::{cache, chosen};
+pub use place::check_environment;
+pub(super) use place::{Places, cache, chosen, home, name_of};
 pub use probe::Seen;
 pub use samples::scan_samples;
 pub use sink::Sink;
-pub(super) use stamp::Stamp;
+pub(super) use stamp::{Change, Stamp};
 pub use stream::{Extent, Stream};
 
 /// How a format lays out rows in a file.
@@ -81,14 +90,18 @@ pub const PROBE_ROWS: (usize, usize) = (1000, 100);
 /// Bytes that are looked at to infer fields, at most, of each file.
 pub const PROBE_BYTES: u64 = 16 << 20;
 
-/// Opens a file as records without fields.
-pub fn open_records(
+/// Opens a file as records without fields, or as rows of the fields that it has.
+pub(super) fn open_one(
     opening: &Opening<'_>,
     layout: Arc<dyn Layout>,
-    watch: &mut dyn FnMut() -> Result<()>,
+    fields: Option<Vec<Field>>,
+    watch: &mut Watch<'_>,
 ) -> Result<Arc<dyn Container>> {
-    let request = Request { layout, fields: Some(Vec::new()), folder: None };
-    let locations = [opening.location.clone()];
-    let mut found = open(&locations, &request, &mut |_, _| watch())?;
-    Ok(found.pop().expect("one container for each file"))
+    let request = Request { fields, ..Request::of(layout) };
+    let inputs = [opening.location.clone().into()];
+    let found = open(&inputs, &request, &mut |_, _| watch())?;
+    found.and_then(|mut found| found.pop()).ok_or_else(|| {
+        let reason = "its records have no fields".to_owned();
+        Error::Format { path: opening.location.name(), reason }
+    })
 }

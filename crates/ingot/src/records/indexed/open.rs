@@ -1,13 +1,13 @@
 //! Opening files of other formats: their fields, and their indexes.
 
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use super::build::build_all;
-use super::container::Indexed;
-use super::find::{Plan, Target, find};
+use super::find::{Lookup, Plan, Target, find};
 use super::inferred::Inferred;
-use super::place::candidates;
+use super::parallel::Progress;
+use super::place::Places;
 use super::stamp::Stamp;
 use super::stream::Stream;
 use super::{Layout, PROBE_ROWS};
@@ -16,69 +16,109 @@ use crate::format::foreign::kind::Kind;
 use crate::format::ingot::Field;
 use crate::pool::Pool;
 use crate::records::container::Container;
+use crate::records::unpack::{Compressed, Copy, unpack_all};
 use crate::storage::Location;
 
 /// Files that are looked at to infer fields.
 const PROBED: usize = 8;
 
+/// A file to open.
+#[derive(Debug, Clone)]
+pub struct Input {
+    /// Where it is.
+    pub location: Location,
+    /// How it is compressed as a whole, if it is.
+    pub packed: Option<Compressed>,
+}
+
+impl From<Location> for Input {
+    fn from(location: Location) -> Input {
+        Input { location, packed: None }
+    }
+}
+
 /// What to open, and how.
-pub struct Request {
+pub struct Request<'a> {
     /// Where rows are in a file.
     pub layout: Arc<dyn Layout>,
     /// The fields of rows; none to infer them. No fields at all are records.
     pub fields: Option<Vec<Field>>,
     /// A folder for all indexes.
     pub folder: Option<PathBuf>,
+    /// Called with the number of a file before it is decompressed or indexed; its error is that
+    /// of the file.
+    pub admit: Option<&'a Admit<'a>>,
+}
+
+/// Looks at the file of a number, and calls what it is given now and then, which stops it by an
+/// error.
+pub type Admit<'a> = dyn Fn(usize, &dyn Fn() -> Result<()>) -> Result<()> + Sync + 'a;
+
+impl Request<'_> {
+    /// Asks for all fields of rows of a layout.
+    pub fn of(layout: Arc<dyn Layout>) -> Self {
+        Request { layout, fields: None, folder: None, admit: None }
+    }
+
+    /// Lets those who know more of a file look at it before anything is made of it.
+    pub fn admit(&self, file: usize, progress: &Progress) -> Result<()> {
+        self.admit.map_or(Ok(()), |admit| admit(file, &|| progress.add(0)))
+    }
 }
 
 /// Called with the bytes done and their total, now and then; an error stops the work.
 pub type Report<'a> = dyn FnMut(u64, u64) -> Result<()> + 'a;
 
-/// Opens files by their indexes, and builds those that are needed first.
+/// Opens files by their indexes, and builds those that are needed first. None if no fields are
+/// asked for, and the records have none.
 pub fn open(
-    locations: &[Location],
-    request: &Request,
+    inputs: &[Input],
+    request: &Request<'_>,
     report: &mut Report<'_>,
-) -> Result<Vec<Arc<dyn Container>>> {
+) -> Result<Option<Vec<Arc<dyn Container>>>> {
     let layout = &*request.layout;
     let folder = request.folder.as_deref();
-    let mut targets = targets_of(locations)?;
+    let copies = unpack_all(inputs, request, report)?;
+    let copies: Vec<Mutex<Option<Copy>>> = copies.into_iter().map(Mutex::new).collect();
+    let targets = each(inputs.len(), &|k| {
+        let copy = copies[k].lock().expect("no panics under this lock").take();
+        Target::of(&inputs[k], copy)
+    });
+    let mut targets = targets.into_iter().collect::<Result<Vec<Target>>>()?;
     let (fields, kept) = match &request.fields {
         Some(fields) => (fields.clone(), None),
-        None => {
-            let (fields, kept) = known_fields(layout, &targets, folder)?;
-            (fields.ok_or_else(|| no_fields(&targets))?, kept)
-        }
+        None => match known_fields(layout, &targets, folder)? {
+            (Some(fields), kept) => (fields, kept),
+            (None, _) => return Ok(None),
+        },
     };
     let plan = Plan { layout, fields: &fields, is_inferred: request.fields.is_none() };
     let key = plan.key();
     for target in &mut targets {
-        target.places = candidates(&target.location, &key, folder);
+        target.places = Places::of(&target.home, &key, folder);
     }
-    let mut found: Vec<Option<Indexed>> = each(targets.len(), &|k| find(&targets[k], &plan));
-    if found.iter().any(Option::is_none) {
-        let built = build_all(&targets, &plan, &mut found, report);
+    let found = each(targets.len(), &|k| find(&targets[k], &plan));
+    let mut found = found.into_iter().collect::<Result<Vec<Lookup>>>()?;
+    if found.iter().any(|one| !matches!(one, Lookup::Sound(_))) {
+        let built = build_all(&targets, &plan, &mut found, request, report);
         built.map_err(|error| unknown_field(&targets, &plan).unwrap_or(error))?;
     }
     if let Some(kept) = kept {
         kept.save(&fields);
     }
-    Ok(found.into_iter().flatten().map(|one| Arc::new(one) as Arc<dyn Container>).collect())
-}
-
-fn targets_of(locations: &[Location]) -> Result<Vec<Target>> {
-    each(locations.len(), &|k| Target::of(&locations[k])).into_iter().collect()
+    let sound = found.into_iter().filter_map(|one| match one {
+        Lookup::Sound(one) => Some(one),
+        _ => None,
+    });
+    Ok(Some(sound.map(|one| Arc::from(one as Box<dyn Container>)).collect()))
 }
 
 /// Does something for each of many files, many at a time.
-fn each<T: Send>(count: usize, work: &(dyn Fn(usize) -> T + Sync)) -> Vec<T> {
+pub(in crate::records) fn each<T: Send>(
+    count: usize,
+    work: &(dyn Fn(usize) -> T + Sync),
+) -> Vec<T> {
     if count == 1 { vec![work(0)] } else { Pool::blocking().map(count, work) }
-}
-
-/// Returns the fields that the rows of files have; none if they are records without fields.
-pub fn infer(locations: &[Location], request: &Request) -> Result<Option<Vec<Field>>> {
-    let (layout, targets) = (&*request.layout, targets_of(locations)?);
-    Ok(known_fields(layout, &targets, request.folder.as_deref())?.0)
 }
 
 /// Returns the fields that the rows of files have, and where to keep them if they are not kept
@@ -96,18 +136,13 @@ fn known_fields(
     }
 }
 
-fn no_fields(targets: &[Target]) -> Error {
-    let path = targets.first().map_or_else(String::new, |target| target.name.clone());
-    Error::Format { path, reason: "its records have no fields".to_owned() }
-}
-
 /// Returns the files that are looked at to infer fields.
 fn looked_at(targets: &[Target]) -> impl Iterator<Item = &Target> {
     targets.iter().step_by(targets.len().div_ceil(PROBED).max(1))
 }
 
 fn probed(targets: &[Target]) -> Vec<(&Location, &Stamp)> {
-    looked_at(targets).map(|one| (&one.location, &one.stamp)).collect()
+    looked_at(targets).map(|one| (&one.home, &one.origin)).collect()
 }
 
 /// Returns the fields that the rows of some files have.

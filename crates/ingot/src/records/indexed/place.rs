@@ -12,21 +12,61 @@ const BESIDE: &str = ".ingot-index";
 /// The environment variable with a folder for all indexes.
 const FOLDER: &str = "INGOT_INDEX_DIR";
 
-/// Characters of the file's name in that of its index.
-const NAME_MAX: usize = 100;
+/// The environment variable that says whether indexes are written beside the data.
+const WHERE: &str = "INGOT_INDEX";
 
-/// Returns the files that may hold the index of a file, the best first. `key` tells apart what
-/// is indexed in which way; `folder` is where users want all indexes.
-pub fn candidates(location: &Location, key: &str, folder: Option<&Path>) -> Vec<PathBuf> {
-    if let Some(folder) = chosen(folder) {
-        return vec![folder.join(far_name(location, key))];
+/// Bytes of the file's name in that of its index.
+pub const NAME_MAX: usize = 100;
+
+/// The files that may hold the index of a file, the best first.
+#[derive(Debug, Default, Clone)]
+pub struct Places {
+    /// Where it is looked for.
+    pub read: Vec<PathBuf>,
+    /// Where it is written.
+    pub write: Vec<PathBuf>,
+}
+
+impl Places {
+    /// Returns where the index of a file is. `key` tells apart what is indexed in which way;
+    /// `folder` is where users want all indexes.
+    pub fn of(location: &Location, key: &str, folder: Option<&Path>) -> Places {
+        let name = name_of(location, key, "index");
+        if let Some(folder) = chosen(folder) {
+            let place = home(&folder, location).join(name);
+            return Places { read: vec![place.clone()], write: vec![place] };
+        }
+        let cached = cache().map(|cache| home(&cache, location).join(&name));
+        let beside = match location {
+            Location::Path(path) => path.parent().map(|parent| parent.join(BESIDE).join(&name)),
+            Location::Url(_) => None,
+        };
+        let read: Vec<PathBuf> = beside.into_iter().chain(cached.clone()).collect();
+        let write = if is_beside() { read.clone() } else { cached.into_iter().collect() };
+        Places { read, write }
     }
-    let cached = cache().map(|cache| cache.join(far_name(location, key)));
-    let beside = match location {
-        Location::Path(path) => path.parent().map(|parent| parent.join(BESIDE)),
-        Location::Url(_) => None,
-    };
-    beside.map(|beside| beside.join(near_name(location, key))).into_iter().chain(cached).collect()
+
+    /// Returns the same places for files with another ending.
+    #[must_use]
+    pub fn with_extension(&self, extension: &str) -> Places {
+        let renamed = |places: &[PathBuf]| {
+            places.iter().map(|place| place.with_extension(extension)).collect()
+        };
+        Places { read: renamed(&self.read), write: renamed(&self.write) }
+    }
+}
+
+/// Fails, and says why, if the environment variable that says where indexes are written makes no
+/// sense.
+pub fn check_environment() -> Result<(), String> {
+    match env::var_os(WHERE).unwrap_or_default() {
+        text if ["", "beside", "cache"].iter().any(|known| text == *known) => Ok(()),
+        other => Err(format!("{WHERE}={}: expected beside or cache", other.display())),
+    }
+}
+
+fn is_beside() -> bool {
+    env::var_os(WHERE).is_some_and(|text| text == "beside")
 }
 
 /// Returns the folder that users have chosen for all that can be made again, by an argument or
@@ -45,34 +85,36 @@ pub fn cache() -> Option<PathBuf> {
     Some(given.or_else(home)?.join("ingot"))
 }
 
-/// The name beside the data, where no other file has the name.
-fn near_name(location: &Location, key: &str) -> String {
-    let name = match location {
-        Location::Path(path) => path.file_name().unwrap_or_default().as_encoded_bytes(),
-        Location::Url(url) => url.as_bytes(),
+/// Returns the part of a folder for all that is for the files that are beside this one.
+pub fn home(folder: &Path, location: &Location) -> PathBuf {
+    let text = match location {
+        Location::Path(path) => {
+            let whole = std::path::absolute(path).unwrap_or_else(|_| path.clone());
+            whole.parent().unwrap_or(Path::new("/")).as_os_str().as_encoded_bytes().to_vec()
+        }
+        Location::Url(url) => url.rsplit_once('/').map_or("", |(front, _)| front).into(),
     };
-    let text = [name, b"\0", key.as_bytes()].concat();
-    format!("{}.{:016x}.index", shown(location), hash(&text))
+    folder.join(format!("{:016x}", hash(&text)))
 }
 
-/// The name in a folder for all, where files of one name are told apart by their folders.
-fn far_name(location: &Location, key: &str) -> String {
-    let whole = match location {
-        Location::Path(path) => std::path::absolute(path).unwrap_or_else(|_| path.clone()),
-        Location::Url(url) => PathBuf::from(url),
-    };
-    let text = [whole.as_os_str().as_encoded_bytes(), b"\0", key.as_bytes()].concat();
-    format!("{}.{:016x}.index", shown(location), hash(&text))
+/// Returns the name of what belongs to a file, where no other file has the name of that one.
+pub fn name_of(location: &Location, key: &str, extension: &str) -> String {
+    let name = file_name(location);
+    let text = [name.as_encoded_bytes(), b"\0", key.as_bytes()].concat();
+    format!("{}.{:016x}.{extension}", shown(&name.to_string_lossy()), hash(&text))
 }
 
-fn shown(location: &Location) -> String {
-    let name = match location {
-        Location::Path(path) => path.file_name().unwrap_or_default().to_string_lossy().into_owned(),
-        Location::Url(url) => url.rsplit('/').next().unwrap_or_default().to_owned(),
-    };
-    let kept = name.chars().map(|one| if one.is_control() { '_' } else { one });
+fn file_name(location: &Location) -> &std::ffi::OsStr {
+    match location {
+        Location::Path(path) => path.file_name().unwrap_or_default(),
+        Location::Url(url) => url.rsplit('/').next().unwrap_or_default().as_ref(),
+    }
+}
+
+/// Returns the beginning of the name of what belongs to a file of this name.
+fn shown(name: &str) -> String {
     let mut shown = String::new();
-    for one in kept {
+    for one in name.chars().map(|one| if one.is_control() { '_' } else { one }) {
         if shown.len() + one.len_utf8() > NAME_MAX {
             break;
         }
@@ -86,17 +128,28 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_index_is_beside_its_file_or_in_the_folder_that_is_asked_for() {
+    fn an_index_is_in_the_cache_or_in_the_folder_that_is_asked_for() {
         let location = Location::Path(PathBuf::from("/data/a.tar"));
-        let beside = &candidates(&location, "k", None)[0];
-        assert_eq!(beside.parent(), Some(Path::new("/data/.ingot-index")));
-        let other = Location::Path(PathBuf::from("/other/a.tar"));
+        let places = Places::of(&location, "k", None);
+        assert_eq!(places.read[0].parent(), Some(Path::new("/data/.ingot-index")));
+        assert!(!places.write.contains(&places.read[0]));
         let folder = Path::new("/indexes");
-        let [here] = &candidates(&location, "k", Some(folder))[..] else { panic!("one") };
-        assert_eq!(here.parent(), Some(folder));
-        assert_ne!(candidates(&other, "k", Some(folder))[0], *here);
-        assert_ne!(candidates(&location, "l", Some(folder))[0], *here);
-        let long = Location::Path(PathBuf::from("/data").join("x".repeat(250)));
-        assert!(candidates(&long, "k", None)[0].file_name().unwrap().len() < 200);
+        let [here] = &Places::of(&location, "k", Some(folder)).write[..] else { panic!("one") };
+        assert!(here.starts_with(folder));
+    }
+
+    #[test]
+    fn no_two_files_or_ways_to_index_them_have_one_index() {
+        let place = |path: &str, key: &str| {
+            let location = Location::Path(PathBuf::from(path));
+            Places::of(&location, key, Some(Path::new("/indexes"))).write[0].clone()
+        };
+        let here = place("/data/a.tar", "k");
+        assert_ne!(place("/other/a.tar", "k"), here);
+        assert_ne!(place("/data/b.tar", "k"), here);
+        assert_ne!(place("/data/a.tar", "l"), here);
+        let long = place(&format!("/data/{}", "x".repeat(250)), "k");
+        assert_ne!(long, place(&format!("/data/{}", "x".repeat(251)), "k"));
+        assert!(long.file_name().unwrap().len() < 200);
     }
 }

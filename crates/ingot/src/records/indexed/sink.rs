@@ -8,6 +8,7 @@ use crate::format::foreign::Coding;
 use crate::format::foreign::kind::Kind;
 use crate::format::foreign::number::Given;
 use crate::format::ingot::{Field, FieldKind};
+use crate::limit;
 use crate::records::ingot::{Value, Writer};
 
 /// Takes what a layout finds in a file, and writes it to the index.
@@ -27,6 +28,10 @@ pub struct Sink<'a> {
     pub is_too_narrow: bool,
     /// Whether a value that no field takes is an error.
     pub is_strict: bool,
+    /// Bytes that the index may have.
+    pub max_bytes: u64,
+    /// Bytes that it has.
+    bytes: u64,
     /// Lines that are not rows, before this one.
     pub skipped: u64,
     /// How rows are counted in errors: a line is number 1 if it is the first.
@@ -56,6 +61,8 @@ impl<'a> Sink<'a> {
             rows: 0,
             is_too_narrow: false,
             is_strict: false,
+            max_bytes: u64::MAX,
+            bytes: 0,
             skipped: 0,
             unit,
         }
@@ -209,6 +216,10 @@ impl<'a> Sink<'a> {
             Some(Kind { kind: FieldKind::Sequence, .. }) => Value::Cell(value),
             _ => Value::Column(value),
         }));
+        self.bytes += self.values.iter().map(Vec::len).sum::<usize>() as u64 + row.len() as u64;
+        if self.bytes > self.max_bytes {
+            return Err(self.too_many());
+        }
         self.writer.append_row(&values)?;
         self.rows += 1;
         Ok(())
@@ -224,6 +235,20 @@ impl<'a> Sink<'a> {
             self.place_name(),
             kind.name,
             kind.base,
+        );
+        Error::Format { path: self.name.to_owned(), reason }
+    }
+
+    #[cold]
+    fn too_many(&self) -> Error {
+        let reason = format!(
+            "{}: the index of this file needs more than {} bytes, the limit for a file of this \
+             size; give ingot.open a spec with fewer of its {} fields, or set {} to the bytes that \
+             an index may have",
+            self.place_name(),
+            self.max_bytes,
+            self.kinds.iter().flatten().count(),
+            limit::MAX_INDEX_BYTES,
         );
         Error::Format { path: self.name.to_owned(), reason }
     }

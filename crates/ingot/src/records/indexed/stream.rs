@@ -1,5 +1,6 @@
 //! The bytes of a file from front to end.
 
+use crate::crc::Sum;
 use crate::error::{Error, Result};
 use crate::format::Violation;
 use crate::records::source::Source;
@@ -25,6 +26,8 @@ pub struct Stream<'a> {
     start: u64,
     /// What was taken of the buffer.
     taken: usize,
+    /// The CRC-32C of what was read.
+    crc: u32,
     progress: &'a dyn Fn(u64) -> Result<()>,
 }
 
@@ -33,7 +36,7 @@ impl<'a> Stream<'a> {
     /// read, and stops the work by an error.
     pub fn of(source: Source<'a>, progress: &'a dyn Fn(u64) -> Result<()>) -> Result<Stream<'a>> {
         let size = source.size()?;
-        Ok(Stream { source, size, buffer: Vec::new(), start: 0, taken: 0, progress })
+        Ok(Stream { source, size, buffer: Vec::new(), start: 0, taken: 0, crc: 0, progress })
     }
 
     /// What errors call the file.
@@ -84,6 +87,7 @@ impl<'a> Stream<'a> {
         let more = (len.max(CHUNK) - have).min((self.size - end) as usize);
         self.source.make_room(&mut self.buffer, (have + more) as u64)?;
         self.source.read_into(end, &mut self.buffer[have..])?;
+        self.crc = Sum::Crc32c.append(self.crc, &self.buffer[have..]);
         (self.progress)(more as u64)
     }
 
@@ -109,6 +113,12 @@ impl<'a> Stream<'a> {
             len -= self.some(len)?.len() as u64;
         }
         Ok(())
+    }
+
+    /// Reads what is left, and returns the CRC-32C of all bytes of the file.
+    pub fn finish(&mut self) -> Result<u32> {
+        self.skip(self.left())?;
+        Ok(self.crc)
     }
 
     /// Returns where the first byte that `end` finds is, from the next byte on, and looks at

@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use super::container::Container;
-use super::indexed::{Extent, Layout, PROBE_BYTES, Seen, Sink, Stream, open_records, probe_rows};
+use super::indexed::{Extent, Layout, PROBE_BYTES, Seen, Sink, Stream, open_one, probe_rows};
 use super::open::{Format, Opening};
 use super::source::Watch;
 use crate::crc::Sum;
@@ -28,7 +28,7 @@ pub static FORMAT: Format = Format {
     is_checked: false,
     begins: |_| false,
     open: |opening: Opening<'_>, watch: &mut Watch<'_>| -> Result<Arc<dyn Container>> {
-        open_records(&opening, Arc::new(JsonLines), watch)
+        open_one(&opening, Arc::new(JsonLines), Some(Vec::new()), watch)
     },
 };
 

@@ -5,7 +5,7 @@ mod members;
 use std::sync::Arc;
 
 use super::container::Container;
-use super::indexed::{self, Layout, PROBE_BYTES, Place, Request, Seen, Sink, Stream, probe_rows};
+use super::indexed::{self, Layout, PROBE_BYTES, Place, Seen, Sink, Stream, probe_rows};
 use super::open::{Format, Opening};
 use super::source::Watch;
 use crate::crc::Sum;
@@ -26,11 +26,7 @@ pub static FORMAT: Format = Format {
     is_checked: false,
     begins,
     open: |opening: Opening<'_>, watch: &mut Watch<'_>| -> Result<Arc<dyn Container>> {
-        let request =
-            Request { layout: Arc::new(WebDataset::default()), fields: None, folder: None };
-        let locations = [opening.location.clone()];
-        let mut found = indexed::open(&locations, &request, &mut |_, _| watch())?;
-        Ok(found.pop().expect("one container for each file"))
+        indexed::open_one(&opening, Arc::new(WebDataset::default()), None, watch)
     },
 };
 

@@ -1,6 +1,6 @@
 """Files that an index finds the rows of."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -8,7 +8,7 @@ from ingot._core import Rows as NativeRows
 from ingot.codecs import Pickle
 from ingot.dataset.read.foreign import ForeignFiles
 from ingot.dataset.read.indexed.progress import index_progress
-from ingot.dataset.read.indexed.unpacking import unpacked
+from ingot.dataset.read.indexed.unpacking import StoredFile, stored_as
 from ingot.dataset.read.ingot_source import IngotSource
 from ingot.dataset.spec import Spec, SpecLike
 from ingot.errors import FormatError
@@ -80,8 +80,7 @@ def open_indexed(paths: Sequence[str], indexing: Indexing, name: str) -> IngotSo
     Raises:
         FormatError: A file is damaged, or its rows do not fit the specification.
     """
-    plain = unpacked(paths, indexing.index_dir)
-    native, spec = open_native(plain, indexing, indexing.layout, name)
+    native, spec = open_native(stored_as(paths), indexing, indexing.layout, name)
     if native is None:
         return None
     files = IndexedFiles(list(paths), indexing, name)
@@ -90,15 +89,21 @@ def open_indexed(paths: Sequence[str], indexing: Indexing, name: str) -> IngotSo
 
 
 def open_native(
-    paths: Sequence[str], indexing: Indexing, layout: str, name: str
+    files: Sequence[StoredFile],
+    indexing: Indexing,
+    layout: str,
+    name: str,
+    admit: Callable[[int], Iterable[object]] | None = None,
 ) -> tuple[NativeRows | None, Spec | None]:
     """Open files by their indexes, and build those that are missing or stale.
 
     Args:
-        paths: The files.
+        files: The files, and how they are compressed.
         indexing: How to open them.
         layout: The layout of their rows.
         name: What progress is reported about.
+        admit: Called with the number of a file before anything is made of it; what it returns is
+            iterated over.
 
     Returns:
         The rows, None if the records have no fields; and the specification, if one is given.
@@ -108,4 +113,5 @@ def open_native(
         spec = Spec.of(indexing.spec, [Pickle(allowed=indexing.allow_pickle)])
     fields = None if spec is None else spec.stored()
     progress = index_progress(name)
-    return NativeRows.indexed(paths, layout, fields, indexing.index_dir, progress), spec
+    native = NativeRows.indexed(files, layout, fields, indexing.index_dir, progress, admit)
+    return native, spec

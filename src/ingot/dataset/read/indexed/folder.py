@@ -1,16 +1,15 @@
 """Data sets of other libraries: a directory with an `index.json` that lists its files."""
 
 import json
-import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from ingot._core import Rows as NativeRows
-from ingot._core import unpack
 from ingot.dataset.read.foreign import ForeignFiles
 from ingot.dataset.read.indexed.files import Indexing, open_native
+from ingot.dataset.read.indexed.unpacking import StoredFile
 from ingot.dataset.read.ingot_source import IngotSource
 from ingot.errors import CorruptFileError, FormatError, counted
 from ingot.records import Damage, Verification
@@ -39,6 +38,23 @@ class Shard:
     unpacked_nbytes: int | None = None
 
 
+class Check(Protocol):
+    """Verifies the checksums that are listed of a file."""
+
+    def __call__(self, folder: Path, name: str, *, strict: bool) -> Iterator[None]:
+        """Yield between steps of the work.
+
+        Args:
+            folder: The directory.
+            name: The file.
+            strict: Whether checksums that cannot be computed here are an error.
+
+        Raises:
+            CorruptFileError: The file has another checksum.
+            FormatError: A checksum cannot be computed here.
+        """
+
+
 @dataclass(frozen=True, slots=True)
 class Listed:
     """What an `index.json` says.
@@ -47,14 +63,14 @@ class Listed:
         title: What a user calls such a directory, with an article.
         layout: The layout of the rows, as the engine takes it: JSON.
         shards: The files, in order.
-        check: Verifies what else is known of the files; returns what is damaged, by file.
+        check: Verifies the checksums that are listed of a file, step by step.
         holds_arrow: Whether the first file holds an Arrow file, so that no layout finds its rows.
     """
 
     title: str
     layout: str
     shards: Sequence[Shard]
-    check: Callable[[Path], Mapping[str, str]]
+    check: Check
     holds_arrow: bool = False
 
 
@@ -102,7 +118,7 @@ class Folder(ForeignFiles):
 
     Attributes:
         name: The directory.
-        paths: The files that are read, some of them decompressed.
+        paths: The files.
         indexing: How they are opened.
     """
 
@@ -143,8 +159,13 @@ def open_folder(folder: Path, listed: Listed, indexing: Indexing) -> IngotSource
     if not listed.shards:
         message = f"{folder}: {INDEX} lists no files"
         raise FormatError(message, str(folder))
-    paths = [_plain(folder, shard, indexing.index_dir) for shard in listed.shards]
-    native, spec = open_native(paths, indexing, listed.layout, str(folder))
+    files = [_stored(folder, shard) for shard in listed.shards]
+    paths = [path for path, *_ in files]
+
+    def admit(number: int) -> Iterator[None]:
+        return listed.check(folder, listed.shards[number].name, strict=False)
+
+    native, spec = open_native(files, indexing, listed.layout, str(folder), admit)
     if native is None:
         message = f"{folder}: {listed.title} always has fields"
         raise FormatError(message, str(folder))
@@ -153,7 +174,7 @@ def open_folder(folder: Path, listed: Listed, indexing: Indexing) -> IngotSource
     origin = Folder(str(folder), paths, indexing)
     allow_pickle = indexing.allow_pickle
     source = FolderSource.of(native, paths[0], origin, allow_pickle=allow_pickle, spec=spec)
-    source.check = lambda: listed.check(folder)
+    source.listed = listed
     return source
 
 
@@ -187,26 +208,31 @@ def stored_file(folder: Path, shard: Shard) -> Path:
     return path
 
 
-def _plain(folder: Path, shard: Shard, index_dir: str | None) -> str:
-    """Return the path of a file without compression."""
-    path = stored_file(folder, shard)
-    if shard.compression is None:
-        return str(path)
-    unpacked = unpack(str(path), shard.compression, shard.unpacked_nbytes, index_dir)
-    return os.fspath(unpacked)
+def _stored(folder: Path, shard: Shard) -> StoredFile:
+    return str(stored_file(folder, shard)), shard.compression, shard.unpacked_nbytes
 
 
 class FolderSource(IngotSource):
     """Rows of a directory with an `index.json`.
 
     Attributes:
-        check: Verifies the checksums that the `index.json` lists; returns damage by file.
+        listed: What the `index.json` says.
     """
 
-    check: Callable[[], Mapping[str, str]]
+    listed: Listed
 
     def verify(self, progress: Callable[[int, int], object] | None) -> Verification:
-        """Verify every value, and the checksums that the `index.json` lists."""
+        """Verify every value, and the checksums that the `index.json` lists.
+
+        Raises:
+            FormatError: It lists checksums of a file that cannot be computed here.
+        """
         found = super().verify(progress)
-        listed = [Damage(None, 0, 0, reason) for reason in self.check().values()]
-        return replace(found, damaged=[*found.damaged, *listed])
+        damaged = [*found.damaged]
+        for shard in self.listed.shards:
+            try:
+                for _ in self.listed.check(Path(self.path), shard.name, strict=True):
+                    pass
+            except CorruptFileError as error:
+                damaged.append(Damage(None, 0, 0, str(error)))
+        return replace(found, damaged=damaged)

@@ -1,17 +1,15 @@
 """MDS, the format of Streaming: an `index.json` and shards."""
 
-import hashlib
 import json
-from collections.abc import Mapping
-from importlib import import_module
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from ingot.dataset.read.indexed.folder import INDEX, Listed, Shard, check_name
+from ingot.dataset.read.indexed.hashes import check_hashes
 from ingot.errors import FormatError, UnsupportedVersionError
 
 _VERSION = 2
-_STEP = 1 << 20
 
 
 def mds(folder: Path, index: Mapping[str, Any]) -> Listed | None:
@@ -36,7 +34,11 @@ def mds(folder: Path, index: Mapping[str, Any]) -> Listed | None:
         message = f"{folder / INDEX}: the shards have different columns"
         raise FormatError(message, str(folder))
     layout = {"format": "mds", "columns": [list(one) for one in next(iter(columns), ())]}
-    return Listed("an MDS data set", json.dumps(layout), listed, lambda at: _damage(at, hashes))
+
+    def check(folder: Path, name: str, *, strict: bool) -> Iterator[None]:
+        return check_hashes(folder / name, hashes[name], strict=strict)
+
+    return Listed("an MDS data set", json.dumps(layout), listed, check)
 
 
 def _columns(shard: Mapping[str, Any], folder: Path) -> tuple[tuple[str, str], ...]:
@@ -65,32 +67,3 @@ def _hashes(shard: Mapping[str, Any], chosen: Shard) -> dict[str, str]:
     """Return the checksums of the file that is read, by algorithm."""
     data = shard["raw_data"] if chosen.compression is None else shard["zip_data"]
     return dict(data["hashes"])
-
-
-def _damage(folder: Path, hashes: Mapping[str, Mapping[str, str]]) -> dict[str, str]:
-    """Return the files whose checksums are not those that are listed."""
-    found = {}
-    for name, listed in hashes.items():
-        for algorithm, expected in listed.items():
-            digest = _digest(folder / name, algorithm)
-            if digest is not None and digest != expected:
-                found[name] = f"{folder / name}: {algorithm} is {digest}, {INDEX} lists {expected}"
-    return found
-
-
-def _digest(path: Path, algorithm: str) -> str | None:
-    """Return the checksum of a file; None if nothing here computes it."""
-    if algorithm in hashlib.algorithms_available:
-        state = hashlib.new(algorithm)
-    elif algorithm.startswith("xxh"):
-        try:
-            state = getattr(import_module("xxhash"), algorithm)()
-        except (ImportError, AttributeError):
-            return None
-    else:
-        return None
-    with path.open("rb") as file:
-        while part := file.read(_STEP):
-            state.update(part)
-    digest: str = state.hexdigest()
-    return digest

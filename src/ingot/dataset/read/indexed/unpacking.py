@@ -1,26 +1,18 @@
-"""Files that are compressed as a whole, decompressed once."""
+"""How files are compressed as a whole."""
 
-import os
 from collections.abc import Sequence
 from pathlib import Path
 
-from ingot._core import unpack
 from ingot.records.formats import COMPRESSIONS
 
+StoredFile = tuple[str, str | None, int | None]
+"""A file, how it is compressed as a whole, and how many bytes it decompresses to, if known.
 
-def unpacked(paths: Sequence[str], folder: str | None) -> list[str]:
-    """Return the paths of files without compression.
-
-    Files that are compressed are decompressed into `folder`, by default the user's cache
-    directory. They stay there, so this is done once.
-
-    Raises:
-        CorruptFileError: A file cannot be decompressed.
-        FormatError: A file decompresses to too many bytes.
-    """
-    return [_unpacked(path, folder) for path in paths]
+Compressed files are decompressed into `index_dir`, by default the user's cache directory. The
+copies stay there, so this is done once.
+"""
 
 
-def _unpacked(path: str, folder: str | None) -> str:
-    compression = COMPRESSIONS.get(Path(path).suffix.lower())
-    return path if compression is None else os.fspath(unpack(path, compression, None, folder))
+def stored_as(paths: Sequence[str]) -> list[StoredFile]:
+    """Return how files are compressed, by the ends of their names."""
+    return [(path, COMPRESSIONS.get(Path(path).suffix.lower()), None) for path in paths]
