@@ -84,7 +84,8 @@ def test_bench_refuses_fields_of_records(data, ingot_cli):
     assert "these are records, which have no fields" in ran.err
 
 
-def test_doctor_tells_what_is_set(ingot_cli, tmp_path):
+def test_doctor_tells_what_is_set(ingot_cli, tmp_path, monkeypatch):
+    monkeypatch.delenv("INGOT_INDEX_DIR", raising=False)
     ran = ingot_cli("doctor", tmp_path, "--json", INGOT_IO="pread", INGOT_DELAY_MS="0")
     assert (ran.code, ran.err) == (0, "")
     found = json.loads(ran.out)
@@ -160,7 +161,7 @@ def test_index_is_built_once_and_told(ingot_cli, tmp_path):
     (tmp_path / "x.jsonl").write_text('{"a": 1}\n{"a": 2}\n', encoding="utf-8")
     ran = ingot_cli("index", "x.jsonl", "--dir", "kept", cwd=tmp_path)
     assert (ran.code, ran.out, ran.err) == (0, "x.jsonl: 2 rows, the index is up to date\n", "")
-    (found,) = (tmp_path / "kept").glob("*.index")
+    (found,) = (tmp_path / "kept").rglob("*.index")
     stamp = found.stat().st_mtime_ns
     ran = ingot_cli("index", "x.jsonl", "--dir", "kept", "--json", cwd=tmp_path)
     assert json.loads(ran.out) == {"path": str(tmp_path / "x.jsonl"), "rows": 2, "indexes": 1}
@@ -169,9 +170,9 @@ def test_index_is_built_once_and_told(ingot_cli, tmp_path):
 
 def test_index_counts_the_indexes_of_a_folder_of_shards(ingot_cli, tmp_path):
     shutil.copytree(Path(__file__).parent.parent / "data" / "foreign" / "mds", tmp_path / "mds")
-    ran = ingot_cli("index", "mds", cwd=tmp_path)
+    ran = ingot_cli("index", "mds", "--dir", "kept", cwd=tmp_path)
     assert (ran.code, ran.out) == (0, "mds: 50 rows, 4 indexes are up to date\n")
-    assert len(list((tmp_path / "mds").rglob("*.index"))) == 4
+    assert len(list((tmp_path / "kept").rglob("*.index"))) == 4
 
 
 def test_recover_keeps_a_file_that_a_data_set_lists(ingot_cli, tmp_path):
