@@ -71,9 +71,8 @@ class Sink(NativeSink):
     def close(self) -> None:
         """Let others have the file. A second call does nothing."""
         self.detach()
-        handle, self._handle = self._handle, -1
-        if handle >= 0:
-            close_own(handle)
+        if self._handle >= 0:  # One line: an interrupt in between would leave the lock.
+            _, self._handle = close_own(self._handle), -1  # type: ignore[func-returns-value]
 
     def __enter__(self) -> Self:
         return self
