@@ -252,7 +252,8 @@ def writer():
                 continue
             message = "the parent's writer was used"
             raise AssertionError(message)
-        with ingot.Writer(folder / f"{os.getpid()}.ingot", sync=False) as own:
+        name = f"{os.getpid()}-{next(numbers)}.ingot"
+        with ingot.Writer(folder / name, sync=False) as own:
             own.append(b"x")
 
     return read
