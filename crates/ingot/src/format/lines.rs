@@ -165,7 +165,7 @@ fn put_numbers(
     let Some((&length, inner)) = shape.split_first() else {
         return put_number(out, number, bytes, style);
     };
-    let step = if length == 0 { 0 } else { bytes.len() / length };
+    let step = bytes.len().checked_div(length).unwrap_or(0);
     out.push('[');
     for k in 0..length {
         if k > 0 {
@@ -209,7 +209,7 @@ fn put_number(out: &mut String, number: Number, bytes: &[u8], style: Style) -> R
 /// Returns a number of 16 bits.
 fn of_half(bits: u16) -> f64 {
     let sign = if bits >> 15 == 1 { -1.0 } else { 1.0 };
-    let (power, fraction) = (i32::from(bits >> 10 & 0x1f), f64::from(bits & 0x3ff));
+    let (power, fraction) = (i32::from((bits >> 10) & 0x1f), f64::from(bits & 0x3ff));
     sign * match power {
         0 => fraction * 2_f64.powi(-24),
         31 if fraction == 0.0 => f64::INFINITY,
