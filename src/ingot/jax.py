@@ -113,24 +113,24 @@ class Batches(Iterator[Any]):
         """
         return self.loader.state_dict()
 
-    def load_state_dict(self, state: Mapping[str, Any], *, check_data: bool = True) -> None:
+    def load_state_dict(self, state: Mapping[str, Any], *, allow_other_data: bool = False) -> None:
         """Go on where a loader was, on any number of processes and devices.
 
         Args:
             state: What `state_dict` has returned.
-            check_data: As for `ingot.Loader.load_state_dict`.
+            allow_other_data: As for `ingot.Loader.load_state_dict`.
 
         Raises:
             ValueError: It is the state of another order; the message names the difference. Or
                 the rest of the epoch ends with a shorter batch, for which a sharding has no place.
         """
         before = self.loader.state_dict()
-        self.loader.load_state_dict(state, check_data=check_data)
+        self.loader.load_state_dict(state, allow_other_data=allow_other_data)
         if self._sharding is not None:
             try:
                 self._refuse_short_batches(self._sharding)
             except ValueError:
-                self.loader.load_state_dict(before, check_data=False)
+                self.loader.load_state_dict(before, allow_other_data=True)
                 raise
         self._loop = None
 

@@ -108,9 +108,9 @@ def test_data_that_was_copied_and_renamed_resumes(tmp_path, name):
 def test_another_folder_of_that_name_is_refused_with_the_way_out(tmp_path):
     state = state_after(write(tmp_path / "a" / "train", 1000))
     other = loader_of(write(tmp_path / "b" / "train", 2000))
-    with pytest.raises(ValueError, match=r"check_data=False to load_state_dict, or call seek\(2\)"):
+    with pytest.raises(ValueError, match=r"allow_other_data=True to load_state_dict, or call seek\(2\)"):
         other.load_state_dict(state)
-    other.load_state_dict(state, check_data=False)
+    other.load_state_dict(state, allow_other_data=True)
     assert other.step == 2
 
 
@@ -124,7 +124,7 @@ def test_the_state_of_other_fields_is_refused(tmp_path):
     words = "with the fields 'label: int, text: utf8', and this .* with the fields 'label: int'"
     with pytest.raises(ValueError, match=words):
         some.load_state_dict(state)
-    some.load_state_dict(state, check_data=False)
+    some.load_state_dict(state, allow_other_data=True)
 
 
 def test_appended_rows_are_told_by_their_number(tmp_path):
@@ -132,9 +132,9 @@ def test_appended_rows_are_told_by_their_number(tmp_path):
     with ingot.DatasetWriter(tmp_path / "rows", {"label": "int"}, append=True) as writer:
         writer.append({"label": 5})
     loader = loader_of(tmp_path / "rows")
-    for check_data in (True, False):
+    for allow_other_data in (False, True):
         with pytest.raises(ValueError, match=r"another order: it has .*40 rows.* has .*41 rows"):
-            loader.load_state_dict(state, check_data=check_data)
+            loader.load_state_dict(state, allow_other_data=allow_other_data)
 
 
 @pytest.mark.parametrize("name", ["mds", "mds_zstd", "webdataset"])
@@ -149,7 +149,7 @@ def test_a_state_of_foreign_files_resumes_on_their_conversion(tmp_path, name):
     resumed = ingot.Loader(copy, 2, workers=0, collate=list)
     with pytest.raises(ValueError, match="saved on other data"):
         resumed.load_state_dict(loader.state_dict())
-    resumed.load_state_dict(loader.state_dict(), check_data=False)
+    resumed.load_state_dict(loader.state_dict(), allow_other_data=True)
     for _ in range(4):
         assert repr(next(iter(resumed))) == repr(next(iter(loader)))
 

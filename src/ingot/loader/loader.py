@@ -303,7 +303,7 @@ class Loader:
         place = self._place
         return state_of(self.order, place.steps, place.next, place.skipped.ranges)
 
-    def load_state_dict(self, state: Mapping[str, Any], *, check_data: bool = True) -> None:
+    def load_state_dict(self, state: Mapping[str, Any], *, allow_other_data: bool = False) -> None:
         """Go on where a loader was, on any number of ranks and workers, with any batch size.
 
         The rest of that epoch is cut into batches from there on, and later epochs from their
@@ -311,16 +311,16 @@ class Loader:
 
         Args:
             state: What `state_dict` of a loader has returned.
-            check_data: Whether to refuse a state that was saved on other data, as far as ids of
-                files, sizes and samples tell. With False, only the numbers of rows and the
-                composition of the order must be the same, as for a data set and its conversion.
+            allow_other_data: Whether to take a state that was saved on other data, as far as ids
+                of files, sizes and samples tell. Only the numbers of rows and the composition of
+                the order must then be the same, as for a data set and its conversion.
 
         Raises:
             TypeError: It is not a state.
             ValueError: It is the state of another order, or of other data; the message names the
                 difference. Or it leaves out steps, and the batch size is another one.
         """
-        found = place_in(state, self.order, self._place.steps, check_data=check_data)
+        found = place_in(state, self.order, self._place.steps, allow_other_data=allow_other_data)
         self._place.resume(*found)
         self._cut_anew()
 

@@ -33,7 +33,7 @@ def state_of(order: Order, steps: Steps, step: int, skipped: Sequence[range]) ->
 
 
 def place_in(
-    state: Mapping[str, Any], order: Order, steps: Steps, *, check_data: bool = True
+    state: Mapping[str, Any], order: Order, steps: Steps, *, allow_other_data: bool = False
 ) -> tuple[Steps, list[range]]:
     """Return the steps from the position of a state on, and those that are left out.
 
@@ -41,8 +41,8 @@ def place_in(
         state: The state.
         order: The order of the loader.
         steps: The steps of the loader.
-        check_data: Whether to refuse the state of an order of the same composition over other
-            data.
+        allow_other_data: Whether to take the state of an order of the same composition over
+            other data.
 
     Raises:
         TypeError: It is not a state.
@@ -62,7 +62,7 @@ def place_in(
         case _:
             raise TypeError(_no_state(state))
     if fingerprint != order.fingerprint:
-        _refuse_other_order(state, order, check_data=check_data)
+        _refuse_other_order(state, order, allow_other_data=allow_other_data)
     if skipped and batch_size != steps.batch_size:
         message = (
             f"the state leaves out steps of {batch_size} samples, and this loader has steps of "
@@ -113,7 +113,7 @@ def _other_version(version: int) -> str:
     )
 
 
-def _refuse_other_order(state: Mapping[str, Any], order: Order, *, check_data: bool) -> None:
+def _refuse_other_order(state: Mapping[str, Any], order: Order, *, allow_other_data: bool) -> None:
     """Refuse the state of an order of another composition, or over other data.
 
     Raises:
@@ -126,10 +126,10 @@ def _refuse_other_order(state: Mapping[str, Any], order: Order, *, check_data: b
     if found := difference_of_composition(described, own):
         message = f"the state is of another order: it has {found[0]}, this loader has {found[1]}"
         raise ValueError(message)
-    if check_data and (found := other_data(described, own)):
+    if not allow_other_data and (found := other_data(described, own)):
         message = (
             f"the state was saved on other data: on {found[0]}, and this loader has {found[1]}; "
-            "to go on with these, pass check_data=False to load_state_dict"
+            "to go on with these, pass allow_other_data=True to load_state_dict"
         )
         if isinstance(step := state.get("step"), int):
             message += f", or call seek({step})"

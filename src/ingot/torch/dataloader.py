@@ -144,7 +144,7 @@ class DataLoader(torch.utils.data.DataLoader[Any]):
         place = self._place
         return state_of(self._positions.order, place.steps, place.next, place.skipped.ranges)
 
-    def load_state_dict(self, state: Mapping[str, Any], *, check_data: bool = True) -> None:
+    def load_state_dict(self, state: Mapping[str, Any], *, allow_other_data: bool = False) -> None:
         """Go on where a loader was, on any number of ranks and workers, with any batch size.
 
         The rest of that epoch is cut into batches from there on. A running loop goes on there,
@@ -153,13 +153,13 @@ class DataLoader(torch.utils.data.DataLoader[Any]):
         Args:
             state: What `state_dict` of this class or of an `ingot.Loader` has returned, or one
                 that `Sampler.load_state_dict` takes.
-            check_data: As for `ingot.Loader.load_state_dict`.
+            allow_other_data: As for `ingot.Loader.load_state_dict`.
 
         Raises:
             TypeError: It is not a state.
             ValueError: It is the state of another order, or leaves out steps of another size.
         """
-        self._positions.load_state_dict(state, check_data=check_data)
+        self._positions.load_state_dict(state, allow_other_data=allow_other_data)
         self._place.resume(self._positions._steps, self._positions._skipped.ranges)  # noqa: SLF001
         self._place.put(self._positions.step)
 

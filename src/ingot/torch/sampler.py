@@ -146,20 +146,20 @@ class Sampler(torch.utils.data.Sampler[Positions]):
         """
         return state_of(self.order, self._steps, self._steps.checked(step), self._skipped.ranges)
 
-    def load_state_dict(self, state: Mapping[str, Any], *, check_data: bool = True) -> None:
+    def load_state_dict(self, state: Mapping[str, Any], *, allow_other_data: bool = False) -> None:
         """Begin the next loop where a loader was, on any number of ranks and workers.
 
         Args:
             state: What `state_dict` of an `ingot.Loader`, of an `ingot.torch.DataLoader` or of
                 a `StatefulDataLoader` with such a sampler has returned, or `state_at`.
-            check_data: As for `ingot.Loader.load_state_dict`.
+            allow_other_data: As for `ingot.Loader.load_state_dict`.
 
         Raises:
             TypeError: It is not a state.
             ValueError: It is the state of another order, or leaves out steps of another size.
         """
         own, more = state_in(state)
-        self._steps, skipped = place_in(own, self.order, self._steps, check_data=check_data)
+        self._steps, skipped = place_in(own, self.order, self._steps, allow_other_data=allow_other_data)
         self._skipped.set(skipped)
         step = self._steps.first
         for _ in range(more):
