@@ -108,7 +108,9 @@ def test_data_that_was_copied_and_renamed_resumes(tmp_path, name):
 def test_another_folder_of_that_name_is_refused_with_the_way_out(tmp_path):
     state = state_after(write(tmp_path / "a" / "train", 1000))
     other = loader_of(write(tmp_path / "b" / "train", 2000))
-    with pytest.raises(ValueError, match=r"allow_other_data=True to load_state_dict, or call seek\(2\)"):
+    with pytest.raises(
+        ValueError, match=r"allow_other_data=True to load_state_dict, or call seek\(2\)"
+    ):
         other.load_state_dict(state)
     other.load_state_dict(state, allow_other_data=True)
     assert other.step == 2

@@ -159,7 +159,9 @@ class Sampler(torch.utils.data.Sampler[Positions]):
             ValueError: It is the state of another order, or leaves out steps of another size.
         """
         own, more = state_in(state)
-        self._steps, skipped = place_in(own, self.order, self._steps, allow_other_data=allow_other_data)
+        self._steps, skipped = place_in(
+            own, self.order, self._steps, allow_other_data=allow_other_data
+        )
         self._skipped.set(skipped)
         step = self._steps.first
         for _ in range(more):
