@@ -78,7 +78,7 @@ def test_a_stream_without_an_end_is_read_on_request(tmp_path):
     data = path.read_bytes()
     assert data.endswith(b"\xff\xff\xff\xff\0\0\0\0")
     path.write_bytes(data[:-8])
-    with pytest.raises(ingot.UnfinishedFileError, match="3 rows are there") as caught:
+    with pytest.raises(ingot.UnfinishedFileError, match="it has 3 rows") as caught:
         ingot.open(path)
     assert caught.value.rows == 3
     assert ingot.open(path, partial=True).column("x").tolist() == [1, 2, 3]

@@ -320,7 +320,7 @@ def test_exceptions_say_what_has_become_of_a_file(tmp_path):
 
     assert fail(path, [1, "x"]) == f"{path}: nothing was committed; the file was removed"
     assert not path.exists()
-    assert "left unfinished with 1 committed rows" in fail(path, [1, "flush"])
+    assert "left unfinished with 1 committed row;" in fail(path, [1, "flush"])
     assert len(ingot.open(path, partial=True)) == 1
     assert "left unfinished with 2 committed rows" in fail(path, [1, "flush"], append=True)
     directory = tmp_path / "y"
@@ -354,7 +354,7 @@ def test_a_writer_that_may_have_stored_a_row_refuses_every_later_call(tmp_path, 
     row = {"a": 3}
     calls = [writer.flush, lambda: writer.append(row), lambda: writer.extend([row]), writer.close]
     for call in [*calls, *calls]:
-        with pytest.raises(ingot.StorageError, match=r"cannot continue: .*1 (committed )?rows"):
+        with pytest.raises(ingot.StorageError, match=r"cannot continue: .*1 (committed )?row\b"):
             call()
     assert writer.closed
     found = ingot.open(tmp_path / f"0{name}", partial=True)
@@ -362,7 +362,7 @@ def test_a_writer_that_may_have_stored_a_row_refuses_every_later_call(tmp_path, 
     with pytest.raises(KeyboardInterrupt) as caught, writer_of(1) as other:
         other.append({"a": 2})
     stop.clear()
-    assert re.search("1 (committed )?rows", caught.value.__notes__[0])
+    assert re.search(r"1 (committed )?row\b", caught.value.__notes__[0])
     assert not path.exists()
 
 

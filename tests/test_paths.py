@@ -87,7 +87,7 @@ def test_errors_name_the_file_and_the_record_of_the_sequence(folder):
         assert (caught.value.path, caught.value.record) == (str(damaged), 977)
     (found,) = reader.verify().damaged
     assert found.record == 977
-    with pytest.raises(IndexError, match="index 1500 is out of range for 1500"):
+    with pytest.raises(IndexError, match="index 1500 is out of range for 1,500"):
         reader[1500]
 
 

@@ -12,7 +12,7 @@ from ingot.loader import Loader
 from ingot.loader.place import Place
 from ingot.opening import open  # noqa: A004
 from ingot.order import Order
-from ingot.order.arguments import Indices
+from ingot.order.arguments import Indices, Samples
 from ingot.records import Reader, View
 from ingot.records.expand import StrPath
 
@@ -99,7 +99,7 @@ class Batches(grain.IterDataset[Any]):
 
     def __init__(
         self,
-        order: Sequence[Any] | Order,
+        order: Samples | Order,
         batch_size: int | None = None,
         **options: Any,  # noqa: ANN401 -- those of a loader
     ) -> None:

@@ -2,7 +2,7 @@
 
 import json
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from itertools import pairwise
 from typing import Any, Self
 
@@ -13,6 +13,7 @@ from ingot.loader import Loader
 from ingot.loader.arguments import global_batch_size_of
 from ingot.loader.arrays import arrays
 from ingot.order import Order
+from ingot.order.arguments import Samples
 
 with requirement("jax", "ingot.jax"):
     import jax
@@ -61,7 +62,7 @@ class Batches(Iterator[Any]):
 
     def __init__(
         self,
-        order: Sequence[Any] | Order,
+        order: Samples | Order,
         batch_size: int | None = None,
         *,
         global_batch_size: int | None = None,

@@ -72,7 +72,7 @@ def test_rows_in_front_of_a_failure_are_kept_and_gone_on_with(path, how, error, 
     with pytest.raises(error, match=said.format(place=place)) as caught:
         H5Dataset(COLUMNS, path, failing(place, how))
     (note,) = caught.value.__notes__
-    assert f"{place} rows" in note
+    assert ("1 row" if place == 1 else f"{place:,} rows") in note
     assert f"with the rows from {place} on and append_mode=True, or start over" in note
     if path.suffix == ".h5":
         assert left(path) == ["x.h5.partial"]
@@ -112,7 +112,7 @@ def test_failures_can_follow_each_other(path):
         with pytest.raises(ZeroDivisionError) as caught:
             H5Dataset(COLUMNS, path, failing(place, ZeroDivisionError, done), append_mode=True)
         done += place
-        assert f"{done} rows" in caught.value.__notes__[0]
+        assert ("1 row" if done == 1 else f"{done} rows") in caught.value.__notes__[0]
     assert numbers(H5Dataset(COLUMNS, path, rows(10, done), append_mode=True)) == list(range(913))
 
 

@@ -143,7 +143,7 @@ def loader():
     def read():
         if os.getpid() == parent:
             with taking:
-                assert sum(len(batch["label"]) for batch in with_threads) == 288
+                assert sum(len(batch["label"]) for batch in with_threads) == ROWS
         else:  # The lock is this script's own, and a thread of the parent may hold it.
             assert len(next(iter(ingot.Loader(ds, 32, workers=2)))["label"]) == 32
             assert len(with_threads.batch(3)["label"]) == 32

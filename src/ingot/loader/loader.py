@@ -3,7 +3,7 @@
 import threading
 import time
 import weakref
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any, Literal, NoReturn, Self, SupportsIndex
 
@@ -28,7 +28,7 @@ from ingot.loader.state import place_in, state_of
 from ingot.loader.timing import LoaderStats
 from ingot.loader.topology import Shard, refuse_shards, topology_of
 from ingot.options import names_options
-from ingot.order.arguments import count_of
+from ingot.order.arguments import Samples, count_of
 from ingot.order.order import Order
 from ingot.order.rows import Rows
 
@@ -111,7 +111,7 @@ class Loader:
     @names_options
     def __init__(
         self,
-        order: Sequence[Any] | Order,
+        order: Samples | Order,
         batch_size: int | None = None,
         *,
         global_batch_size: int | None = None,

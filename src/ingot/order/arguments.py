@@ -3,7 +3,7 @@
 import inspect
 import operator
 from collections.abc import Sequence
-from typing import Any, SupportsIndex, TypeAlias
+from typing import Any, Protocol, SupportsIndex, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -14,6 +14,15 @@ from ingot.dataset.read.mask import field_of
 Indices: TypeAlias = Sequence[SupportsIndex] | npt.NDArray[np.integer[Any]]
 Lengths: TypeAlias = str | npt.ArrayLike | Sequence[npt.ArrayLike]
 Plain: TypeAlias = str | tuple[npt.NDArray[np.int64], ...]
+
+
+class Samples(Protocol):
+    """Samples by number: a data set, a reader, a list, or an object of your own."""
+
+    def __len__(self) -> int: ...
+
+    def __getitem__(self, number: int, /) -> Any: ...
+
 
 _SEEDS = 1 << 64
 _INT64_MAX = (1 << 63) - 1
@@ -89,7 +98,7 @@ def lengths_of(lengths: Lengths, num_sources: int) -> Plain:
 
 
 def fields_of(
-    sources: Sequence[Sequence[Any]], lengths: Plain, fields: str | Sequence[str]
+    sources: Sequence[Samples], lengths: Plain, fields: str | Sequence[str]
 ) -> tuple[str, ...]:
     """Return the fields to cut, which data sets must have.
 

@@ -16,6 +16,7 @@ from ingot.dataset import Dataset
 from ingot.dataset.read.dataset import selection_of
 from ingot.dataset.read.identity import digest_of, subset_of
 from ingot.errors import counted
+from ingot.order.arguments import Samples
 from ingot.order.pictures import Pictures
 from ingot.records import Reader, View
 from ingot.records.expand import short_name
@@ -48,7 +49,7 @@ def fingerprint_of(description: Description) -> str:
 
 
 def describe_source(
-    source: Sequence[Any], num_rows: int, table: npt.NDArray[np.int64] | None
+    source: Samples, num_rows: int, table: npt.NDArray[np.int64] | None
 ) -> Description:
     """Describe a source by its type, its name, its fields, and which rows of it there are."""
     found = {"kind": "source", "type": type(source).__name__, "rows": num_rows}
@@ -65,7 +66,7 @@ def describe_source(
     return found
 
 
-def data_of(source: Sequence[Any]) -> Description:
+def data_of(source: Samples) -> Description:
     """Return what tells the data of a source from others, wherever they are.
 
     Of a source that is closed, or that is not one of this library, nothing is known.

@@ -1,15 +1,15 @@
 """Orders made of several."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from ingot.order import node as nodes
+from ingot.order.arguments import Samples
 from ingot.order.order import Order, node_of
 from ingot.order.weights import Schedule, Weights, schedule_of
 from ingot.records.ordered import Ordered
 
 
-def concat(*orders: Sequence[Any] | Order) -> Order:
+def concat(*orders: Samples | Order) -> Order:
     """Return the samples of orders or sources, one after the other.
 
     Raises:
@@ -19,7 +19,7 @@ def concat(*orders: Sequence[Any] | Order) -> Order:
     return Order(nodes.Concat(_parts("concat", orders)))
 
 
-def interleave(*orders: Sequence[Any] | Order) -> Order:
+def interleave(*orders: Samples | Order) -> Order:
     """Return the samples of orders or sources in turns; when one ends, the others go on.
 
     Raises:
@@ -29,21 +29,21 @@ def interleave(*orders: Sequence[Any] | Order) -> Order:
     return Order(nodes.Interleave(_parts("interleave", orders)))
 
 
-def _parts(name: str, orders: Sequence[Sequence[Any] | Order]) -> tuple[nodes.Node, ...]:
+def _parts(name: str, orders: Sequence[Samples | Order]) -> tuple[nodes.Node, ...]:
     """Return the last step of each order.
 
     Raises:
         TypeError: The orders are in a list.
     """
     for one in orders:
-        is_list = isinstance(one, list | tuple) and len(one) > 0
-        if is_list and all(isinstance(part, Ordered | Order) for part in one):
+        parts = one if isinstance(one, list | tuple) else []
+        if parts and all(isinstance(part, Ordered | Order) for part in parts):
             message = f"{name} takes orders one by one: ingot.{name}(*orders)"
             raise TypeError(message)
     return tuple(map(node_of, orders))
 
 
-def mix(orders: Mapping[str, Sequence[Any] | Order], weights: Weights | Schedule) -> Order:
+def mix(orders: Mapping[str, Samples | Order], weights: Weights | Schedule) -> Order:
     """Return the samples of orders or sources in the proportions of their weights.
 
     After any number of positions, the number of samples of each order differs by less than one

@@ -12,6 +12,7 @@ from ingot._core import Order as Native
 from ingot.cached import cached_property
 from ingot.dataset import Dataset
 from ingot.dataset.read.identity import digest_of
+from ingot.order.arguments import Samples
 from ingot.order.description import (
     ALGORITHM,
     Description,
@@ -48,7 +49,7 @@ class Node(ABC):
         return any(part.repeats for part in self.parts)
 
     @cached_property
-    def sources(self) -> tuple[Sequence[Any], ...]:
+    def sources(self) -> tuple[Samples, ...]:
         """The sources, as they are numbered."""
         return tuple(one for part in self.parts for one in part.sources)
 
@@ -91,7 +92,7 @@ class Node(ABC):
 class Leaf(Node):
     """Rows of a source: all of them, or those in a table."""
 
-    source: Sequence[Any]
+    source: Samples
     num_rows: int
     table: npt.NDArray[np.int64] | None = None
 
@@ -104,7 +105,7 @@ class Leaf(Node):
         return Native(self.num_rows, self.table)
 
     @cached_property
-    def sources(self) -> tuple[Sequence[Any], ...]:
+    def sources(self) -> tuple[Samples, ...]:
         """The source."""
         return (self.source,)
 
@@ -298,7 +299,7 @@ class Cutting(Step):
         return self.lengths if is_name else [digest_of(one) for one in self._arrays()]
 
 
-def _field_lengths(source: Sequence[Any], name: str) -> npt.NDArray[np.int64]:
+def _field_lengths(source: Samples, name: str) -> npt.NDArray[np.int64]:
     if not isinstance(source, Dataset):
         message = (
             f"expected an array of lengths: {type(source).__name__} has no field {name!r}, "

@@ -12,6 +12,7 @@ from ingot.order import node as nodes
 from ingot.order.arguments import (
     Indices,
     Lengths,
+    Samples,
     count_of,
     fields_of,
     integer_of,
@@ -57,7 +58,7 @@ class Order(Sequence[Any]):
         self._node = node
 
     @classmethod
-    def of(cls, source: "Sequence[Any] | Order", rows: Indices | None = None) -> "Order":
+    def of(cls, source: "Samples | Order", rows: Indices | None = None) -> "Order":
         """Return the rows of a source in their own order.
 
         Args:
@@ -88,7 +89,7 @@ class Order(Sequence[Any]):
         return cls(nodes.Leaf(source, len(source), table))
 
     @property
-    def sources(self) -> list[Sequence[Any]]:
+    def sources(self) -> list[Samples]:
         """The sources of the rows; `Rows.source` has numbers into this list."""
         return list(self._node.sources)
 
@@ -364,7 +365,7 @@ class Order(Sequence[Any]):
         most = count_of(max_length, "max_length", 1)
         return Order(nodes.Pack(self._node, plain, cut, most, long))
 
-    def concat(self, *others: "Sequence[Any] | Order") -> "Order":
+    def concat(self, *others: "Samples | Order") -> "Order":
         """Append the samples of other orders or sources."""
         return Order(nodes.Concat((self._node, *map(node_of, others))))
 
@@ -372,6 +373,6 @@ class Order(Sequence[Any]):
         return "\n".join(lines_of(self.describe(data=False)))
 
 
-def node_of(one: Sequence[Any] | Order) -> Node:
+def node_of(one: Samples | Order) -> Node:
     """Return the last step of an order, or the rows of a source."""
     return Order.of(one)._node  # noqa: SLF001

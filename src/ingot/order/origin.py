@@ -12,6 +12,7 @@ from ingot.dataset.read.chain import Chain
 from ingot.dataset.read.dataset import selection_of
 from ingot.dataset.read.ingot_source import IngotSource
 from ingot.dataset.read.source import Source
+from ingot.order.arguments import Samples
 from ingot.order.rows import Int64s, Rows
 from ingot.records import Reader, View
 from ingot.records.indices import numbers_at
@@ -54,7 +55,7 @@ def text_of(origins: Sequence[Origin]) -> str:
     return f"{rows} of {name}, in {Path(file).name}"
 
 
-def origins_of(sources: Sequence[Sequence[Any]], rows: Rows) -> list[Origin]:
+def origins_of(sources: Sequence[Samples], rows: Rows) -> list[Origin]:
     """Return where rows are stored, without reading them."""
     found: list[Any] = [None] * len(rows)
     for number in np.unique(rows.source).tolist():
@@ -65,7 +66,7 @@ def origins_of(sources: Sequence[Sequence[Any]], rows: Rows) -> list[Origin]:
     return found
 
 
-def _of_sequence(source: Sequence[Any], numbers: Int64s) -> list[Origin]:
+def _of_sequence(source: Samples, numbers: Int64s) -> list[Origin]:
     match source:
         case Dataset():
             selection = selection_of(source)

@@ -15,6 +15,7 @@ from ingot.dataset.read.dataset import selection_of
 from ingot.dataset.read.plan import Fetched, Plan, fetch
 from ingot.dataset.read.source import Source
 from ingot.errors import counted
+from ingot.order.arguments import Samples
 from ingot.order.node import Map, Node
 from ingot.order.rows import Int64s, Rows
 
@@ -171,9 +172,7 @@ def _plan(node: Node, rows: Rows, share: Share, instead: Source | None) -> Plan:
     return source.plan(selection.resolve(rows.row[places]), wanted)
 
 
-def _read_source(
-    source: Sequence[Any], parts: Sequence[tuple[Rows, Int64s]]
-) -> Iterator[list[Any]]:
+def _read_source(source: Samples, parts: Sequence[tuple[Rows, Int64s]]) -> Iterator[list[Any]]:
     """Read some rows of each of several batches, in one read."""
     found = _read_rows(source, np.concatenate([rows.row[places] for rows, places in parts]))
     start = 0
@@ -186,7 +185,7 @@ def _read_source(
         yield items
 
 
-def _read_rows(source: Sequence[Any], rows: Int64s) -> list[Any]:
+def _read_rows(source: Samples, rows: Int64s) -> list[Any]:
     read_many = getattr(source, "__getitems__", None)
     if read_many is not None:
         items = list(read_many(rows))

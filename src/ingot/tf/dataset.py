@@ -1,18 +1,19 @@
 """A `tf.data.Dataset` of the batches of a loader."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any
 
 import tensorflow as tf
 
 from ingot.loader import Loader
 from ingot.order import Order
+from ingot.order.arguments import Samples
 from ingot.tf.signature import signature_of
 from ingot.tf.tensors import tensors
 
 
 def dataset(
-    order: Sequence[Any] | Order | Loader,
+    order: Samples | Order | Loader,
     batch_size: int | None = None,
     *,
     signature: Any = None,
@@ -65,7 +66,7 @@ def dataset(
 
 
 def _loader_of(
-    order: Sequence[Any] | Order | Loader, batch_size: int | None, options: dict[str, Any]
+    order: Samples | Order | Loader, batch_size: int | None, options: dict[str, Any]
 ) -> Loader:
     if not isinstance(order, Loader):
         if batch_size is None and options.get("global_batch_size") is None:

@@ -2,7 +2,7 @@
 
 import multiprocessing
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, SupportsIndex, cast
 
 import torch.utils.data
@@ -11,6 +11,7 @@ from ingot.loader.place import Place
 from ingot.loader.state import state_of
 from ingot.loader.topology import Shard
 from ingot.order import Order
+from ingot.order.arguments import Samples
 from ingot.processes import check_pickles
 from ingot.torch.dataset import Dataset, Source
 from ingot.torch.parcel import Parcel
@@ -60,7 +61,7 @@ class DataLoader(torch.utils.data.DataLoader[Any]):
 
     def __init__(
         self,
-        dataset: "Dataset[Any] | Order | Sequence[Any]",
+        dataset: "Dataset[Any] | Order | Samples",
         batch_size: int | None = None,
         *,
         global_batch_size: int | None = None,

@@ -1,6 +1,6 @@
 """Which samples of an order make a batch, for loaders of PyTorch."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import Any, SupportsIndex
 
 import torch.utils.data
@@ -10,7 +10,7 @@ from ingot.loader.place import Place
 from ingot.loader.state import Skipped, place_in, state_of
 from ingot.loader.topology import Shard, refuse_shards, topology_of
 from ingot.order import Order
-from ingot.order.arguments import count_of
+from ingot.order.arguments import Samples, count_of
 from ingot.torch.dataset import Dataset, Positions
 
 _ENDED = "epoch_ended"
@@ -62,7 +62,7 @@ class Sampler(torch.utils.data.Sampler[Positions]):
 
     def __init__(
         self,
-        order: "Dataset[Any] | Order | Sequence[Any]",
+        order: "Dataset[Any] | Order | Samples",
         batch_size: int | None = None,
         *,
         global_batch_size: int | None = None,

@@ -247,8 +247,8 @@ class IngotTarget:
         if self._replaces:
             return f"{self._path} is as it was, and still not finished"
         return (
-            f"{self._path} is left unfinished with {self.rows} rows: continue with the rows from "
-            f"{self.rows} on and append_mode=True, or start over without it"
+            f"{self._path} is left unfinished with {counted(self.rows, 'row')}: continue with "
+            f"the rows from {self.rows} on and append_mode=True, or start over without it"
         )
 
 

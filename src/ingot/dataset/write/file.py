@@ -98,8 +98,8 @@ class FileTarget:
         if self._mode == "append" and committed == self.rows and is_whole(self._path):
             return f"the file is as it was, with {counted(committed, 'row')}"
         return (
-            f"left unfinished with {committed} committed rows; ingot.open(path, partial=True) "
-            "reads them, DatasetWriter(path, spec, append=True) appends to them, "
+            f"left unfinished with {counted(committed, 'committed row')}; "
+            "ingot.open(path, partial=True) reads them, DatasetWriter(path, spec, append=True) appends to them, "
             "ingot.recover(path) finishes the file"
         )
 

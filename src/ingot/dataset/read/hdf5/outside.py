@@ -30,6 +30,8 @@ def found_in(file: Any, path: str) -> Any:
         if not isinstance(here, library.Group) or steps > _STEPS_MAX:
             raise KeyError(path)
         links, kinds = here.id.links, library.h5l  # To ask `in here` would follow a link.
+        if not links.exists(name.encode()):
+            raise KeyError(path)
         kind = links.get_info(name.encode()).type
         if kind == kinds.TYPE_HARD:
             here = here[name]

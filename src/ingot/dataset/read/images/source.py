@@ -102,8 +102,8 @@ class ImageRows:
         """What tells these images from others: names and sizes; this asks the system for each."""
         about = [] if self._about is None else [self._about.identity]
         about += self._classes or ()
-        start = len(self.path)
-        each = ((path[start:], os.stat(path).st_size) for path in self._names.tolist())  # noqa: PTH116
+        names: list[str] = self._names.tolist()
+        each = ((name, os.stat(f"{self.path}/{name}").st_size) for name in names)  # noqa: PTH116
         return identity_of([*about, *(f"{name}\0{size}" for name, size in each)])
 
     @property
