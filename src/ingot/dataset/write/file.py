@@ -99,8 +99,8 @@ class FileTarget:
             return f"the file is as it was, with {counted(committed, 'row')}"
         return (
             f"left unfinished with {counted(committed, 'committed row')}; "
-            "ingot.open(path, partial=True) reads them, DatasetWriter(path, spec, append=True) appends to them, "
-            "ingot.recover(path) finishes the file"
+            "ingot.open(path, partial=True) reads them, DatasetWriter(path, spec, append=True) "
+            "appends to them, ingot.recover(path) finishes the file"
         )
 
 
