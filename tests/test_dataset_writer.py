@@ -331,6 +331,56 @@ def test_exceptions_say_what_has_become_of_a_file(tmp_path):
     check_tidy(directory)
 
 
+def test_rows_of_a_call_that_another_call_fails_to_store_are_not_lost_silently(tmp_path):
+    path, away = tmp_path / "x", tmp_path / "away"
+    writer = ingot.DatasetWriter(path, {"a": "int"})
+
+    def rows():
+        yield {"a": 0}
+        path.rename(away)  # No file can be made.
+        with pytest.raises(OSError, match="x"):
+            writer.append({"a": 100})
+        away.rename(path)
+        yield {"a": 1}
+
+    for call in (lambda: writer.extend(rows()), writer.flush, writer.close, writer.close):
+        with pytest.raises(ingot.StorageError, match="cannot continue"):
+            call()
+
+
+def test_a_value_that_is_refused_among_rows_of_another_call_fails_no_writer(tmp_path):
+    path = tmp_path / "x"
+    with ingot.DatasetWriter(path, {"a": "int"}) as writer:
+
+        def rows():
+            yield {"a": 0}
+            with pytest.raises(TypeError):
+                writer.append({"a": "no"})
+            yield {"a": 1}
+
+        writer.extend(rows())
+    assert ingot.open(path).column("a").tolist() == [0, 1]
+
+
+def test_a_failed_writer_says_so_even_if_its_clean_up_is_interrupted(tmp_path, monkeypatch):
+    def interrupt(_):
+        raise KeyboardInterrupt
+
+    writer = ingot.DatasetWriter(tmp_path / "x", {"a": "int"}, shard_rows=2)
+    writer.append({"a": 0})
+    writer.flush()
+    with monkeypatch.context() as patched:
+        patched.setattr("os.fsync", interrupt)
+        for call in (lambda: writer.extend({"a": np.arange(1, 6)}), writer.close):
+            with pytest.raises(KeyboardInterrupt):
+                call()
+    calls = [writer.close, writer.flush, lambda: writer.extend([]), lambda: writer.append({"a": 9})]
+    for call in [*calls, *calls]:
+        with pytest.raises(ingot.StorageError, match="cannot continue"):
+            call()
+    assert ingot.open(tmp_path / "x").column("a").tolist() == [0]
+
+
 @pytest.mark.parametrize("name", ["x", "x.ingot"])
 def test_a_writer_that_may_have_stored_a_row_refuses_every_later_call(tmp_path, monkeypatch, name):
     path, stop = tmp_path / name, []

@@ -50,7 +50,7 @@ class Appender:
 
     def append(self, datapoint: Mapping[str, Any]) -> int:
         """Append a row; return its number."""
-        self.store()
+        self._store_others()
         number = self.count
         stored = self._encoded(number, datapoint)
         nbytes = size_of(stored)
@@ -70,9 +70,19 @@ class Appender:
         return stored
 
     def store(self) -> None:
-        """Append the rows that wait."""
+        """Append the rows that wait.
+
+        If this raises, the target is unsure: calls that have returned gave some of the rows.
+        """
         if self._gathering.rows:
+            self.is_unsure = True
             self._put(partial(self._gathering.store, self._target), self._gathering.nbytes)
+
+    def _store_others(self) -> None:
+        """Append the rows that wait, which are of other calls than this one."""
+        was_unsure = self.is_unsure
+        self.store()
+        self.is_unsure = was_unsure
 
     def forget(self) -> None:
         """Forget the rows that wait."""
@@ -80,7 +90,7 @@ class Appender:
 
     def append_columns(self, batch: Mapping[str, Any]) -> None:
         """Append all rows of a batch; if a value is refused, none of them."""
-        self.store()
+        self._store_others()
         for some in columnar.blocks(
             columnar.encode(self.spec, self.count, batch, check=self.decode)
         ):
@@ -88,7 +98,7 @@ class Appender:
 
     def append_packed(self, rows: PackedRows) -> None:
         """Append encoded rows."""
-        self.store()
+        self._store_others()
         self._put(partial(self._target.extend, rows), int(rows.sizes().sum()))
 
     def _put(self, put: Callable[[], None], nbytes: int) -> None:

@@ -226,11 +226,12 @@ class DatasetWriter:
             StorageError: There was such a call.
         """
         if self._failure is None and (self._rows.is_unsure or self._is_interrupted):
-            left = self._abandon() or "the writer is closed"
-            self._failure = (
+            # The failure stands if clearing up is stopped, too.
+            self._failure = why = (
                 f"{self._path}: an earlier call was stopped while it stored rows, so this writer "
-                f"cannot tell which rows it has, and cannot continue: {left}"
+                "cannot tell which rows it has, and cannot continue"
             )
+            self._failure = f"{why}: {self._abandon() or 'the writer is closed'}"
         self._check_failure()
 
     def _check_failure(self) -> None:
@@ -274,6 +275,8 @@ class DatasetWriter:
             >>> w.extend({"image": images, "label": [3, 1, 4]})  # doctest: +SKIP
         """
         self._check_open()
+        with self._lock:
+            self._check_sound()
         rows = self._copied(batch) if isinstance(batch, Dataset) else None
         if isinstance(batch, PackedRows):
             self._extend([batch])
