@@ -168,8 +168,8 @@ def open_records(source: StrPath | Sequence[StrPath], *, partial: bool = False) 
     """Open files of records, as `open` does; refuse a data set.
 
     The records of TFRecord files and the lines of JSON lines open as they are, even if they
-    have fields; files that are compressed as a whole are refused, since records inside them
-    cannot be read alone.
+    have fields. Files of these formats that are compressed as a whole are decompressed once,
+    into the user's cache directory.
 
     Raises:
         FormatError: These are rows of named fields, or as for `open`.
@@ -177,13 +177,6 @@ def open_records(source: StrPath | Sequence[StrPath], *, partial: bool = False) 
     paths = expand(source)
     first = format_of(plain_name(paths[0])) if paths else None
     if first is not None and first.name in _RECORDS:
-        for path in paths:
-            if plain_name(path) != path:
-                message = (
-                    f"{path}: compressed as a whole, so its records cannot be read alone; "
-                    f"decompress it, and open {plain_name(path)}"
-                )
-                raise FormatError(message, path)
         return Reader(source, partial=partial)
     found: Reader | Dataset = open(source, partial=partial)
     if isinstance(found, Reader):

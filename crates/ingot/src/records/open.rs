@@ -13,6 +13,7 @@ use super::npy;
 use super::publish::check_regular;
 use super::source::Watch;
 use super::tfrecord;
+use super::unpack::Compressed;
 use super::webdataset;
 use crate::error::{Error, Result};
 use crate::storage::{Location, Read, ReadAt};
@@ -62,6 +63,8 @@ pub struct Opening<'a> {
     pub mode: Mode,
     /// Whether to verify records where the format leaves that open.
     pub check: bool,
+    /// How it is compressed as a whole, if it is.
+    pub packed: Option<Compressed>,
 }
 
 /// What to do with a file that does not end in a closing trailer.
@@ -82,13 +85,16 @@ pub fn open(
     watch: &mut Watch<'_>,
 ) -> Result<Arc<dyn Container>> {
     let storage = reading(location)?;
-    let format = format_of(location, &*storage)?;
-    (format.open)(Opening { location, storage, mode, check }, watch)
+    let (format, packed) = format_of(location, &*storage)?;
+    (format.open)(Opening { location, storage, mode, check, packed }, watch)
 }
 
-/// Returns the format of a file; Ingot's if no other is found. A file that is compressed as a
-/// whole has no records that can be read alone.
-fn format_of(location: &Location, storage: &dyn ReadAt) -> Result<&'static Format> {
+/// Returns the format of a file, Ingot's if no other is found, and how it is compressed as a
+/// whole. Of such a file, records are read from a decompressed copy, if its format has an index.
+fn format_of(
+    location: &Location,
+    storage: &dyn ReadAt,
+) -> Result<(&'static Format, Option<Compressed>)> {
     let front = front(storage);
     let name = location.file_name();
     let begins = || FORMATS.iter().find(|format| (format.begins)(&front));
@@ -97,25 +103,33 @@ fn format_of(location: &Location, storage: &dyn ReadAt) -> Result<&'static Forma
     // The records of a bag may be compressed, and an FFRecord file begins with any bytes.
     if found.is_some_and(|format| [bag::FORMAT.name, ffrecord::FORMAT.name].contains(&format.name))
     {
-        return Ok(found.unwrap_or(&ingot::FORMAT));
+        return Ok((found.unwrap_or(&ingot::FORMAT), None));
     }
     let compressed = COMPRESSED.iter().find(|(magic, ..)| front.starts_with(magic));
-    if let Some((_, name, command)) = compressed {
-        let reason = format!(
-            "this is a {name} file: records inside it cannot be read alone; decompress it with \
-             {command}"
-        );
-        return Err(Error::Format { path: location.name(), reason });
+    if let Some((_, compression, command)) = compressed {
+        let plain = name.rsplit_once('.').map_or("", |(plain, _)| plain);
+        let inside = PACKED.iter().find(|format| format.is_name(plain)).copied();
+        let packed = Compressed { compression: (*compression).to_owned(), bytes: None };
+        return inside.map(|format| (format, Some(packed))).ok_or_else(|| Error::Format {
+            path: location.name(),
+            reason: format!(
+                "compressed as a whole, so its records cannot be read alone; decompress it with \
+                 {command}"
+            ),
+        });
     }
-    Ok(found.unwrap_or(&ingot::FORMAT))
+    Ok((found.unwrap_or(&ingot::FORMAT), None))
 }
 
-/// How files begin that are compressed as a whole, and what decompresses them.
+/// How files begin that are compressed as a whole, how that is called, and what decompresses them.
 const COMPRESSED: [(&[u8], &str, &str); 3] = [
-    (b"\x1f\x8b\x08", "gzip", "gunzip"),
+    (b"\x1f\x8b\x08", "gz", "gunzip"),
     (b"\x28\xb5\x2f\xfd", "zstd", "unzstd"),
-    (b"BZh", "bzip2", "bunzip2"),
+    (b"BZh", "bz2", "bunzip2"),
 ];
+
+/// The formats whose records are read from a decompressed copy.
+static PACKED: [&Format; 2] = [&tfrecord::FORMAT, &jsonlines::FORMAT];
 
 impl Format {
     /// Returns whether a file of this name, in small letters, is one by its suffix; shards such

@@ -6,6 +6,9 @@ use crate::format::Violation;
 
 const MAGIC: &[u8; 6] = b"\x93NUMPY";
 
+/// What a head has.
+const MEMBERS: [&str; 3] = ["descr", "fortran_order", "shape"];
+
 /// Longest head that is read.
 pub const HEAD_MAX: usize = 64 << 10;
 
@@ -63,10 +66,14 @@ impl Head {
         }
         let text = rest.get(width..width + len).ok_or_else(cut)?;
         let text = std::str::from_utf8(text).map_err(|_| Violation::new("the head is no text"))?;
-        let descr = quoted(member(text, "descr")?);
-        let (number, is_swapped) = descr.and_then(number_of).map_err(Refusal::Elements)?;
-        let is_fortran = member(text, "fortran_order")?.trim_start().starts_with("True");
-        let shape = shape_of(member(text, "shape")?)?;
+        let [descr, order, shape] = members(text)?;
+        let (number, is_swapped) = quoted(descr).and_then(number_of).map_err(Refusal::Elements)?;
+        let is_fortran = match order {
+            "True" => true,
+            "False" => false,
+            _ => return Err(odd().into()),
+        };
+        let shape = shape_of(shape)?;
         let start = MAGIC.len() + 2 + width + len;
         Ok(Head { number, is_swapped, is_fortran, shape, start })
     }
@@ -86,15 +93,61 @@ impl Head {
     }
 }
 
-/// Returns what follows the name of a member.
-fn member<'a>(text: &'a str, name: &str) -> Result<&'a str, Violation> {
-    let key = format!("'{name}':");
-    let found = text.split_once(&key).map(|(_, rest)| rest);
-    found.ok_or_else(|| Violation::new(format!("the head of the .npy file has no {name:?}")))
+fn odd() -> Violation {
+    Violation::new("the head of the .npy file is not what NumPy writes")
+}
+
+/// Returns the values of the members of a head, in the order of [`MEMBERS`]. It has each of them
+/// once, and no others.
+fn members(text: &str) -> Result<[&str; 3], Violation> {
+    let mut found = [None; 3];
+    let inside = text.trim_ascii().strip_prefix('{').and_then(|rest| rest.strip_suffix('}'));
+    let mut rest = inside.ok_or_else(odd)?.trim_ascii();
+    while !rest.is_empty() {
+        let key = rest.strip_prefix('\'').and_then(|rest| rest.split_once('\''));
+        let (key, behind) = key.ok_or_else(odd)?;
+        let place = MEMBERS.iter().position(|name| *name == key).ok_or_else(odd)?;
+        let value = behind.trim_ascii_start().strip_prefix(':').ok_or_else(odd)?;
+        let value = value.trim_ascii_start();
+        let (value, behind) = value.split_at(value_len(value).ok_or_else(odd)?);
+        if found[place].replace(value).is_some() {
+            return Err(odd());
+        }
+        let behind = behind.trim_ascii_start();
+        rest = match behind.strip_prefix(',') {
+            Some(more) => more.trim_ascii_start(),
+            None if behind.is_empty() => behind,
+            None => return Err(odd()),
+        };
+    }
+    let mut values = [""; 3];
+    for ((value, found), name) in values.iter_mut().zip(found).zip(MEMBERS) {
+        let none = || Violation::new(format!("the head of the .npy file has no {name:?}"));
+        *value = found.ok_or_else(none)?;
+    }
+    Ok(values)
+}
+
+/// Returns the length of the value at the front of a text: a text in quotes, a tuple of numbers,
+/// a list or a word.
+fn value_len(text: &str) -> Option<usize> {
+    let mut depth = 0;
+    match text.as_bytes().first()? {
+        b'\'' => text[1..].find('\'').map(|end| end + 2),
+        b'(' => text.find(')').map(|end| end + 1),
+        b'[' => {
+            let is_end = |byte| {
+                depth += i64::from(byte == b'[') - i64::from(byte == b']');
+                depth == 0
+            };
+            text.bytes().position(is_end).map(|end| end + 1)
+        }
+        _ => text.find(|one: char| !one.is_ascii_alphanumeric()).or(Some(text.len())),
+    }
 }
 
 fn quoted(text: &str) -> Result<&str, Violation> {
-    let inside = text.trim_start().strip_prefix('\'').and_then(|rest| rest.split_once('\''));
+    let inside = text.strip_prefix('\'').and_then(|rest| rest.split_once('\''));
     let why = || Violation::new("the elements of the .npy file are structures, not numbers");
     inside.map(|(inside, _)| inside).ok_or_else(why)
 }
@@ -120,7 +173,7 @@ fn number_of(descr: &str) -> Result<(Number, bool), Violation> {
 
 fn shape_of(text: &str) -> Result<Vec<u64>, Violation> {
     let why = || Violation::new("the head of the .npy file has no valid shape");
-    let inside = text.trim_start().strip_prefix('(').and_then(|rest| rest.split_once(')'));
+    let inside = text.strip_prefix('(').and_then(|rest| rest.split_once(')'));
     let (inside, _) = inside.ok_or_else(why)?;
     let lengths = inside.split(',').map(str::trim).filter(|length| !length.is_empty());
     lengths.map(|length| length.parse().map_err(|_| why())).collect()
@@ -170,6 +223,11 @@ mod tests {
             "{'descr': '<f4', 'fortran_order': False, 'shape': (-2,), }",
             "{'descr': '<f4', 'fortran_order': False, 'shape': (99999999999999999999,), }",
             "{'descr': '<f4', 'fortran_order': False}",
+            "{'descr': '<f4', 'fortran_order': False, 'shape': (3,), 'shape': (2,), }",
+            "{'descr': '<f4', 'fortran_order': 0, 'shape': (2,), }",
+            "{b'descr': '<f4', 'fortran_order': False, 'shape': (2,), }",
+            "{'descr': '<f4', 'fortran_order': False, 'shape': (2,), 'x': f(1), }",
+            "{'descr': '<f4', 'fortran_order': False, 'shape': (2,) 7}",
         ] {
             assert!(Head::decode(&file(text, &[])).is_err(), "{text}");
         }

@@ -98,7 +98,7 @@ pub(super) fn open_one(
     watch: &mut Watch<'_>,
 ) -> Result<Arc<dyn Container>> {
     let request = Request { fields, ..Request::of(layout) };
-    let inputs = [opening.location.clone().into()];
+    let inputs = [Input { location: opening.location.clone(), packed: opening.packed.clone() }];
     let found = open(&inputs, &request, &mut |_, _| watch())?;
     found.and_then(|mut found| found.pop()).ok_or_else(|| {
         let reason = "its records have no fields".to_owned();
