@@ -1,6 +1,6 @@
 //! A local file that grows at the end, under a lock.
 
-use std::fs::{File, Metadata, OpenOptions, TryLockError};
+use std::fs::{self, File, Metadata, OpenOptions, TryLockError};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::thread;
@@ -74,7 +74,12 @@ impl AppendFile {
     pub fn create(path: impl AsRef<Path>) -> io::Result<AppendFile> {
         let file =
             opening(|| OpenOptions::new().read(true).write(true).create_new(true).open(&path))?;
-        AppendFile::lock(file, path.as_ref())
+        let made = AppendFile::lock(file, path.as_ref());
+        // An empty file would be in the way of the next attempt.
+        if made.as_ref().is_err_and(|error| error.kind() != io::ErrorKind::WouldBlock) {
+            let _ = fs::remove_file(&path);
+        }
+        made
     }
 
     /// Opens the existing file at `path`, to go on at its end.
