@@ -100,6 +100,68 @@ def test_a_flipped_byte_without_a_checksum_is_not_noticed_and_its_field_is_named
     assert ingot.open(summed)[30]["bare"] == 1030 ^ 1
 
 
+def test_a_chunk_that_hdf5_does_not_find_leaves_its_field_unchecked(path):
+    with h5py.File(path, "w") as file:
+        file.create_dataset("x", data=np.arange(1000, 1040), chunks=(10,), fletcher32=True)
+        file["other"] = np.zeros(40)
+    assert ingot.open(path / "x").verify() == ingot.Verification(40, [], ())
+    whole, lost = path.read_bytes(), 0
+    keys = whole.index(b"TREE", whole.index(b"TREE") + 1) + 24
+    for place in (keys + 32 * k + byte for k in range(5) for byte in range(24)):
+        patch(path, 0, whole)
+        flip(path, place)
+        with ingot.open(path / "x") as ds:
+            found = ds.verify()
+            if found == ingot.Verification(40, [], ()):
+                assert ds.column("x").tolist() == list(range(1000, 1040)), place
+            lost += found.ok and bool(found.unchecked)
+    assert lost
+
+
+def test_chunks_that_were_never_written_leave_their_field_unchecked(path):
+    with h5py.File(path, "w") as file:
+        x = file.create_dataset("x", (40,), "i8", chunks=(10,), fletcher32=True, fillvalue=7)
+        x[20:30] = np.arange(10)
+    calls = []
+    found = ingot.open(path).verify(lambda *call: calls.append(call))
+    assert found == ingot.Verification(40, [], ("x",))
+    assert calls == [(30, 40), (40, 40)]
+    assert ingot.open(path).column("x").tolist() == [7] * 20 + list(range(10)) + [7] * 10
+    flip(path, place_of(path, "x", 0))
+    damaged = ingot.open(path).verify().damaged
+    assert [one.record for one in damaged] == list(range(20, 30))
+
+
+def make_chunked(file):
+    file.create_dataset("x", (2**60,), "i8", chunks=(1024,))[2**59] = 5
+
+
+def make_contiguous(file):
+    file.create_dataset("x", (2**60,), "i4")
+
+
+def make_virtual(file):
+    file["part"] = [1, 2]
+    layout = h5py.VirtualLayout((2**60,), "i8")
+    layout[:2] = h5py.VirtualSource(file["part"])
+    file.create_virtual_dataset("x", layout)
+
+
+@pytest.mark.parametrize("make", [make_chunked, make_contiguous, make_virtual])
+def test_rows_that_a_small_file_only_claims_are_not_gone_through(path, make):
+    with h5py.File(path, "w") as file:
+        make(file)
+    calls = []
+    with ingot.open(path / "x") as ds:
+        assert ds.verify(lambda *call: calls.append(call)) == ingot.Verification(2**60, [], ("x",))
+        assert len(calls) <= 2
+        assert calls[-1] == (2**60, 2**60)
+        assert next(iter(ds))["x"] in {0, 1}
+        assert ds[2**59]["x"] in {0, 5}
+        with pytest.raises((ingot.IngotError, MemoryError)):
+            ds.column("x")
+
+
 @pytest.fixture
 def hold(path):
     """Return a function that has another process write the file; all of them end with the test."""

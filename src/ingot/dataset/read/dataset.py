@@ -334,7 +334,8 @@ class Dataset(ChoosingRows, Sequence[Row]):
         """Read the files completely, even if this is a part, and verify every checksum.
 
         HDF5 has checksums only for data sets that were made with `fletcher32`, and Granular has
-        none. `unchecked` names such fields; `verify` reads them to check that nothing is missing.
+        none. `unchecked` names such fields, and those of which HDF5 does not find all chunks;
+        `verify` reads them to check that nothing is missing.
 
         Args:
             progress: Called with the number of rows done and their total after each index page;

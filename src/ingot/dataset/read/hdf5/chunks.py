@@ -1,7 +1,6 @@
 """Where HDF5 keeps the rows of a data set, and reading them by chunks."""
 
 import math
-from collections.abc import Callable
 from itertools import pairwise
 from typing import Any
 
@@ -14,6 +13,9 @@ from ingot.dataset.read.hdf5.handle import h5py
 
 _SIZES = (8, 8)
 """Bytes of offsets and lengths in files that the engine can read."""
+
+_EXPANSION = 1100
+"""A file of so many times fewer bytes does not hold the values: no filter compresses better."""
 
 
 def locate(column: Column, dataset: Any, file: Hdf5File) -> Hdf5Column | None:
@@ -67,19 +69,11 @@ def _is_exact(dataset: Any) -> bool:
 
 def _offsets(dataset: Any) -> npt.NDArray[np.uint64] | None:
     """Return where each chunk begins, in C order; None if one was never written."""
-    counts = tuple(-(-a // b) for a, b in zip(dataset.shape, dataset.chunks, strict=True))
-    total = int(np.prod(counts, dtype=np.float64))
-    iterate: Callable[[Any], object] | None = getattr(dataset.id, "chunk_iter", None)
-    if iterate is None or dataset.id.get_num_chunks() < total:
+    counts = _counts(dataset)
+    total = math.prod(counts)
+    if not hasattr(dataset.id, "chunk_iter") or dataset.id.get_num_chunks() < total:
         return None
-    places: list[tuple[int, ...]] = []
-    offsets: list[int] = []
-
-    def visit(chunk: Any) -> None:
-        places.append(chunk.chunk_offset)
-        offsets.append(chunk.byte_offset)
-
-    iterate(visit)
+    places, offsets = zip(*_chunks(dataset), strict=True)
     index = np.asarray(places, np.int64) // np.asarray(dataset.chunks, np.int64)
     inside = (index < counts).all(axis=1)
     if inside.sum() != total:
@@ -87,6 +81,72 @@ def _offsets(dataset: Any) -> npt.NDArray[np.uint64] | None:
     found = np.zeros(counts, np.uint64)
     found[tuple(index[inside].T)] = np.asarray(offsets, np.uint64)[inside]
     return found.reshape(-1)
+
+
+def _chunks(dataset: Any) -> list[tuple[tuple[int, ...], int]]:
+    """Return of each chunk that is written its first element and where it begins in the file."""
+    found: list[tuple[tuple[int, ...], int]] = []
+
+    def visit(chunk: Any) -> None:
+        found.append((chunk.chunk_offset, chunk.byte_offset))
+
+    if hasattr(dataset.id, "chunk_iter"):
+        dataset.id.chunk_iter(visit)
+    else:
+        for k in range(dataset.id.get_num_chunks()):
+            visit(dataset.id.get_chunk_info(k))
+    return found
+
+
+def _counts(dataset: Any) -> tuple[int, ...]:
+    """Return how many chunks there are along each dimension, if all are written."""
+    return tuple(-(-a // b) for a, b in zip(dataset.shape, dataset.chunks, strict=True))
+
+
+def is_checked(dataset: Any) -> bool:
+    """Return whether HDF5 compares a checksum for every value.
+
+    It does not for chunks that it does not find, whose values are the fill value, nor for those
+    that are marked as written without the filter.
+    """
+    if not dataset.fletcher32:
+        return False
+    counts = _counts(dataset)
+    if dataset.id.get_num_chunks() < math.prod(counts):
+        return False
+    plist = dataset.id.get_create_plist()
+    filters = [plist.get_filter(k)[0] for k in range(plist.get_nfilters())]
+    bit = 1 << filters.index(h5py().h5z.FILTER_FLETCHER32)
+    for index in np.ndindex(counts):
+        place = tuple(a * b for a, b in zip(index, dataset.chunks, strict=True))
+        try:
+            mask, _ = dataset.id.read_direct_chunk(place)
+        except (RuntimeError, OSError):
+            return False
+        if mask & bit:
+            return False
+    return True
+
+
+def written(dataset: Any) -> list[range]:
+    """Return the rows that a file has values of, in order; all others have the fill value.
+
+    The number of rows is a claim of the file, while these are bounded by its size.
+    """
+    rows = dataset.shape[0] if dataset.shape else 1
+    if dataset.chunks is not None:
+        if dataset.id.get_num_chunks() >= math.prod(_counts(dataset)):
+            return [range(rows)]
+        height = dataset.chunks[0]
+        starts = sorted({first[0] for first, _ in _chunks(dataset)})
+        return [range(a, min(a + height, rows)) for a in starts if a < rows]
+    if dataset.is_virtual:
+        nbytes = math.prod(dataset.shape) * dataset.dtype.itemsize
+        is_outside = any(one.file_name != "." for one in dataset.virtual_sources())
+        is_full = is_outside or nbytes <= _EXPANSION * dataset.file.id.get_filesize()
+    else:
+        is_full = dataset.id.get_storage_size() > 0
+    return [range(rows)] if is_full else []
 
 
 def read(dataset: Any, numbers: range | npt.NDArray[np.int64]) -> npt.NDArray[Any]:

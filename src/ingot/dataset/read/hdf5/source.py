@@ -266,21 +266,32 @@ class Hdf5Rows:
         return np.ones(len(numbers), np.bool_)
 
     def verify(self, progress: Callable[[int, int], object] | None) -> Verification:
-        """Read everything; HDF5 checks the data sets that it has checksums of."""
+        """Read what the file has values of; HDF5 checks the data sets that it has checksums of."""
         damaged: list[Damage] = []
-        for start in range(0, len(self), _STEP):
-            stop = min(start + _STEP, len(self))
+        total, done = len(self), 0
+        columns = {one.path: one for one in self._columns.values()}
+        written: list[range] = []
+        checked: set[str] = set()
+        for path in columns:
             try:
-                self._read(np.arange(start, stop), self._columns)
-            except (FormatError, StorageError):
-                damaged += [one for number in range(start, stop) for one in self._damage(number)]
-            if progress is not None:
-                progress(stop, len(self))
-        with self._h5py() as file:
-            unchecked = [
-                name for name, one in self._columns.items() if not file[one.path].fletcher32
-            ]
-        return Verification(len(self), damaged, tuple(unchecked))
+                with self._h5py() as file:
+                    written += chunks.written(file[path])
+                    checked |= {path} if chunks.is_checked(file[path]) else set()
+            except FormatError as error:  # Where its rows are cannot be known.
+                damaged.append(Damage(0, total, getattr(error, "offset", None) or 0, str(error)))
+        for rows in _disjoint(written):
+            for start in range(rows.start, rows.stop, _STEP):
+                done = min(start + _STEP, rows.stop)
+                try:
+                    self._read(np.arange(start, done), self._columns)
+                except (FormatError, StorageError):
+                    damaged += [one for k in range(start, done) for one in self._damage(k)]
+                if progress is not None:
+                    progress(done, total)
+        if progress is not None and done < total:
+            progress(total, total)
+        unchecked = [name for name, one in self._columns.items() if one.path not in checked]
+        return Verification(total, damaged, tuple(unchecked))
 
     def _damage(self, number: int) -> list[Damage]:
         try:
@@ -299,6 +310,15 @@ class Hdf5Rows:
         self._is_closed = True
         self._native.close()
         self._handle.release()
+
+
+def _disjoint(ranges: Iterable[range]) -> Iterator[range]:
+    """Yield ranges in order, and each number in them once."""
+    stop = 0
+    for one in sorted(ranges, key=lambda one: one.start):
+        if one.stop > stop:
+            yield range(max(one.start, stop), one.stop)
+            stop = one.stop
 
 
 def _stamp(path: str) -> Stamp:
