@@ -199,6 +199,33 @@ def test_metadata_cannot_lead_out_of_the_directory(folder, name):
         ingot.open(folder)
 
 
+@pytest.mark.parametrize(
+    ("link", "leads_to", "name"),
+    [
+        ("sub", "..", "sub/secret.png"),
+        ("cat/one.png", "../../secret.png", "cat/one.png"),
+        ("cat/up", "../dog/out", "cat/up/secret.png"),
+    ],
+)
+def test_metadata_cannot_lead_out_of_the_directory_by_a_link(folder, link, leads_to, name):
+    picture(folder.parent / "secret.png", 1)
+    (folder / "dog" / "out").symlink_to(folder.parent)
+    (folder / link).symlink_to(leads_to)
+    (folder / "metadata.csv").write_text(f"file_name,n\ncat/a.png,1\n{name},1\n")
+    with pytest.raises(ingot.FormatError, match=rf"leads out of the directory: .*{link} links to"):
+        ingot.open(folder)
+
+
+def test_metadata_may_name_links_within_the_directory(folder):
+    (folder / "cat" / "again.png").symlink_to("../dog/c.png")
+    (folder / "pets").symlink_to(folder / "cat")
+    (folder.parent / "link").symlink_to(folder)
+    text = "file_name\ncat/again.png\npets/b.png\npets/again.png\n"
+    (folder / "metadata.csv").write_text(text)
+    for path in (folder, folder.parent / "link"):
+        assert [row["image"][0, 0, 0] for row in ingot.open(path)] == [20, 10, 20]
+
+
 def test_images_without_directories_have_no_class(tmp_path):
     picture(tmp_path / "a.jpg", 1)
     (tmp_path / "notes").mkdir()

@@ -1,6 +1,7 @@
 """Opening a directory of images: its classes, or its file of metadata."""
 
-from collections.abc import Collection, Mapping
+import os
+from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 
 import numpy as np
@@ -42,6 +43,7 @@ def open_images(folder: Path, indexing: Indexing, labels: Labels) -> ImageRows:
             raise ValueError(message)
         source = _metadata(about, indexing)
         names = _names(source, about)
+        _check_links(folder, names, about)
         missing = next((name for name in names if not (folder / name).is_file()), None)
         if missing is not None:
             message = f"{about}: it names {folder / missing}, which is not there"
@@ -95,6 +97,28 @@ def _names(source: IngotSource | arrow.ArrowRows, path: Path) -> list[str]:
             message = f"{path}: {name!r} leads out of the directory"
             raise FormatError(message, str(path))
     return found
+
+
+def _check_links(folder: Path, names: Iterable[str], about: Path) -> None:
+    """Refuse names that lead out of the directory by a link: metadata would choose what is read.
+
+    Raises:
+        FormatError: One does.
+    """
+    root = os.path.realpath(folder)
+    real = {"": root}  # Of each directory and link on the way.
+    for name in names:
+        here = ""
+        for part in Path(name).parts:
+            above, here = real[here], os.path.join(here, part)  # noqa: PTH118
+            if here in real:
+                continue
+            place = os.path.join(above, part)  # noqa: PTH118
+            target = os.path.realpath(place) if os.path.islink(place) else place  # noqa: PTH114
+            if os.path.commonpath([root, target]) != root:
+                message = f"{about}: {name!r} leads out of the directory: {place} links to {target}"
+                raise FormatError(message, str(about))
+            real[here] = target
 
 
 def _reopen(
