@@ -1,5 +1,6 @@
 """The index of a file of another format: where it is, when it is built, what it is worth."""
 
+import gzip
 import multiprocessing
 import os
 import pickle
@@ -132,6 +133,21 @@ def test_a_lock_that_is_none_is_neither_waited_for_nor_followed(data, tmp_path, 
     assert len(ingot.open(data)) == 40
     assert len(indexes(data.parent)) == 1
     assert not (tmp_path / "elsewhere").exists()
+
+
+@pytest.mark.parametrize("suffix", [".index", ".unpacked"])
+def test_a_directory_in_the_place_of_a_file_of_the_cache_is_named(tmp_path, cache, suffix):
+    data = tmp_path / "x.jsonl.gz"
+    data.write_bytes(gzip.compress(b'{"a": 1}\n'))
+    ingot.open(data).close()
+    (place,) = cache.rglob(f"*{suffix}")
+    place.unlink()
+    place.mkdir()
+    with pytest.raises(ingot.StorageError, match="found a directory; remove it") as caught:
+        ingot.open(data)
+    assert caught.value.path == str(place)
+    place.rmdir()
+    assert ingot.open(data)[0] == {"a": 1}
 
 
 def test_a_read_only_file_system_is_left_alone(data, cache):

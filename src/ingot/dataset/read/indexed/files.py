@@ -11,7 +11,7 @@ from ingot.dataset.read.indexed.progress import index_progress
 from ingot.dataset.read.indexed.unpacking import StoredFile, stored_as
 from ingot.dataset.read.ingot_source import IngotSource
 from ingot.dataset.spec import Spec, SpecLike
-from ingot.errors import FormatError
+from ingot.errors import FormatError, StorageError
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,11 +107,21 @@ def open_native(
 
     Returns:
         The rows, None if the records have no fields; and the specification, if one is given.
+
+    Raises:
+        StorageError: A directory is in the place of an index or of a decompressed copy.
     """
     spec = None
     if indexing.spec is not None:
         spec = Spec.of(indexing.spec, [Pickle(allowed=indexing.allow_pickle)])
     fields = None if spec is None else spec.stored()
     progress = index_progress(name)
-    native = NativeRows.indexed(files, layout, fields, indexing.index_dir, progress, admit)
+    try:
+        native = NativeRows.indexed(files, layout, fields, indexing.index_dir, progress, admit)
+    except IsADirectoryError as error:
+        place = str(error.filename)
+        if any(place == path for path, *_ in files):
+            raise
+        message = f"{place}: expected a file of the cache, found a directory; remove it"
+        raise StorageError(message, place, errno=error.errno) from error
     return native, spec
