@@ -16,6 +16,7 @@ NAME = "dataset.json"
 VERSION = 1
 _LIMIT = 2**63
 _BYTES_MAX = 256 << 20
+_NAME_BYTES_MAX = 255
 _ID = re.compile("[0-9a-f]{32}")
 _SHARD = re.compile(r"(?:[0-9]{5,}-)?[0-9]{6,}-[^.]+\.ingot")
 _AGAIN = "copy it again, or open the other files with skip_damaged=True"
@@ -251,7 +252,7 @@ def shards_of(found: Any) -> tuple[Shard, ...]:
 def check_name(name: Any) -> None:
     """Refuse what is not the name of a file in the same directory, by a ValueError."""
     is_name = isinstance(name, str) and Path(name).name == name and name not in ("", "..")
-    if not is_name or not name.isprintable():
+    if not is_name or not name.isprintable() or len(name.encode()) > _NAME_BYTES_MAX:
         message = f"{name!r} is not the name of a file in this directory"
         raise ValueError(message)
 

@@ -2,6 +2,7 @@
 
 import json
 import math
+import sys
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -16,6 +17,8 @@ NAME = ".superseded.json"
 SUFFIX = ".ingot"
 KEEP_S = 86_400.0
 """How long superseded files stay: a reader of many files opens them one after another."""
+
+_SECONDS_MAX = sys.float_info.max
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,15 +49,25 @@ def check_keep_for(keep_for: Any) -> float:
 
     Raises:
         TypeError: It is not a number.
-        ValueError: It is negative, infinite or NaN.
+        ValueError: It is negative, infinite, NaN or too large for a number of seconds.
     """
     if type(keep_for) not in (int, float):
         message = f"keep_for must be a number of seconds, got {keep_for!r:.50}"
         raise TypeError(message)
-    if not 0 <= keep_for < math.inf:
+    if not 0 <= keep_for <= _SECONDS_MAX:
         message = f"keep_for must be 0 seconds or more, and finite, got {keep_for!r:.50}"
         raise ValueError(message)
     return float(keep_for)
+
+
+def _check_time(at: Any) -> None:
+    """Refuse what is not a time, by a TypeError or a ValueError."""
+    if type(at) not in (int, float):
+        message = f"at must be a number of seconds, got {at!r:.50}"
+        raise TypeError(message)
+    if not abs(at) <= _SECONDS_MAX:
+        message = f"at must be a time in seconds since 1970, got {at!r:.50}"
+        raise ValueError(message)
 
 
 def supersede(folder: Path, names: Iterable[str], keep_for: float, *, sync: bool) -> None:
@@ -104,7 +117,7 @@ def _groups(path: Path, content: dict[str, Any]) -> list[_Group]:
     groups = [_Group(**one) for one in items(content["groups"])]
     for group in groups:
         check_keep_for(group.keep_for)
-        float(group.at)
+        _check_time(group.at)
         for name in items(group.names):
             check_name(name)
     return groups
