@@ -48,6 +48,15 @@ def test_rows_are_in_the_order_of_the_inputs_whatever_the_number_of_workers(
     check_tidy(path)
 
 
+def test_a_journal_that_is_a_link_to_itself_is_refused_by_name(tmp_path):
+    path = tmp_path / "x"
+    path.mkdir()
+    (path / "build.journal").symlink_to("build.journal")
+    with pytest.raises(ingot.StorageError, match=r"x/build\.journal: "):
+        build(path)
+    assert names(path) == {"build.journal"}
+
+
 def test_the_files_are_the_same_whatever_the_number_of_workers(tmp_path):
     layouts = []
     for workers in (0, 2):

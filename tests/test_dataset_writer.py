@@ -625,6 +625,9 @@ def test_parts_that_share_a_file_or_name_absurd_numbers_are_refused(tmp_path):
     [
         *({"names": [name]} for name in ("../../mine", "/etc/x.ingot", 3, "a/b")),
         *({"names": "x"}, {"at": "x"}, {"keep_for": -1}, {"keep_for": "x"}, {"more": 1}, 3),
+        *({"at": one} for one in ("5", True, None, 10**400)),
+        *({"keep_for": one} for one in ("5", True, 10**400)),
+        {"names": ["a" * 300 + ".ingot"]},
     ],
 )
 def test_a_garbled_list_of_superseded_files_removes_nothing(tmp_path, groups):
@@ -639,6 +642,20 @@ def test_a_garbled_list_of_superseded_files_removes_nothing(tmp_path, groups):
         write(path, [2], append=True)
     assert names(path) == before
     assert column(path) == [1]
+
+
+@pytest.mark.parametrize("name", [".superseded.json", "dataset.json"])
+def test_a_link_to_itself_beside_the_files_removes_nothing(tmp_path, name):
+    path = tmp_path / "x"
+    write(path, [1])
+    (path / name).unlink(missing_ok=True)
+    (path / name).symlink_to(name)
+    before = names(path)
+    with pytest.raises(ingot.StorageError, match=re.escape(f"{path / name}: ")):
+        ingot.compact(path)
+    with pytest.raises(ingot.StorageError, match=re.escape(f"{path / name}: ")):
+        write(path, [2], append=True)
+    assert names(path) == before
 
 
 def test_a_list_of_a_writer_that_names_no_machine_removes_nothing(tmp_path):

@@ -1,5 +1,6 @@
 """Several files as one sequence, by what a user calls them."""
 
+import errno
 import pickle
 import random
 import re
@@ -393,3 +394,30 @@ def test_files_of_an_unknown_suffix_are_refused_with_what_opens(tmp_path):
         ) as caught:
             ingot.open(tmp_path / wrong)
         assert caught.value.path == str(tmp_path / wrong)
+
+
+@pytest.mark.parametrize(
+    "name", ["x.npy", "x.parquet", "x.arrow", "x.jsonl", "x/dataset.json", "x/cat/a.png", "x/dog"]
+)
+def test_links_that_lead_to_each_other_are_refused_by_name(tmp_path, name):
+    link = tmp_path / name
+    link.parent.mkdir(parents=True, exist_ok=True)
+    link.symlink_to(link.name)
+    with pytest.raises(ingot.StorageError, match=re.escape(f"{link}: ")) as caught:
+        ingot.open(tmp_path / Path(name).parts[0])
+    assert (caught.value.path, caught.value.errno) == (str(link), errno.ELOOP)
+
+
+@pytest.mark.parametrize("open_it", [ingot.open, ingot.open_dataset, ingot.open_records])
+@pytest.mark.parametrize("several", [False, True])
+def test_a_name_that_is_too_long_is_refused_by_name(tmp_path, open_it, several):
+    path = tmp_path / ("a" * 300 + ".jsonl")
+    with pytest.raises(ingot.StorageError, match="aaa") as caught:
+        open_it([path, path] if several else path)
+    assert (caught.value.path, caught.value.errno) == (str(path), errno.ENAMETOOLONG)
+
+
+def test_a_data_set_with_a_name_that_is_too_long_is_refused_by_name(tmp_path):
+    with pytest.raises(ingot.StorageError, match="aaa") as caught:
+        ingot.DatasetWriter(tmp_path / ("a" * 300), {"x": "int"})
+    assert caught.value.errno == errno.ENAMETOOLONG

@@ -15,6 +15,8 @@ A missing file is the builtin `FileNotFoundError`, an index out of range the bui
 `IndexError`, a wrong argument `TypeError` or `ValueError`.
 """
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 
@@ -137,6 +139,24 @@ class WorkerError(IngotError, RuntimeError):
     def __init__(self, message: str = "", path: str | None = None, step: int | None = None) -> None:
         super().__init__(message, path)
         self.step = step
+
+
+@contextmanager
+def storage_errors() -> Iterator[None]:
+    """Have errors of the system be a StorageError, unless Python has a class of their own for them.
+
+    Those are links that lead to each other, names that are too long, and failures of a device; a
+    missing file stays a FileNotFoundError.
+    """
+    try:
+        yield
+    except OSError as error:
+        if type(error) is not OSError:
+            raise
+        path = None if error.filename is None else str(error.filename)
+        reason = error.strerror or str(error)
+        message = reason if path is None else f"{path}: {reason}"
+        raise StorageError(message, path, errno=error.errno) from error
 
 
 def counted(count: int, noun: str) -> str:

@@ -12,7 +12,7 @@ from ingot.dataset import Dataset
 from ingot.dataset.read.discovery import Options, find_dataset
 from ingot.dataset.read.images import Labels
 from ingot.dataset.spec import SpecLike
-from ingot.errors import FormatError
+from ingot.errors import FormatError, storage_errors
 from ingot.options import names_options
 from ingot.records.expand import StrPath, absolute, expand
 from ingot.records.formats import OPENED, format_of, plain_name
@@ -106,7 +106,8 @@ def open(  # noqa: A001
     options = Options(
         partial, allow_pickle, skip_damaged, spec, folder, chosen, separator, allow_external
     )
-    found = find_dataset(source, options)
+    with storage_errors():
+        found = find_dataset(source, options)
     if found is not None:
         return found
     for name, is_given, what in (

@@ -15,7 +15,7 @@ from threading import RLock, get_ident
 from time import sleep
 from typing import Any, TypeVar
 
-from ingot.errors import FormatError, StorageError
+from ingot.errors import FormatError, StorageError, storage_errors
 
 if sys.platform != "win32":
     import fcntl
@@ -30,7 +30,7 @@ _TRIES = 200
 _NO_LOCK = {errno.EBADF, errno.EINVAL, errno.EISDIR, errno.ENOTSUP}
 _NO_LINKS = {errno.EPERM, errno.ENOTSUP, errno.ENOSYS, errno.EMLINK}
 _HIDDEN = re.compile(r"\.{1,2}[a-z].*\.json\.[0-9a-f]{8}")
-_WRONG = (ValueError, TypeError, KeyError, AttributeError, RecursionError)
+_WRONG = (ValueError, TypeError, KeyError, AttributeError, OverflowError, RecursionError)
 
 
 @contextmanager
@@ -133,9 +133,13 @@ def open_own(path: Path, flags: int) -> int:
     """Open a file for this process: in a child of it the handle leads nowhere.
 
     So a lock that is taken through it ends with this process, whatever its children do.
+
+    Raises:
+        StorageError: The system refuses, as for links that lead to each other.
     """
     with _forking:
-        handle = os.open(path, flags, 0o666)
+        with storage_errors():
+            handle = os.open(path, flags, 0o666)
         _own.add(handle)
     return handle
 
@@ -263,8 +267,10 @@ def load(path: Path, bytes_max: int | None = None) -> bytes:
     Raises:
         FileNotFoundError: There is none.
         FormatError: It is a pipe, a device or a directory, or larger than it may be.
+        StorageError: The system refuses, as for links that lead to each other.
     """
-    found = path.stat()
+    with storage_errors():
+        found = path.stat()
     if not stat.S_ISREG(found.st_mode):
         message = f"{path}: this is no regular file"
         raise FormatError(message, str(path))

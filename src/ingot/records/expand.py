@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TypeAlias
 from urllib.parse import unquote
 
-from ingot.errors import FormatError
+from ingot.errors import FormatError, storage_errors
 from ingot.records.braces import braces
 from ingot.records.formats import OPENED, SUFFIXES, format_of, plain_name
 
@@ -58,9 +58,11 @@ def expand(source: StrPath | Sequence[StrPath]) -> list[str]:
         FormatError: A directory holds no record files, or files of several formats, or braces
             stand for too many files.
         FileNotFoundError: No file matches a pattern.
+        StorageError: A name is too long, or links lead to each other.
         TypeError: It is neither a path nor a list of paths.
     """
-    return [path for one in named(source) for path in _expand_one(one)]
+    with storage_errors():
+        return [path for one in named(source) for path in _expand_one(one)]
 
 
 def named(source: StrPath | Sequence[StrPath]) -> list[str]:

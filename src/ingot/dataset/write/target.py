@@ -21,7 +21,7 @@ from ingot.dataset.write.lease import Lease
 from ingot.dataset.write.metadata import check_metadata, json_of
 from ingot.dataset.write.run import drop, join
 from ingot.dataset.write.shards import Options, ShardWriter, names_of
-from ingot.errors import CorruptFileError, FormatError, StorageError, counted
+from ingot.errors import CorruptFileError, FormatError, StorageError, counted, storage_errors
 from ingot.records.formats import SUFFIXES
 
 _PAUSE_S = 1.0
@@ -52,9 +52,10 @@ class DirectoryTarget:
         run: str | None = None,
         keep_for: float = superseded.KEEP_S,
     ) -> None:
-        check_vacant(path)
-        check_not_built(path)
-        atomic.make(path, sync=options.sync)
+        with storage_errors():
+            check_vacant(path)
+            check_not_built(path)
+            atomic.make(path, sync=options.sync)
         found = Manifest.find(path)
         if found is not None and shard is not None:
             _check_uncommitted(path, found, shard, run, is_next=append or overwrite)
