@@ -437,6 +437,8 @@ def test_which_rows_a_data_set_has_is_part_of_its_fingerprint(cats):
         (lambda: Order.of([1]).shuffle(-1), ValueError, "a seed is at least 0 and below 2^64"),
         (lambda: Order.of([1]).shuffle(2**64), ValueError, "a seed is at least 0"),
         (lambda: Order.of([1]).shuffle("x"), TypeError, "a seed is an integer, not 'x'"),
+        (lambda: Order.of([1]).shuffle(seed=True), TypeError, "a seed is an integer, not True"),
+        (lambda: Order.of([1]).repeat(times=True), TypeError, "times is an integer, not True"),
         (lambda: Order.of([1]).repeat(1.5), TypeError, "times is an integer, not 1.5"),
         (lambda: Order.of([1]).repeat(-1), ValueError, "times is at least 0 and below 2^63"),
         (lambda: Order.of([1]).repeat().repeat(), ValueError, "this one is infinite already"),

@@ -139,6 +139,16 @@ def test_an_error_that_is_no_samples_fault_is_not_replaced(folder):
         ((5,), {}, TypeError, "an order is made of a sequence"),
         ((range(9), 0), {}, ValueError, "batch_size is at least 1"),
         ((range(9), "4"), {}, TypeError, "batch_size is an integer, not '4'"),
+        ((range(9), True), {}, TypeError, "batch_size is an integer, not True"),
+        ((range(9), np.True_), {}, TypeError, "batch_size is an integer, not np.True_"),
+        (
+            (range(9), None),
+            {"global_batch_size": True},
+            TypeError,
+            "global_batch_size is an integer",
+        ),
+        ((range(9), 4), {"workers": True}, TypeError, "workers is an integer, not True"),
+        ((range(9), 4), {"prefetch": True}, TypeError, "prefetch is an integer, not True"),
         (
             (range(9), None),
             {},

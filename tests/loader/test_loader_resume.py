@@ -348,7 +348,17 @@ def test_left_out_steps_of_other_epochs_are_refused():
     "change",
     [
         {"position": 10**400},
+        {"position": True},
         {"version": -1},
+        {"version": True},
+        {"step": "3"},
+        {"step": -1},
+        {"step": None},
+        {"global_batch_size": -10},
+        {"global_batch_size": 0},
+        {"global_batch_size": True},
+        {"fingerprint": 3},
+        {"drop_last": 1},
         {"skipped": None},
         {"skipped": 5},
         {"skipped": [5]},
@@ -361,8 +371,12 @@ def test_left_out_steps_of_other_epochs_are_refused():
 )
 def test_what_is_no_state_is_refused(change):
     loader = ingot.Loader(range(100), 10)
-    with pytest.raises(TypeError, match=r"expected what state_dict\(\) returned"):
+    (key,) = change
+    with pytest.raises(
+        TypeError, match=rf"expected what state_dict\(\) returned, whose '{key}' is "
+    ) as caught:
         loader.load_state_dict(loader.state_dict() | change)
+    assert "of': " not in str(caught.value)  # It does not show the whole state.
     assert loader.step == 0
 
 

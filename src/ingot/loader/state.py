@@ -45,23 +45,25 @@ def place_in(
             other data.
 
     Raises:
-        TypeError: It is not a state.
+        TypeError: It is not a state; the message names what is wrong in it.
         ValueError: It is the state of another order or of other data, or of another version, or
             leaves out steps of another size.
     """
-    match state:
-        case {"version": int(version)} if 0 < version != _VERSION:
-            raise ValueError(_other_version(version))
-        case {
-            "version": int(version),
-            "position": int(position),
-            "fingerprint": str(fingerprint),
-            "global_batch_size": int(batch_size),
-        } if version == _VERSION and 0 <= position < _POSITIONS:
-            skipped = _skipped_in(state)
-        case _:
-            raise TypeError(_no_state(state))
-    if fingerprint != order.fingerprint:
+    given: object = state
+    if not isinstance(given, Mapping):
+        message = f"expected what state_dict() returned, got {given!r:.200}"
+        raise TypeError(message)
+    if (version := _count_in(state, "version", 1)) != _VERSION:
+        raise ValueError(_other_version(version))
+    position = _count_in(state, "position")
+    batch_size = _count_in(state, "global_batch_size", 1)
+    _count_in(state, "step")
+    if not isinstance(state.get("fingerprint"), str):
+        raise _wrong(state, "fingerprint", "a text")
+    if not isinstance(state.get("drop_last", False), bool):
+        raise _wrong(state, "drop_last", "True or False")
+    skipped = _skipped_in(state)
+    if state["fingerprint"] != order.fingerprint:
         _refuse_other_order(state, order, allow_other_data=allow_other_data)
     if skipped and batch_size != steps.batch_size:
         message = (
@@ -86,7 +88,7 @@ def _skipped_in(state: Mapping[str, Any]) -> list[range]:
     """Return the steps that a state leaves out.
 
     Raises:
-        TypeError: It is not a state.
+        TypeError: They are not pairs of steps.
     """
     found = []
     given = state.get("skipped", [])
@@ -95,12 +97,26 @@ def _skipped_in(state: Mapping[str, Any]) -> list[range]:
             case [int(start), int(stop)] if 0 <= start <= stop < _POSITIONS:
                 found.append(range(start, stop))
             case _:
-                raise TypeError(_no_state(state))
+                raise _wrong(state, "skipped", "a list of pairs of steps")
     return found
 
 
-def _no_state(state: object) -> str:
-    return f"expected what state_dict() returned, got {state!r:.200}"
+def _count_in(state: Mapping[str, Any], key: str, least: int = 0) -> int:
+    """Return a number that a state has.
+
+    Raises:
+        TypeError: It is not an integer of at least `least`.
+    """
+    found = state.get(key)
+    if type(found) is not int or not least <= found < _POSITIONS:
+        raise _wrong(state, key, f"an integer of at least {least} and below 2^63")
+    return found
+
+
+def _wrong(state: Mapping[str, Any], key: str, expected: str) -> TypeError:
+    found = f"{state[key]!r:.80}" if key in state else "nothing"
+    message = f"expected what state_dict() returned, whose {key!r} is {expected}, got {found}"
+    return TypeError(message)
 
 
 def _other_version(version: int) -> str:
@@ -131,8 +147,7 @@ def _refuse_other_order(state: Mapping[str, Any], order: Order, *, allow_other_d
             f"the state was saved on other data: on {found[0]}, and this loader has {found[1]}; "
             "to go on with these, pass allow_other_data=True to load_state_dict"
         )
-        if isinstance(step := state.get("step"), int):
-            message += f", or call seek({step})"
+        message += f", or call seek({state['step']})"
         raise ValueError(message)
 
 

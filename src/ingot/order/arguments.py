@@ -3,6 +3,7 @@
 import inspect
 import operator
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any, Protocol, SupportsIndex, TypeAlias
 
 import numpy as np
@@ -29,16 +30,16 @@ _INT64_MAX = (1 << 63) - 1
 
 
 def integer_of(number: SupportsIndex, name: str) -> int:
-    """Return an integer.
+    """Return an integer; a bool is not one.
 
     Raises:
         TypeError: It is not one; the message names the argument.
     """
-    try:
-        return operator.index(number)
-    except TypeError:
-        message = f"{name} is an integer, not {number!r:.80}"
-        raise TypeError(message) from None
+    if not isinstance(number, bool | np.bool_):
+        with suppress(TypeError):
+            return operator.index(number)
+    message = f"{name} is an integer, not {number!r:.80}"
+    raise TypeError(message)
 
 
 def seed_of(seed: SupportsIndex) -> int:
