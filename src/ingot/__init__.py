@@ -1,12 +1,12 @@
 """Ingot: record files for training data, any record in any order, every byte verified."""
 
-from importlib import import_module
-from typing import TYPE_CHECKING
-
 from ingot import interrupts
 
 if interrupts.is_command():
     interrupts.end_quietly()  # Most of the time that it takes to load is spent below.
+
+from importlib import import_module
+from typing import TYPE_CHECKING
 
 from ingot._core import __version__ as __version__
 from ingot.codecs.limit import set_max_decoded_bytes

@@ -195,7 +195,9 @@ AS_SCRIPT = START + "from ingot.__main__ import main\nmain()"
 
 
 @pytest.mark.parametrize("start", [AS_MODULE, AS_SCRIPT])
-@pytest.mark.parametrize("place", ["ingot._core", "numpy", "ingot.cli.app", "ingot.cli.version"])
+@pytest.mark.parametrize(
+    "place", ["typing", "ingot._core", "numpy", "ingot.cli.app", "ingot.cli.version"]
+)
 def test_an_interrupt_while_modules_are_loaded_is_quiet(start, place):
     command = [sys.executable, "-c", start, place, "bin/ingot", "version"]
     ran = subprocess.run(command, check=False, capture_output=True, env=environment(), timeout=100)

@@ -15,7 +15,7 @@ from ingot.dataset.read.hdf5.attributes import SHAPE, UNFINISHED
 from ingot.dataset.read.hdf5.handle import h5py, translated
 from ingot.dataset.write.hdf5.sink import Sink
 from ingot.errors import FormatError, StorageError, UnfinishedFileError
-from ingot.interrupts import deferred
+from ingot.signals import deferred
 
 _VERSIONS = ("v110", "v110")
 """What the file may use of HDF5: readers since version 1.10 understand it."""
