@@ -31,6 +31,29 @@ def test_verify_tells_in_json_why_a_file_does_not_open(ingot_cli, tmp_path):
     assert "record 0: offset 0" in found["damaged"][0]["reason"]
 
 
+@pytest.mark.parametrize(
+    ("name", "code"), [("x.jsonl", 1), ("x.ingot", 1), ("x.txt", 2), (".", 2), ("y.jsonl", 2)]
+)
+def test_verify_tells_damage_from_wrong_usage(ingot_cli, tmp_path, name, code):
+    folder = tmp_path / "here"
+    folder.mkdir()
+    if name.startswith("x"):
+        (folder / name).write_text("[broken\n")
+    ran = ingot_cli("verify", name, cwd=folder)
+    assert (ran.code, ran.out) == (code, "")
+    assert ran.err.startswith("ingot: ")
+    ran = ingot_cli("verify", name, "--json", cwd=folder)
+    assert ran.code == code
+    assert (ran.out == "") == (code == 2)
+
+
+def test_verify_takes_a_broken_manifest_for_damage(ingot_cli, tmp_path):
+    with ingot.DatasetWriter(tmp_path / "rows", {"a": "int"}) as writer:
+        writer.append({"a": 1})
+    (tmp_path / "rows" / "dataset.json").write_text("{")
+    assert ingot_cli("verify", "rows", cwd=tmp_path).code == 1
+
+
 def test_verify_lists_damaged_records_and_ends_with_1(ingot_cli, tmp_path):
     path = tmp_path / "x.ingot"
     with ingot.Writer(path, compression=None) as writer:

@@ -16,9 +16,10 @@ def picture_of(about: Layout) -> Iterator[tuple[str, str]]:
         yield from _row(about.fields, about.rows)
     elif about.rows and about.value_bytes is not None:
         yield f"a record: [ {size(about.value_bytes / about.rows)} on average ]", "cyan"
+    noun = "record" if about.fields is None else "row"
     most = max((one.nbytes for one in about.files), default=0)
     for one in about.files[:_FILES]:
-        rows = "" if one.rows is None else f", {counted(one.rows, 'row')}"
+        rows = "" if one.rows is None else f", {counted(one.rows, noun)}"
         yield f"[{bar(one.nbytes / max(1, most), _WIDTH)}] {one.name}: {size(one.nbytes)}{rows}", ""
     if len(about.files) > _FILES:
         yield f"and {len(about.files) - _FILES:,} more files", ""

@@ -2,15 +2,18 @@
 
 import sys
 from dataclasses import asdict
+from pathlib import Path
 
 import typer
 
 from ingot.cli import opened
-from ingot.cli.failures import DAMAGED
+from ingot.cli.failures import DAMAGED, message_of, tell
 from ingot.cli.options import AsJson, Partial, Quiet, Source, progress, write_json
 from ingot.cli.text import line, safe
-from ingot.errors import CorruptFileError, counted
+from ingot.dataset.manifest import NAME
+from ingot.errors import CorruptFileError, FormatError, UnsupportedVersionError, counted
 from ingot.records import Damage, Verification
+from ingot.records.formats import format_of, plain_name
 
 _LISTED = 100
 
@@ -29,11 +32,15 @@ def verify(
         with opened.opened(path, partial=partial) as found:
             result = found.verify(progress(quiet=quiet))
             where = found.path
-    except CorruptFileError as error:
-        if not as_json:
+    except FormatError as error:
+        if not _is_damage(error):
             raise
-        damage = Damage(error.record, 0, error.offset or 0, str(error))
-        _write(error.path or path, Verification(0, [damage]))
+        if as_json:
+            record, offset = getattr(error, "record", None), getattr(error, "offset", None)
+            damage = Damage(record, 0, offset or 0, str(error))
+            _write(error.path or path, Verification(0, [damage]))
+        else:
+            tell(message_of(error))
         raise typer.Exit(DAMAGED) from None
     if as_json:
         _write(where, result)
@@ -46,6 +53,17 @@ def verify(
             _summary(path, result.rows, len(result.damaged), result.unchecked)
     if not result.ok:
         raise typer.Exit(DAMAGED)
+
+
+def _is_damage(error: FormatError) -> bool:
+    """Return whether a file that Ingot can read is not as it should be."""
+    if isinstance(error, CorruptFileError):
+        return True
+    if isinstance(error, UnsupportedVersionError) or error.path is None:
+        return False
+    path = Path(error.path)
+    is_known = path.name == NAME or format_of(plain_name(error.path)) is not None
+    return is_known and path.is_file()
 
 
 def _write(path: str, result: Verification) -> None:
