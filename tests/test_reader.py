@@ -539,6 +539,17 @@ def test_a_file_of_another_kind_is_refused(path, content):
     assert path.read_bytes() == content
 
 
+def test_a_file_of_an_unknown_format_is_refused_with_a_short_list_of_formats(tmp_path):
+    path = tmp_path / "x.txt"
+    path.write_bytes(b"text")
+    with pytest.raises(ingot.FormatError) as caught:
+        ingot.open(path)
+    reason, formats = str(caught.value).split("; ")
+    assert reason.startswith(f"{path}: not an Ingot file")
+    assert formats.startswith("ingot.open takes .ingot, ")
+    assert len(formats) < 200
+
+
 def test_a_later_version_of_the_format_is_refused(make):
     path = make(RECORDS)
     content = bytearray(path.read_bytes())

@@ -160,7 +160,12 @@ def open_dataset(
     )
     if isinstance(found, Dataset):
         return found
-    message = f"{found.path}: these are records without fields; open with ingot.open_records"
+    why = "these are records without fields; open with ingot.open_records"
+    first = format_of(plain_name(found.paths[0])) if found.paths else None
+    if not len(found) and first is not None and first.name in _RECORDS:
+        why = "the file is empty, so its fields are unknown: pass spec={...}"
+    found.close()
+    message = f"{found.path}: {why}"
     raise FormatError(message, found.path)
 
 

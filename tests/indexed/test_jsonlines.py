@@ -103,6 +103,29 @@ def test_what_is_no_json_at_first_is_refused(tmp_path):
             ingot.open(path)
 
 
+@pytest.mark.parametrize("content", [b"", b"\n\n"])
+def test_a_data_set_of_an_empty_file_requires_a_spec(tmp_path, content):
+    path = write(tmp_path / "x.jsonl", content)
+    assert len(ingot.open(path)) == 0
+    with pytest.raises(ingot.FormatError, match=r"the file is empty, .*: pass spec=\{...\}"):
+        ingot.open_dataset(path)
+    assert len(ingot.open_dataset(path, spec={"a": "int"})) == 0
+
+
+def test_lines_without_members_are_records(tmp_path):
+    path = write(tmp_path / "x.jsonl", b"{}\n{}\n")
+    assert list(ingot.open(path)) == [b"{}", b"{}"]
+    with pytest.raises(ingot.FormatError, match="these are records without fields"):
+        ingot.open_dataset(path)
+
+
+def test_records_of_ingot_open_under_a_name_of_json_lines(tmp_path):
+    with ingot.Writer(tmp_path / "x.ingot") as writer:
+        writer.append(b"one")
+    path = (tmp_path / "x.ingot").rename(tmp_path / "x.jsonl")
+    assert list(ingot.open(path)) == [b"one"]
+
+
 def test_a_line_of_many_megabytes_is_one_row(tmp_path):
     text = os.urandom(6 << 20).hex()
     path = lines(tmp_path / "x.jsonl", [{"t": "a"}, {"t": text}, {"t": "b"}])

@@ -52,14 +52,19 @@ def group(folder: Path, place: Place) -> list[Place]:
 
 
 def unfinished(folder: Path) -> str | None:
-    """Return which writers of the groups in a directory have not finished; None if all have."""
-    told = []
+    """Return what to do about writers that have not finished; None if all have."""
+    told, count = [], 0
     for _, some in groupby(places(folder), key=lambda one: (one.run, one.total)):
         finished = list(some)
         missing = set(range(finished[0].total)) - {one.number for one in finished}
-        if missing:
-            told.append(f"of {finished[0].title} these have not finished: {_ranges(missing)}")
-    return "; ".join(told) or None
+        count += len(missing)
+        title = finished[0].title
+        if len(missing) == 1:
+            told.append(f"writer {missing.pop()} of {title} has not finished")
+        elif missing:
+            told.append(f"of {title} these have not finished: {_ranges(missing)}")
+    again = "it again, and it" if count == 1 else "those again, and the last one"
+    return f"{'; '.join(told)}; run {again} commits all rows" if told else None
 
 
 def _ranges(numbers: Iterable[int]) -> str:

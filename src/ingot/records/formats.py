@@ -53,19 +53,28 @@ FORMATS = (
 
 SUFFIXES = tuple(suffix for one in FORMATS for suffix in one.suffixes)
 
-
 OPENED = (
-    f"ingot.open takes {', '.join(SUFFIXES)}, directories of these or of images, and directories "
-    "that DatasetWriter, Granular, MDS, LitData or save_to_disk wrote"
+    "ingot.open takes .ingot, ArrayRecord, Bagz, FFRecord, TFRecord, WebDataset, JSON lines, CSV, "
+    "NumPy, HDF5, Parquet and Arrow files, and directories (docs/guide/read_dataset.md)"
 )
 """What opens, in words."""
 
 COMPRESSIONS = {".bz2": "bz2", ".gz": "gz", ".tgz": "gz", ".zst": "zstd"}
 """How files are compressed as a whole, by the end of their names."""
 
+_SIGNATURE = b"\x89INGOT\r\n"
 _PLAIN = {".tgz": ".tar"}
 _UNPACKED = ("csv", "jsonlines", "tfrecord", "webdataset")
 """The formats whose files are decompressed to be read."""
+
+
+def is_ingot(path: str | Path) -> bool:
+    """Return whether a file begins as Ingot's own do."""
+    try:
+        with Path(path).open("rb") as file:
+            return file.read(len(_SIGNATURE)) == _SIGNATURE
+    except FileNotFoundError:
+        return False
 
 
 def plain_name(path: str) -> str:

@@ -31,7 +31,7 @@ from ingot.dataset.read.source import Source
 from ingot.dataset.spec import Spec, SpecLike
 from ingot.errors import FormatError, counted
 from ingot.records.expand import StrPath, absolute, check_regular, expand, name_of, named
-from ingot.records.formats import format_of, plain_name
+from ingot.records.formats import format_of, is_ingot, plain_name
 
 _LISTED = 5
 
@@ -227,7 +227,7 @@ def _ingot_files(paths: Sequence[str], name: str, options: Options) -> Dataset |
 
 def _indexed_files(paths: Sequence[str], name: str, options: Options) -> Dataset | None:
     layout = layout_of(paths[0], partial=options.partial, separator=options.separator)
-    if layout is None:
+    if layout is None or is_ingot(paths[0]):  # Records of Ingot's own may have any name.
         return None
     _check_one_format(paths)
     found = open_indexed(paths, options.indexing(layout), name)
@@ -292,7 +292,7 @@ def _check_no_writer(folder: Path, paths: Sequence[str]) -> None:
     if any(is_shard(Path(path).name) for path in paths):
         why = "its writer is still open, or was killed"
         if missing := unfinished(folder):
-            why = f"{missing}; run those again, and the last one commits all rows"
+            why = missing
         elif places(folder):
             why = "all writers have finished; ingot.dataset.commit(path) commits their rows"
         message = (

@@ -71,7 +71,7 @@ def commit(path: str | os.PathLike[str]) -> None:
     try:
         with atomic.locked(folder):
             if missing := unfinished(folder):
-                message = f"{folder}: {missing}; run those again, and the last one commits all rows"
+                message = f"{folder}: {missing}"
                 raise ValueError(message)
             for place in {(one.run, one.total): one for one in places(folder)}.values():
                 join(folder, place, superseded.KEEP_S, sync=True)
