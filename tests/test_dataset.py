@@ -456,9 +456,24 @@ def test_a_writer_of_records_does_not_go_on_with_a_data_set(tmp_path):
 
 
 def test_a_writer_that_was_never_closed_warns_and_loses_nothing(tmp_path):
-    with pytest.warns(ResourceWarning, match="never closed; 1 row is committed"):
+    with pytest.warns(ResourceWarning, match="never closed; 1 row is committed.* appends to it$"):
         ingot.DatasetWriter(tmp_path / "x", {"a": "int"}).append({"a": 1})
     assert ingot.open(tmp_path / "x").column("a").tolist() == [1]
+
+
+def test_a_writer_that_was_never_closed_leaves_no_directory_of_its_own(tmp_path):
+    (tmp_path / "there").mkdir()
+    for name in ("new", "there"):
+        with pytest.warns(ResourceWarning, match="the files of this writer were removed"):
+            ingot.DatasetWriter(tmp_path / name, {"a": "int"})
+    assert list(tmp_path.iterdir()) == [tmp_path / "there"]
+
+
+@pytest.mark.parametrize("name", ["x", "x.ingot"])
+def test_appending_to_nothing_without_a_spec_asks_for_one(tmp_path, name):
+    with pytest.raises(FileNotFoundError, match="no data set here; pass a spec to create one"):
+        ingot.DatasetWriter(tmp_path / name, append=True)
+    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize("ending", ["", "raise ValueError"])

@@ -1,5 +1,6 @@
 """Writing a data set in one file."""
 
+import errno
 import json
 from collections.abc import Sequence
 from pathlib import Path
@@ -53,8 +54,11 @@ class FileTarget:
         """Return the fields of a file and their types.
 
         Raises:
+            FileNotFoundError: There is none.
             FormatError: It has rows without fields.
         """
+        if not path.exists():
+            raise none_at(path)
         return dict(Spec.of_stored(_rows(path).fields()))
 
     @property
@@ -97,10 +101,11 @@ class FileTarget:
             return "nothing was committed; the file was removed"
         if self._mode == "append" and committed == self.rows and is_whole(self._path):
             return f"the file is as it was, with {counted(committed, 'row')}"
+        them = "it" if committed == 1 else "them"
         return (
             f"left unfinished with {counted(committed, 'committed row')}; "
-            "ingot.open(path, partial=True) reads them, DatasetWriter(path, spec, append=True) "
-            "appends to them, ingot.recover(path) finishes the file"
+            f"ingot.open(path, partial=True) reads {them}, DatasetWriter(path, spec, append=True) "
+            f"appends to {them}, ingot.recover(path) finishes the file"
         )
 
 
@@ -118,3 +123,9 @@ def _rows(path: Path) -> NativeRows:
         message = f"{path}: this is not a data set, or its writer died before the first row"
         raise FormatError(message, str(path))
     return NativeRows([str(path)], partial=True)
+
+
+def none_at(path: Path) -> FileNotFoundError:
+    """Return the error for a path that nothing can be appended to."""
+    message = "there is no data set here; pass a spec to create one"
+    return FileNotFoundError(errno.ENOENT, message, str(path))

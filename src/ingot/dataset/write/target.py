@@ -3,6 +3,7 @@
 import os
 import warnings
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from time import monotonic
 from typing import Any
@@ -16,6 +17,7 @@ from ingot.dataset.spec import Spec
 from ingot.dataset.write import superseded
 from ingot.dataset.write.contribution import Contribution
 from ingot.dataset.write.copying import PackedRows
+from ingot.dataset.write.file import none_at
 from ingot.dataset.write.journal import check_not_built
 from ingot.dataset.write.lease import Lease
 from ingot.dataset.write.metadata import check_metadata, json_of
@@ -55,6 +57,8 @@ class DirectoryTarget:
         with storage_errors():
             check_vacant(path)
             check_not_built(path)
+            # Writers that share a directory leave it to those that are about to begin.
+            self._makes_folder = shard is None and not path.exists()
             atomic.make(path, sync=options.sync)
         found = Manifest.find(path)
         if found is not None and shard is not None:
@@ -93,6 +97,18 @@ class DirectoryTarget:
             numbers = [len(found.shards)]
         names = names_of(self._lease.token, *numbers)
         self._shards = ShardWriter(path, names, spec, json_of(self._metadata), options)
+
+    @staticmethod
+    def fields(path: Path) -> dict[str, str]:
+        """Return the fields of a data set and their types.
+
+        Raises:
+            FileNotFoundError: There is none.
+        """
+        found = Manifest.find(path)
+        if found is None:
+            raise none_at(path)
+        return found.spec
 
     @property
     def num_rows(self) -> int:
@@ -231,14 +247,21 @@ class DirectoryTarget:
         self._end()
         found = Manifest.find(self._path)
         if found is None:
+            self._remove_folder()
             return f"no rows are committed; the files of this writer were removed{why}"
         rows = sum(shard.rows for shard in found.shards)
         if self._overwrite:
             return f"the data set is as it was, with {counted(rows, 'row')}{why}"
         return (
             f"{counted(rows, 'row')} {'is' if rows == 1 else 'are'} committed{why}; "
-            "DatasetWriter(path, spec, append=True) appends to them"
+            f"DatasetWriter(path, spec, append=True) appends to {'it' if rows == 1 else 'them'}"
         )
+
+    def _remove_folder(self) -> None:
+        """Remove the directory if this writer has made it and nobody has put anything into it."""
+        if self._makes_folder:
+            with suppress(OSError):
+                self._path.rmdir()
 
     def _end(self) -> None:
         """Remove the files of this writer that are listed nowhere, and its lease."""

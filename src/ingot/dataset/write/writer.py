@@ -9,7 +9,6 @@ from types import TracebackType
 from typing import Any, Literal, Self, TypeVar
 
 from ingot.codecs import Codec
-from ingot.dataset.manifest import Manifest
 from ingot.dataset.read.dataset import Dataset, selection_of
 from ingot.dataset.spec import Spec, SpecLike
 from ingot.dataset.write import columnar
@@ -172,7 +171,7 @@ class DatasetWriter:
             raise TypeError(message)
         if self._path.suffix == _SUFFIX:
             return Spec.of(FileTarget.fields(self._path), codecs)
-        return Spec.of(Manifest.read(self._path).spec, codecs)
+        return Spec.of(DirectoryTarget.fields(self._path), codecs)
 
     @property
     def path(self) -> str:
