@@ -7,6 +7,7 @@ from ingot.loader.steps import Steps
 from ingot.order.description import (
     ALGORITHM,
     difference_of_composition,
+    difference_of_verbs,
     fingerprint_of,
     other_data,
 )
@@ -141,6 +142,9 @@ def _refuse_other_order(state: Mapping[str, Any], order: Order, *, allow_other_d
         raise ValueError(message)
     if found := difference_of_composition(described, own):
         message = f"the state is of another order: it has {found[0]}, this loader has {found[1]}"
+        step = state.get("step")
+        if isinstance(step, int) and not difference_of_verbs(described, own):
+            message += f"; to go on at that step anyway, call seek({step})"
         raise ValueError(message)
     if not allow_other_data and (found := other_data(described, own)):
         message = (

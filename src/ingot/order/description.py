@@ -247,6 +247,11 @@ def difference_of_composition(one: Description, other: Description) -> tuple[str
     return _difference(one, other, _DATA)
 
 
+def difference_of_verbs(one: Description, other: Description) -> tuple[str, str] | None:
+    """Return the first difference that is neither one of the data nor of which rows there are."""
+    return _difference(one, other, _DATA | {"rows", "subset"})
+
+
 def _difference(
     one: Description, other: Description, ignored: AbstractSet[str]
 ) -> tuple[str, str] | None:
