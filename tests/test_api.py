@@ -138,6 +138,9 @@ def test_exceptions_are_what_their_builtin_bases_promise(make):
     ("call", "words"),
     [
         (lambda: ingot.open("x", partail=True), r"'partail'; did you mean 'partial'\? \(open has "),
+        (lambda: ingot.open("x.csv", sep=";"), r"'sep'; did you mean 'separator'\?"),
+        (lambda: ingot.open("x.csv", delimiter=";"), r"'delimiter'; did you mean 'separator'\?"),
+        (lambda: ingot.Loader(range(9), 2, shufle=True), r"'shufle'; instead: .*ds\.shuffle\(seed"),
         (lambda: ingot.open_dataset("x", specs={}), r"did you mean 'spec'\? \(open_dataset has "),
         (lambda: ingot.open_records("x", partly=1), r"\(open_records has partial\)"),
         (

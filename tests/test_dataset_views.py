@@ -112,7 +112,7 @@ def test_a_condition_is_not_met_by_what_is_missing(tmp_path):
         w.extend([{}, {"score": 0.0}, {"score": 1.0}])
     ds = ingot.open(path)
     assert len(ds.where(lambda score: score == 0, "score")) == 1
-    with pytest.raises(TypeError, match="names of the fields it takes"):
+    with pytest.raises(TypeError, match="names of the fields whose columns it takes"):
         ds.where(lambda score: score == 0)
 
 
@@ -309,6 +309,8 @@ def test_what_is_no_index_is_explained(ds):
     assert ds.where(ds.column("label") == 5)[0]["label"] == 5
     with pytest.raises(TypeError, match="require a callable condition"):
         ds.where(ds.column("label") == 5, "label")
+    with pytest.raises(TypeError, match=r'such as where\(lambda label: label == 3, "label"\)'):
+        ds.where(lambda label: label == 5)
 
 
 def test_elements_of_many_rows_are_picked_in_one_read(ds, more, extra):

@@ -1,6 +1,7 @@
 """Packages that only parts of Ingot require, and what is said about installing them."""
 
 import re
+import subprocess
 import sys
 import tomllib
 from pathlib import Path
@@ -25,6 +26,17 @@ def test_a_missing_package_is_answered_with_an_extra_that_exists(monkeypatch, pa
     )
     assert found.value.name == package
     assert PROJECT["optional-dependencies"][extra]
+
+
+def test_converting_to_parquet_without_pyarrow_says_what_to_install(tmp_path):
+    (tmp_path / "x.csv").write_text("a\n1\n")
+    script = (
+        "import sys; sys.modules['pyarrow'] = None; import ingot; "
+        "ingot.convert('x.csv', 'x.parquet')"
+    )
+    command = [sys.executable, "-c", script]
+    ran = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert "ModuleNotFoundError: Parquet or Arrow requires pyarrow: pip install" in ran.stderr
 
 
 def test_a_module_that_no_extra_has_is_reported_as_it_is():

@@ -9,6 +9,9 @@ from typing import ParamSpec, TypeVar
 P = ParamSpec("P")
 T = TypeVar("T")
 
+_ELSEWHERE = {"delimiter": "separator", "sep": "separator"}
+"""What options are called in other libraries, and what they are called here."""
+
 
 def names_options(function: Callable[P, T]) -> Callable[P, T]:
     """Return the function; an option that it does not have raises an error that lists them.
@@ -24,7 +27,8 @@ def names_options(function: Callable[P, T]) -> Callable[P, T]:
     def checked(*args: P.args, **kwargs: P.kwargs) -> T:
         if not kwargs.keys() <= known.keys():
             wrong = next(one for one in kwargs if one not in known)
-            near = get_close_matches(wrong, options, 1)
+            same = _ELSEWHERE.get(wrong)
+            near = [same] if same in known else get_close_matches(wrong, options, 1)
             meant = f"; did you mean {near[0]!r}?" if near else ""
             message = f"unknown option {wrong!r}{meant} ({name} has {', '.join(options)})"
             raise TypeError(message)

@@ -110,6 +110,8 @@ def test_labels_say_what_the_class_of_an_image_is(tmp_path):
         ds = ingot.open(tmp_path / "set", labels=none)
         assert (dict(ds.spec), ds.metadata) == ({"image": "png", "file_name": "utf8"}, {})
         assert len(ds) == 4
+    with pytest.raises(ValueError, match=r"^labels='x': .*, 'path', or None for no classes$"):
+        ingot.open(tmp_path / "set", labels="x")
 
 
 def test_images_beside_the_directories_of_classes_are_not_left_out_unasked(folder):

@@ -1,6 +1,8 @@
 """Arguments of other loaders, and what to write instead."""
 
+import inspect
 from collections.abc import Callable
+from difflib import get_close_matches
 from functools import wraps
 from typing import ParamSpec, TypeVar
 
@@ -49,12 +51,14 @@ def refuses_foreign(function: Callable[P, T]) -> Callable[P, T]:
     Raises:
         TypeError: There is such an argument; the message says what to write instead.
     """
+    known = inspect.signature(function).parameters
 
     @wraps(function)
     def checked(*args: P.args, **kwargs: P.kwargs) -> T:
-        for name in kwargs:
-            if name in _INSTEAD:
-                message = f"ingot.Loader has no argument {name!r}; instead: {_INSTEAD[name]}"
+        for name in (one for one in kwargs if one not in known):
+            near = get_close_matches(name, [*known, *_INSTEAD], 1)
+            if near and near[0] in _INSTEAD:
+                message = f"ingot.Loader has no argument {name!r}; instead: {_INSTEAD[near[0]]}"
                 raise TypeError(message)
         return function(*args, **kwargs)
 

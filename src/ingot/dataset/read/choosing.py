@@ -80,7 +80,10 @@ class ChoosingRows(Ordered):
         """
         if callable(condition):
             if not names:
-                message = "a callable condition requires the names of the fields it takes"
+                message = (
+                    "a callable condition requires the names of the fields whose columns it takes, "
+                    'such as where(lambda label: label == 3, "label")'
+                )
                 raise TypeError(message)
             condition = condition(*(self.column(name) for name in names))
         elif names:

@@ -16,7 +16,7 @@ def pyarrow(module: str = "pyarrow") -> Any:
     Raises:
         ModuleNotFoundError: It is not installed.
     """
-    return require(module, "reading Parquet and Arrow")
+    return require(module, "Parquet or Arrow")
 
 
 @contextmanager

@@ -35,8 +35,8 @@ class Labels:
 
     def __post_init__(self) -> None:
         if self.by not in _CHOICES:
-            known = ", ".join(map(repr, _CHOICES))
-            message = f"labels={self.by!r}: expected one of {known}"
+            known = ", ".join(repr(one) for one in _CHOICES if one != "none")
+            message = f"labels={self.by!r}: expected one of {known}, or None for no classes"
             raise ValueError(message)
         if self.classes is None:
             return
