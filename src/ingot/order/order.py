@@ -218,6 +218,8 @@ class Order(Sequence[Any]):
     def shuffle(self, seed: int = 0) -> "Order":
         """Put the samples in a random order, another one in each epoch of a later `repeat`.
 
+        Without a seed, it is the order of seed 0, the same in every run.
+
         Raises:
             ValueError: The order is infinite: shuffle first, then repeat.
         """

@@ -19,7 +19,10 @@ class Ordered:
         return Order.of(self)  # type: ignore[arg-type]
 
     def shuffle(self, seed: int = 0) -> "Order":
-        """Put the rows in a random order, another one in each epoch; see `Order.shuffle`."""
+        """Put the rows in a random order, another one in each epoch; see `Order.shuffle`.
+
+        Without a seed, it is the order of seed 0, the same in every run.
+        """
         return self._order().shuffle(seed)
 
     def repeat(self, times: int | None = None) -> "Order":
