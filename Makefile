@@ -113,8 +113,7 @@ define new_venv
   { echo "a Rust toolchain is needed (rustup.rs), cargo is not on the PATH" >&2; exit 1; }
 @command -v $(firstword $(CC)) >/dev/null || \
   { echo "a C compiler is needed, $(firstword $(CC)) is not on the PATH" >&2; exit 1; }
-rm -rf $(1)
-$(PYTHON) -m venv $(1)
+test -x $(1)/bin/python || $(PYTHON) -m venv $(1)
 $(1)/bin/python -m pip install --quiet 'pip>=25.1'
 endef
 

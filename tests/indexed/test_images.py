@@ -228,6 +228,17 @@ def test_metadata_may_name_links_within_the_directory(folder):
         assert [row["image"][0, 0, 0] for row in ingot.open(path)] == [20, 10, 20]
 
 
+def test_metadata_may_name_links_to_the_blobs_of_a_hub_snapshot(tmp_path):
+    snapshot, blobs = tmp_path / "hub" / "snapshots" / "abc", tmp_path / "hub" / "blobs"
+    snapshot.mkdir(parents=True)
+    blobs.mkdir()
+    picture(tmp_path / "x.png", 7)
+    (tmp_path / "x.png").rename(blobs / "5e1f")
+    (snapshot / "x.png").symlink_to("../../blobs/5e1f")
+    (snapshot / "metadata.csv").write_text("file_name,n\nx.png,1\n")
+    assert ingot.open(snapshot)[0]["image"][0, 0, 0] == 7
+
+
 def test_images_without_directories_have_no_class(tmp_path):
     picture(tmp_path / "a.jpg", 1)
     (tmp_path / "notes").mkdir()

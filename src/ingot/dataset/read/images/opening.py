@@ -102,20 +102,24 @@ def _names(source: IngotSource | arrow.ArrowRows, path: Path) -> list[str]:
 def _check_links(folder: Path, names: Iterable[str], about: Path) -> None:
     """Refuse names that lead out of the directory by a link: metadata would choose what is read.
 
+    In a snapshot of the Hugging Face hub every file is a link into the `blobs` of its cache.
+
     Raises:
         FormatError: One does.
     """
     root = os.path.realpath(folder)
+    above = next((one for one in Path(root).parents if one.name == "snapshots"), None)
+    roots = [root] if above is None else [root, str(above.with_name("blobs"))]
     real = {"": root}  # Of each directory and link on the way.
     for name in names:
         here = ""
         for part in Path(name).parts:
-            above, here = real[here], os.path.join(here, part)  # noqa: PTH118
+            parent, here = real[here], os.path.join(here, part)  # noqa: PTH118
             if here in real:
                 continue
-            place = os.path.join(above, part)  # noqa: PTH118
+            place = os.path.join(parent, part)  # noqa: PTH118
             target = os.path.realpath(place) if os.path.islink(place) else place  # noqa: PTH114
-            if os.path.commonpath([root, target]) != root:
+            if all(os.path.commonpath([one, target]) != one for one in roots):
                 message = f"{about}: {name!r} leads out of the directory: {place} links to {target}"
                 raise FormatError(message, str(about))
             real[here] = target
