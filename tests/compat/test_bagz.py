@@ -407,3 +407,12 @@ def test_compression_goes_by_the_name_unless_it_is_told(tmp_path):
         bagz.Reader(plain).read()
     options = bagz.Reader.Options(compression=bagz.CompressionNone())
     assert said_of(bagz.Reader(plain, options)) == FILES["plain.bag"]["records"]
+
+
+@pytest.mark.parametrize("rest", [b"", b"\0" * 600])
+def test_a_bag_whose_first_record_begins_like_an_ingot_file_is_a_bag(tmp_path, rest):
+    records = [b"\x89INGOT\r\n" + rest, b"\0" * 100]
+    with bagz.Writer(tmp_path / "x.bag") as writer:
+        for record in records:
+            writer.write(record)
+    assert list(ingot.open(tmp_path / "x.bag")) == records

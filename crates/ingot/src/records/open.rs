@@ -99,7 +99,9 @@ fn format_of(
     let name = location.file_name();
     let begins = || FORMATS.iter().find(|format| (format.begins)(&front));
     let named = || FORMATS.iter().find(|format| format.is_name(&name));
-    let found = begins().or_else(named).copied();
+    // A bag begins with its first record, which may be a file of any format.
+    let is_bag = bag::FORMAT.is_name(&name);
+    let found = if is_bag { named() } else { begins().or_else(named) }.copied();
     // The records of a bag may be compressed, and an FFRecord file begins with any bytes.
     if found.is_some_and(|format| [bag::FORMAT.name, ffrecord::FORMAT.name].contains(&format.name))
     {
