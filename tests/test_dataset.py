@@ -632,3 +632,13 @@ def test_cells_that_lie_are_named(tmp_path, kind, data):
     for read in (lambda: ds[0], lambda: ds[[0]]):
         with pytest.raises(ingot.FormatError, match=r"x\.ingot: row 0: field 'x' is not valid "):
             read()
+
+
+def test_a_manifest_of_a_later_version_is_refused_by_its_version(tmp_path):
+    text = '{"version": 2, "spec": {}, "shards": [], "metadata": {}}'
+    (tmp_path / "dataset.json").write_text(text)
+    with pytest.raises(
+        ingot.UnsupportedVersionError, match=r"unsupported version 2 \(this"
+    ) as caught:
+        ingot.open(tmp_path)
+    assert (caught.value.found, caught.value.supported) == (2, 1)

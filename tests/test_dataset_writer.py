@@ -604,7 +604,7 @@ def test_pipes_and_directories_are_no_lists_of_files(tmp_path, name):
         write(path, [1], shard=(0, 2))
         leave_orphans(path)
         make(path / name)
-        with pytest.raises(ingot.FormatError, match=rf"{name}: this is no regular file"):
+        with pytest.raises(ingot.FormatError, match=rf"{name}: not a regular file"):
             write(path, [1], shard=(0, 2))
 
 

@@ -395,7 +395,7 @@ def test_a_bad_sample_is_replaced_and_a_closed_iterator_is_closed(tmp_path):
 def test_natural_mistakes_show_when_batches_are_made(order):
     with pytest.raises(ValueError, match="240 samples has no whole batch of 241"):
         ingot.grain.Batches(order, 241, drop_last=True)
-    with pytest.raises(TypeError, match="got none of them"):
+    with pytest.raises(TypeError, match="got neither"):
         ingot.grain.Batches(order)
     with pytest.raises(TypeError, match="no argument 'batch'; instead: batch_size="):
         ingot.grain.Batches(order, 16, batch=3)

@@ -153,7 +153,7 @@ def test_an_error_that_is_no_samples_fault_is_not_replaced(folder):
             (range(9), None),
             {},
             TypeError,
-            "on each rank, or global_batch_size=, the number on all ranks together, got none",
+            "on each rank, or global_batch_size=, the number on all ranks together, got neither",
         ),
         ((range(9), 4), {"global_batch_size": 4}, TypeError, "all ranks together, got both"),
         (

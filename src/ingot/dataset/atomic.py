@@ -272,10 +272,10 @@ def load(path: Path, bytes_max: int | None = None) -> bytes:
     with storage_errors():
         found = path.stat()
     if not stat.S_ISREG(found.st_mode):
-        message = f"{path}: this is no regular file"
+        message = f"{path}: not a regular file"
         raise FormatError(message, str(path))
     if bytes_max is not None and found.st_size > bytes_max:
-        message = f"{path}: {found.st_size:,} bytes, and no such file has more than {bytes_max:,}"
+        message = f"{path}: {found.st_size:,} bytes, expected at most {bytes_max:,}"
         raise FormatError(message, str(path))
     return path.read_bytes()
 
@@ -296,13 +296,13 @@ def parse(path: Path, what: str, data: bytes, make: Callable[[Any], T]) -> T:
 
 
 def _no_number(name: str) -> float:
-    message = f"{name} is no number of JSON"
+    message = f"{name} is not valid JSON"
     raise ValueError(message)
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
     if len(found) < len(pairs):
-        message = "a name stands twice in an object"
+        message = "an object has the same name twice"
         raise ValueError(message)
     return found

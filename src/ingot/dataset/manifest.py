@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from ingot.dataset import atomic
-from ingot.errors import CorruptFileError, FormatError, counted
+from ingot.errors import CorruptFileError, FormatError, UnsupportedVersionError, counted
 
 NAME = "dataset.json"
 VERSION = 1
@@ -102,7 +102,7 @@ class Manifest:
 
         Raises:
             FileNotFoundError: There is none.
-            FormatError: It is no regular file, or too large.
+            FormatError: It is not a regular file, or too large.
         """
         return atomic.load(folder / NAME, _BYTES_MAX)
 
@@ -209,11 +209,15 @@ def check_version(path: Path, content: dict[str, Any]) -> None:
     """Refuse a file that a later version has written.
 
     Raises:
-        FormatError: It is one.
+        UnsupportedVersionError: It is one.
     """
-    if content["version"] != VERSION:
-        message = f"{path}: version {content['version']} is not known, {VERSION} is"
-        raise FormatError(message, str(path))
+    found = content["version"]
+    if type(found) is not int or found < 1:
+        message = f"the version is a positive integer, got {found!r:.50}"
+        raise TypeError(message)
+    if found > VERSION:
+        message = f"{path}: unsupported version {found} (this release reads {VERSION})"
+        raise UnsupportedVersionError(message, str(path), found, VERSION)
 
 
 def texts(found: Any) -> dict[Any, str]:

@@ -60,7 +60,7 @@ def global_batch_size_of(batch_size: int | None, global_batch_size: int | None, 
     elif batch_size is None and global_batch_size is not None:
         count = count_of(global_batch_size, "global_batch_size", 1)
     else:
-        found = "none of them" if batch_size is None else "both"
+        found = "neither" if batch_size is None else "both"
         message = (
             "expected batch_size=, the number of samples of a step on each rank, or "
             f"global_batch_size=, the number on all ranks together, got {found}"

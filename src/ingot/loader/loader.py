@@ -379,7 +379,7 @@ class Loader:
 
     def _check_open(self) -> None:
         if self._is_closed:
-            message = "the loader is closed; another one goes on here by load_state_dict"
+            message = "the loader is closed; create a new one and call load_state_dict()"
             raise ClosedError(message)
 
     def _checked(self, step: SupportsIndex) -> int:
