@@ -77,8 +77,8 @@ class Place:
         """
         if loop is not self._loop:
             message = (
-                "another loop over this loader has begun since; give each loop a loader of its "
-                "own, or read batches by batch(step)"
+                "another loop over this loader has begun since; use one loader per loop, "
+                "or read single batches with batch(step)"
             )
             raise RuntimeError(message)
         if not self._is_running:

@@ -242,7 +242,7 @@ class _Worker:
 def _stopped(step: int, pid: int | None) -> str:
     return (
         f"step {step}: worker process {pid} has not answered for {_PAUSES_MAX * _PAUSE_S:.0f} "
-        f"seconds, because it is stopped; kill -CONT {pid} lets it go on"
+        f"seconds, because it is stopped; kill -CONT {pid} resumes it"
     )
 
 

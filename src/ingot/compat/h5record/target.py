@@ -128,9 +128,8 @@ class Hdf5Target:
             return f"{path} was not made"
         rows = f"{counted(kept, 'row')} {'is' if kept == 1 else 'are'}"
         if path.exists():
-            return (
-                f"meanwhile somebody else has made {path}; {rows} kept in {partial_path(path).name}"
-            )
+            kept_in = partial_path(path).name
+            return f"another process has meanwhile created {path}; {rows} kept in {kept_in}"
         return (
             f"{path} was not made; {rows} kept in {partial_path(path).name}: continue "
             f"with the rows from {kept} on and append_mode=True, or start over without it"

@@ -102,7 +102,7 @@ def classes_of(folder: Path, listing: Listing, labels: Labels) -> Classes:
     if by == "folder":
         images = [name for name in images if "/" in name]
         if not images:
-            message = f"{folder}: there are no images in directories, which would be classes"
+            message = f"{folder}: no images in subdirectories, so there are no classes"
             raise FormatError(message, str(folder))
     of_images = list(map(_name_by(by, folder), images))
     if labels.classes is not None:

@@ -46,7 +46,7 @@ def open_images(folder: Path, indexing: Indexing, labels: Labels) -> ImageRows:
         _check_links(folder, names, about)
         missing = next((name for name in names if not os.path.isfile(folder / name)), None)  # noqa: PTH113 -- a name that is too long is no error
         if missing is not None:
-            message = f"{about}: it names {folder / missing}, which is not there"
+            message = f"{about}: it names {folder / missing}, which does not exist"
             raise FormatError(message, str(about))
         classes = Classes(names, None, np.empty(0, np.int64))
         return _fitting(ImageRows(folder, classes, source, again, kind=kind), wanted)
