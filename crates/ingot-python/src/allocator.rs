@@ -1,8 +1,7 @@
-//! Memory for the engine that does not end Python when there is none.
+//! An allocator with a reserve, so that small allocations do not abort Python.
 //!
-//! Rust ends the process when a small piece of memory cannot be had. Large work asks first
-//! ([`ingot::limit::has_memory`]), and what it still needs while it fails comes from a reserve
-//! that is set aside when the module is loaded.
+//! Rust aborts when an allocation fails that is not fallible. Large allocations are fallible; small
+//! ones come from a reserve once the address space is exhausted, as under `ulimit -v`.
 #![allow(unsafe_code)]
 
 use std::alloc::{GlobalAlloc, Layout, System};
@@ -10,10 +9,10 @@ use std::ptr::null_mut;
 
 use ingot::reserve::Pieces;
 
-/// Bytes of the reserve. They are pages of zeros, which cost nothing until they are used.
+/// Bytes of the reserve: untouched pages, which take no memory until they are used.
 const RESERVE: usize = 64 << 20;
 
-/// Pieces that are larger come from the system or not at all.
+/// Larger allocations are never served from the reserve.
 const PIECE: usize = 8 << 20;
 
 /// Pieces begin at multiples of this.
@@ -42,14 +41,13 @@ fn take(layout: Layout) -> *mut u8 {
         return null_mut();
     }
     match PIECES.take(layout.size().next_multiple_of(ALIGN) as u32) {
-        // SAFETY: the piece lies inside of the reserve, and nobody else has got it.
+        // SAFETY: the piece lies inside the reserve and overlaps no other piece.
         Some(at) => unsafe { start().add(at) },
         None => null_mut(),
     }
 }
 
-// SAFETY: every call is passed on to the system's allocator as it came, or answered from the
-// reserve, whose pieces do not overlap and are aligned to 64 bytes.
+// SAFETY: every call is passed on unchanged to the system's allocator, or served from the reserve, whose pieces do not overlap and are aligned to 64 bytes.
 unsafe impl GlobalAlloc for Reserving {
     #[inline]
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {

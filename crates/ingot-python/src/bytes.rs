@@ -2,8 +2,8 @@
 #![allow(unsafe_code)]
 
 use ingot::Error;
-use ingot::limit::{Growth, has_memory};
-use ingot::records::{Cell, Files, Rows, Sequence, add_growth};
+use ingot::limit::Growth;
+use ingot::records::{Cell, Files, Sequence, add_growth};
 use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
@@ -11,13 +11,8 @@ use pyo3::types::PyBytes;
 use crate::error::raised;
 use crate::threads;
 
-/// A batch of more records than this asks for its memory first: so many bytes for each, besides
-/// its content.
-const MANY: usize = 1024;
-const OBJECT: usize = 512;
-
-/// A record of at most so many bytes, in memory, is copied before another thread could take the
-/// GIL.
+/// A cached record of at most this many bytes is copied with the GIL held: to release it costs
+/// more than the copy.
 const QUICK: u64 = 16 << 10;
 
 /// Returns a new bytes object of `len` bytes that nothing has been written to.
@@ -38,13 +33,13 @@ fn uninitialised(py: Python<'_>, len: u64) -> PyResult<Bound<'_, PyBytes>> {
 ///
 /// The object was made by [`uninitialised`], and is not handed out before the last use of the
 /// slice, which does not outlive it. What the interpreter has not written counts as bytes of any
-/// value: the allocation is none of Rust's.
+/// value: the allocation is not Rust's.
 unsafe fn memory<'a>(object: &Bound<'_, PyBytes>) -> &'a mut [u8] {
     let bytes = object.as_bytes();
     if bytes.is_empty() {
         return &mut []; // The empty object is shared by the whole interpreter.
     }
-    // SAFETY: nobody else has a reference to the object, as promised.
+    // SAFETY: there is no other reference to the object, as the caller promises.
     unsafe { std::slice::from_raw_parts_mut(bytes.as_ptr().cast_mut(), bytes.len()) }
 }
 
@@ -68,29 +63,29 @@ pub fn read_one<'py>(
 /// Reads the cells of one row into bytes objects.
 pub fn read_row<'py>(
     py: Python<'py>,
-    rows: &Rows,
+    files: &Sequence,
     cells: &[Cell],
 ) -> PyResult<Vec<Bound<'py, PyBytes>>> {
     let len = cells.iter().fold(0u64, |len, cell| len.saturating_add(cell.raw));
     let is_quick = len <= QUICK && !cells.iter().any(Cell::is_encoded);
-    if let Some(objects) = is_quick.then(|| read_ready(py, rows, cells)).transpose()?.flatten() {
+    if let Some(objects) = is_quick.then(|| read_ready(py, files, cells)).transpose()?.flatten() {
         return Ok(objects);
     }
-    let (objects, failed) = read_many(py, rows, cells.len(), |k| Ok(cells[k]))?;
+    let (objects, failed) = read_many(py, files, cells.len(), |k| Ok(cells[k]))?;
     failed.map_or(Ok(objects), |error| Err(raised(error)))
 }
 
-/// Reads cells that are not encoded; None if one of them has to wait, or is bad.
+/// Reads cells that are not encoded; None if one of them must wait or is bad.
 fn read_ready<'py>(
     py: Python<'py>,
-    rows: &Rows,
+    files: &Sequence,
     cells: &[Cell],
 ) -> PyResult<Option<Vec<Bound<'py, PyBytes>>>> {
     let mut objects = Vec::with_capacity(cells.len());
     for cell in cells {
         let object = uninitialised(py, cell.raw)?;
         // SAFETY: the object is handed out after the last use of its memory.
-        if !rows.fetch_ready(cell, unsafe { memory(&object) }) {
+        if !files.fetch_ready(cell, unsafe { memory(&object) }) {
             return Ok(None);
         }
         objects.push(object);
@@ -107,11 +102,10 @@ pub fn read_many<'py>(
     mut locate: impl FnMut(usize) -> PyResult<Cell>,
 ) -> PyResult<(Vec<Bound<'py, PyBytes>>, Option<Error>)> {
     threads::settle(py)?;
-    if count > MANY && !has_memory(OBJECT * count) {
-        let message = format!("out of memory for {count} records");
-        return Err(pyo3::exceptions::PyMemoryError::new_err(message));
-    }
-    let mut objects = Vec::with_capacity(count);
+    let mut objects = Vec::new();
+    objects.try_reserve_exact(count).map_err(|_| {
+        pyo3::exceptions::PyMemoryError::new_err(format!("out of memory for {count} records"))
+    })?;
     let mut growth = Growth::default();
     let next = |k: usize| -> PyResult<(Cell, &mut [u8])> {
         let cell = locate(k)?;

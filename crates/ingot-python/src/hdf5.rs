@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, RwLock};
 
 use ingot::Error;
-use ingot::records::{Column, Hdf5, Layout};
+use ingot::records::{Column, ColumnLayout, Hdf5};
 use pyo3::buffer::PyBuffer;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyMemoryView};
@@ -60,7 +60,7 @@ impl PyHdf5 {
     ) -> PyResult<PyColumn> {
         let (offsets, _) = offsets.as_chunks();
         let offsets = offsets.iter().map(|&offset| u64::from_ne_bytes(offset)).collect();
-        let layout = Layout { rows, item, varies, shape, block, offsets };
+        let layout = ColumnLayout { rows, item, varies, shape, block, offsets };
         self.file()?.column(layout).map(PyColumn).map_err(raised)
     }
 

@@ -13,6 +13,7 @@ mod exchange;
 mod ffrecord;
 mod formats;
 mod hdf5;
+mod identity;
 mod indices;
 mod limit;
 mod lines;
@@ -66,8 +67,9 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(cells::split_bytes, module)?)?;
     module.add_function(wrap_pyfunction!(cells::split_texts, module)?)?;
     module.add_function(wrap_pyfunction!(cells::stack_arrays, module)?)?;
-    module.add_function(wrap_pyfunction!(rows::contents, module)?)?;
+    module.add_function(wrap_pyfunction!(identity::contents, module)?)?;
     module.add_function(wrap_pyfunction!(rows::has_fields, module)?)?;
+    module.add_function(wrap_pyfunction!(identity::identity, module)?)?;
     module.add_function(wrap_pyfunction!(rows::read_plans, module)?)?;
     module.add_function(wrap_pyfunction!(example::encode_examples, module)?)?;
     module.add_function(wrap_pyfunction!(exchange::exchange, module)?)?;

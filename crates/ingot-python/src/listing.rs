@@ -1,4 +1,4 @@
-//! `ingot._core.Listing`: the files of a data set, as its manifest lists them.
+//! `ingot._core.Listing`: the files of a data set, as a manifest lists them.
 
 use std::path::{Path, PathBuf};
 
@@ -13,6 +13,17 @@ use crate::object;
 
 /// A file as Python has it: name, rows, size, id.
 type ShardTuple = (String, u64, u64, Option<String>);
+
+/// A list of files, or why there is none.
+#[derive(IntoPyObject)]
+enum Parsed {
+    Files(PyListing),
+    Refused(String),
+}
+
+fn told(Shard { name, rows, nbytes, id }: &Shard) -> ShardTuple {
+    (name.clone(), *rows, *nbytes, id.clone())
+}
 
 #[pyclass(frozen, name = "Listing", module = "ingot._core")]
 pub struct PyListing {
@@ -30,12 +41,17 @@ impl PyListing {
         PyListing { shards }
     }
 
-    /// Takes the list out of a manifest; also returns the rest of the manifest as JSON. None if
-    /// the manifest is not plain: Python then reads it, and finds out what is wrong.
+    /// Takes the list out of a JSON object, or says what is wrong with it; also returns the
+    /// other members as JSON.
     #[staticmethod]
-    fn parse(py: Python<'_>, manifest: &[u8]) -> Option<(PyListing, String)> {
-        let found = py.detach(|| Manifest::decode(manifest)).ok()?;
-        Some((PyListing { shards: found.shards }, found.head))
+    fn parse(py: Python<'_>, text: &[u8]) -> PyResult<(Parsed, String)> {
+        let found = py.detach(|| Manifest::decode(text));
+        let found = found.map_err(|why| PyValueError::new_err(why.to_string()))?;
+        let parsed = match found.shards {
+            Ok(shards) => Parsed::Files(PyListing { shards }),
+            Err(why) => Parsed::Refused(why.to_string()),
+        };
+        Ok((parsed, found.rest))
     }
 
     fn __len__(&self) -> usize {
@@ -44,10 +60,13 @@ impl PyListing {
 
     /// Returns a file.
     fn shard(&self, number: usize) -> PyResult<ShardTuple> {
-        let found = self.shards.get(number);
-        let Shard { name, rows, nbytes, id } =
-            found.ok_or_else(|| PyValueError::new_err(format!("there is no file {number}")))?;
-        Ok((name.clone(), *rows, *nbytes, id.clone()))
+        let found = self.shards.get(number).map(told);
+        found.ok_or_else(|| PyValueError::new_err(format!("there is no file {number}")))
+    }
+
+    /// Returns the files.
+    fn shards(&self) -> Vec<ShardTuple> {
+        self.shards.iter().map(told).collect()
     }
 
     /// Returns the names of the files.

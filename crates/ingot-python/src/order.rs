@@ -1,7 +1,7 @@
 //! `ingot._core.Order`: which row is at which position.
 
 use ingot::error::counted;
-use ingot::order::{Lengths, Level, Long, Order, Rows};
+use ingot::order::{Lengths, Level, Long, Order, Picks};
 use pyo3::buffer::PyBuffer;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -157,7 +157,7 @@ fn lengths_of(py: Python<'_>, sources: &[PyBuffer<i64>]) -> PyResult<Lengths> {
     sources.collect::<PyResult<Vec<Vec<u64>>>>().map(Lengths::new)
 }
 
-fn told<'py>(py: Python<'py>, rows: &Rows) -> PyResult<PyTold<'py>> {
+fn told<'py>(py: Python<'py>, rows: &Picks) -> PyResult<PyTold<'py>> {
     let rows_of = [
         numbers(py, &rows.sources, i32::to_ne_bytes)?,
         numbers(py, &rows.rows, i64::to_ne_bytes)?,

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use arc_swap::{ArcSwapOption, Guard};
 use ingot::Error;
-use ingot::records::{Cell, Container, Files, Mode, Sequence, Stats, check_growth};
+use ingot::records::{Cell, Container, Files, Mode, Sequence, Stats, check_growth, find};
 use pyo3::exceptions::{PyIndexError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyByteArray, PyBytes, PyInt, PyList, PyMemoryView, PySlice};
@@ -67,7 +67,7 @@ impl PyReader {
         for file in files.open_files().map_err(raised)? {
             if file.table().is_some_and(|table| !table.schema().is_records()) {
                 return Err(raised(Error::Format {
-                    path: file.name().to_owned(),
+                    path: file.source().name.to_owned(),
                     reason: "the rows of this file have named fields, so they are not records: ingot.open \
                              reads them"
                         .to_owned(),
@@ -316,7 +316,7 @@ impl PyReader {
     ) -> PyResult<(Bound<'py, PyByteArray>, Bound<'py, PyByteArray>)> {
         let reader = self.reader()?;
         let found = file_of(&reader, file)?;
-        let cells = || (0..found.num_rows()).map(|row| found.find(row));
+        let cells = || (0..found.num_rows()).map(|row| find(&**found, row));
         let cells: Vec<Cell> =
             py.detach(|| cells().collect::<ingot::Result<_>>()).map_err(raised)?;
         let offsets: Vec<u8> = cells.iter().flat_map(|cell| cell.offset.to_ne_bytes()).collect();

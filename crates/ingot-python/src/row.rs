@@ -3,7 +3,7 @@
 use std::num::NonZeroUsize;
 
 use ingot::limit::max_decoded_bytes;
-use ingot::records::{Part, Rows, Wanted};
+use ingot::records::{Ask, Found, Rows};
 use pyo3::exceptions::{PyOSError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList, PyString};
@@ -19,7 +19,7 @@ pub type Elements = (Option<u64>, Option<u64>, Option<NonZeroUsize>);
 /// is there, what it is made of, and the function that decodes its stored value.
 type StepTuple = (Py<PyString>, usize, Option<usize>, String, Py<PyAny>);
 
-/// A letter of a text takes up to so many bytes of memory.
+/// Most bytes of memory that a character of a text takes.
 const LETTER: u64 = 4;
 
 /// What a stored value is, if this module makes the object of it.
@@ -46,7 +46,7 @@ struct Step {
 pub struct PyRowPlan {
     steps: Vec<Step>,
     /// The field of each step, then those of the flags.
-    wanted: Vec<Wanted>,
+    asks: Vec<Ask>,
     undecodable: Py<PyAny>,
 }
 
@@ -56,8 +56,8 @@ impl PyRowPlan {
     /// what is raised instead.
     #[new]
     fn new(steps: Vec<StepTuple>, undecodable: Py<PyAny>) -> PyResult<Self> {
-        let whole = |field| Wanted { field, elements: None, step: NonZeroUsize::MIN };
-        let mut wanted: Vec<Wanted> = steps.iter().map(|step| whole(step.1)).collect();
+        let whole = |field| Ask { field, elements: None };
+        let mut asks: Vec<Ask> = steps.iter().map(|step| whole(step.1)).collect();
         let mut made_steps = Vec::with_capacity(steps.len());
         let mut flags = 0..;
         for (name, _, flag, made, decode) in steps {
@@ -70,11 +70,11 @@ impl PyRowPlan {
                 "other" => Made::ByDecoder,
                 _ => return Err(PyValueError::new_err(format!("no such kind of value: {made}"))),
             };
-            wanted.extend(flag.map(whole));
+            asks.extend(flag.map(whole));
             let flag = flag.and_then(|_| flags.next());
             made_steps.push(Step { name, flag, made, decode });
         }
-        Ok(PyRowPlan { steps: made_steps, wanted, undecodable })
+        Ok(PyRowPlan { steps: made_steps, asks, undecodable })
     }
 }
 
@@ -87,16 +87,16 @@ impl PyRowPlan {
         row: u64,
         elements: Option<Vec<Elements>>,
     ) -> PyResult<Bound<'py, PyDict>> {
-        let parts = match elements {
-            None => py.detach(|| rows.find_row(row, &self.wanted)),
-            Some(elements) => py.detach(|| rows.find_row(row, &self.cut(&elements))),
+        let found = match elements {
+            None => py.detach(|| rows.find(&[row], &self.asks)),
+            Some(elements) => py.detach(|| rows.find(&[row], &self.cut(&elements))),
         };
-        let parts = parts.map_err(raised)?;
-        let cells: Vec<_> = parts.iter().flat_map(Part::cells).copied().collect();
-        let mut objects = bytes::read_row(py, rows, &cells)?.into_iter();
+        let parts = found.map_err(raised)?;
+        let cells: Vec<_> = parts.iter().flat_map(Found::cells).copied().collect();
+        let mut objects = bytes::read_row(py, rows.files(), &cells)?.into_iter();
         let (parts, flags) = parts.split_at(self.steps.len());
         let is_missing =
-            |flag: usize| matches!(&flags[flag], Part::Number(value) if value[..] == [0]);
+            |flag: usize| matches!(&flags[flag], Found::Numbers(value) if value[..] == [0]);
         let found = PyDict::new(py);
         for (step, part) in self.steps.iter().zip(parts) {
             let own = objects.by_ref().take(part.cells().len());
@@ -111,14 +111,13 @@ impl PyRowPlan {
         Ok(found)
     }
 
-    fn cut(&self, elements: &[Elements]) -> Vec<Wanted> {
-        let mut wanted = self.wanted.clone();
-        for (one, &(start, stop, step)) in wanted.iter_mut().zip(elements) {
-            let is_cut = start.is_some() || stop.is_some();
-            one.elements = is_cut.then(|| start.unwrap_or(0)..stop.unwrap_or(u64::MAX));
-            one.step = step.unwrap_or(NonZeroUsize::MIN);
+    fn cut(&self, elements: &[Elements]) -> Vec<Ask> {
+        let mut asks = self.asks.clone();
+        for (ask, &(start, stop, step)) in asks.iter_mut().zip(elements) {
+            let (start, stop) = (start.unwrap_or(0), stop.unwrap_or(u64::MAX));
+            ask.elements = Some(vec![(start, stop, step.unwrap_or(NonZeroUsize::MIN))]);
         }
-        wanted
+        asks
     }
 
     /// Returns what is raised in place of what a decoder raised.
@@ -145,15 +144,15 @@ impl Step {
     fn value<'py>(
         &self,
         py: Python<'py>,
-        part: &Part,
+        part: &Found,
         mut objects: impl Iterator<Item = Bound<'py, PyBytes>>,
     ) -> PyResult<Bound<'py, PyAny>> {
         let stored = match part {
-            Part::Number(value) => match self.number(py, value)? {
+            Found::Numbers(value) => match self.number(py, value)? {
                 Some(number) => return Ok(number),
                 None => object::bytes(py, value)?.into_any(),
             },
-            Part::Cell(_) => {
+            Found::Cells(_) => {
                 let bytes = objects.next().expect("an object for each cell");
                 match self.made {
                     Made::Bytes => return Ok(bytes.into_any()),
@@ -166,7 +165,7 @@ impl Step {
                 }
                 bytes.into_any()
             }
-            Part::Elements(_) => PyList::new(py, objects.collect::<Vec<_>>())?.into_any(),
+            Found::Elements(..) => PyList::new(py, objects.collect::<Vec<_>>())?.into_any(),
         };
         self.decode.bind(py).call1((stored,))
     }

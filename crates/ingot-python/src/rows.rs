@@ -9,7 +9,7 @@ use ingot::Error;
 use ingot::format::ingot::{Field, FieldKind, Schema};
 use ingot::records::indexed::{Admit, Input, Request, open};
 use ingot::records::{
-    Array, Ask, Compressed, Container, Found, Mode, Npy, Rows, Sequence, content_of, fetch_found,
+    Array, Ask, Compressed, Container, Found, Mode, Npy, Rows, Sequence, fetch_found, hex,
     layout_of,
 };
 use pyo3::exceptions::PyValueError;
@@ -55,7 +55,7 @@ type StoredFile = (PathBuf, Option<String>, Option<u64>);
 
 fn input_of((path, compression, bytes): StoredFile) -> Input {
     let packed = compression.map(|compression| Compressed { compression, bytes });
-    Input { location: path.as_path().into(), packed }
+    Input { location: path.as_path().into(), storage: None, packed }
 }
 
 /// Calls `admit` with the number of a file, and iterates over what it returns. What is raised is
@@ -178,9 +178,10 @@ impl PyRows {
     }
 
     /// Opens arrays in files: for each file, the name, the offset, the size and the CRC-32 of
-    /// each `.npy` file in it, where that is known. Rows are along the first axis.
+    /// each `.npy` file in it, where that is known. Rows are along the first axis. `folder` is for
+    /// the notes about files that were verified.
     #[staticmethod]
-    fn arrays(py: Python<'_>, files: Vec<ArrayFile>) -> PyResult<Self> {
+    fn arrays(py: Python<'_>, files: Vec<ArrayFile>, folder: Option<PathBuf>) -> PyResult<Self> {
         let paths: Vec<PathBuf> = files.iter().map(|(path, _)| path.clone()).collect();
         let rows = watched(py, |watch| {
             let opened = files.into_iter().map(|(path, arrays)| {
@@ -190,7 +191,7 @@ impl PyRows {
                     len,
                     crc,
                 });
-                let opened = Npy::open_path(&path, arrays.collect(), watch)?;
+                let opened = Npy::open_path(&path, arrays.collect(), folder.as_deref(), watch)?;
                 Ok(Arc::new(opened) as Arc<dyn Container>)
             });
             let opened: ingot::Result<Vec<_>> = opened.collect();
@@ -390,17 +391,4 @@ impl<'py> Given<'py> {
         let elements = elements.map(|element| Ok(element.cast::<PyBytes>()?.clone()));
         elements.collect::<PyResult<_>>().map(Given::Sequence)
     }
-}
-
-/// Returns for each file what tells its content from others, as hexadecimal digits. Copies have
-/// the same.
-#[pyfunction]
-pub fn contents(py: Python<'_>, paths: Vec<PathBuf>) -> PyResult<Vec<String>> {
-    let found: ingot::Result<Vec<_>> =
-        py.detach(|| paths.iter().map(|path| content_of(path)).collect());
-    Ok(found.map_err(raised)?.iter().map(|bytes| hex(bytes)).collect())
-}
-
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }

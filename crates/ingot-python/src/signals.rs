@@ -43,7 +43,7 @@ pub fn reported<T: Send>(
     let (mut stopped, mut looked) = (None, Instant::now());
     let outcome = py.detach(|| {
         work(&mut |done, total| {
-            if looked.elapsed() < PATIENCE && done < total {
+            if looked.elapsed() < PATIENCE && (done < total || total == 0) {
                 return Ok(());
             }
             looked = Instant::now();

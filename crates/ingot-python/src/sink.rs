@@ -2,10 +2,7 @@
 
 use std::fs::File;
 use std::io::{self, ErrorKind};
-#[cfg(unix)]
 use std::os::unix::fs::FileExt;
-#[cfg(windows)]
-use std::os::windows::fs::FileExt;
 use std::path::PathBuf;
 
 use ingot::process;
@@ -137,7 +134,7 @@ impl PySink {
 fn read_some(file: &File, bytes: &mut [u8], place: u64) -> io::Result<usize> {
     let mut done = 0;
     while done < bytes.len() {
-        match read_at(file, &mut bytes[done..], place + done as u64) {
+        match file.read_at(&mut bytes[done..], place + done as u64) {
             Ok(0) => break,
             Ok(count) => done += count,
             Err(error) if error.kind() == ErrorKind::Interrupted => {}
@@ -149,7 +146,7 @@ fn read_some(file: &File, bytes: &mut [u8], place: u64) -> io::Result<usize> {
 
 fn write_all(file: &File, mut bytes: &[u8], mut place: u64) -> io::Result<()> {
     while !bytes.is_empty() {
-        match write_at(file, bytes, place) {
+        match file.write_at(bytes, place) {
             Ok(0) => return Err(ErrorKind::WriteZero.into()),
             Ok(count) => {
                 bytes = &bytes[count..];
@@ -160,24 +157,4 @@ fn write_all(file: &File, mut bytes: &[u8], mut place: u64) -> io::Result<()> {
         }
     }
     Ok(())
-}
-
-#[cfg(unix)]
-fn read_at(file: &File, bytes: &mut [u8], place: u64) -> io::Result<usize> {
-    file.read_at(bytes, place)
-}
-
-#[cfg(windows)]
-fn read_at(file: &File, bytes: &mut [u8], place: u64) -> io::Result<usize> {
-    file.seek_read(bytes, place)
-}
-
-#[cfg(unix)]
-fn write_at(file: &File, bytes: &[u8], place: u64) -> io::Result<usize> {
-    file.write_at(bytes, place)
-}
-
-#[cfg(windows)]
-fn write_at(file: &File, bytes: &[u8], place: u64) -> io::Result<usize> {
-    file.seek_write(bytes, place)
 }

@@ -16,7 +16,7 @@ use crate::threads;
 #[pyclass(name = "Stream", module = "ingot._core")]
 pub struct PyStream {
     reader: Arc<Sequence>,
-    rows: Rows,
+    indices: Indices,
     ahead: ReadAhead,
     /// Records that are ready, the next one last.
     ready: Vec<Py<PyBytes>>,
@@ -24,7 +24,7 @@ pub struct PyStream {
     error: Option<PyErr>,
 }
 
-enum Rows {
+enum Indices {
     All(Range<u64>),
     Some(Py<PyIterator>),
     Done,
@@ -32,12 +32,12 @@ enum Rows {
 
 impl PyStream {
     pub fn new(reader: Arc<Sequence>, indices: Option<&Bound<'_, PyAny>>) -> PyResult<Self> {
-        let rows = match indices {
-            None => Rows::All(0..reader.num_rows()),
-            Some(indices) => Rows::Some(indices.try_iter()?.unbind()),
+        let indices = match indices {
+            None => Indices::All(0..reader.num_rows()),
+            Some(indices) => Indices::Some(indices.try_iter()?.unbind()),
         };
         let ahead = ReadAhead::new(Arc::clone(&reader));
-        Ok(PyStream { reader, rows, ahead, ready: Vec::new(), error: None })
+        Ok(PyStream { reader, indices, ahead, ready: Vec::new(), error: None })
     }
 
     /// In the child of a fork: begins the windows anew, since the threads that were
@@ -52,12 +52,12 @@ impl PyStream {
         py.detach(|| self.ahead.push(&rows)).map_err(raised)
     }
 
-    /// Takes the next rows from the indices. A bad index ends the stream behind the good ones.
+    /// Takes the next rows from the indices. A bad index ends the stream after the good ones.
     fn take(&mut self, py: Python<'_>, count: usize) -> Vec<u64> {
-        match &mut self.rows {
-            Rows::Done => Vec::new(),
-            Rows::All(rows) => rows.by_ref().take(count).collect(),
-            Rows::Some(indices) => {
+        match &mut self.indices {
+            Indices::Done => Vec::new(),
+            Indices::All(rows) => rows.by_ref().take(count).collect(),
+            Indices::Some(indices) => {
                 let mut taken = Vec::with_capacity(count);
                 let mut indices = indices.bind(py).clone();
                 while taken.len() < count {
@@ -66,7 +66,7 @@ impl PyStream {
                         Some(Ok(row)) => taken.push(row),
                         other => {
                             self.error = other.and_then(Result::err);
-                            self.rows = Rows::Done;
+                            self.indices = Indices::Done;
                             break;
                         }
                     }
@@ -94,13 +94,13 @@ impl PyStream {
             });
             if let Err(error) = pushed {
                 self.error = Some(raised(error));
-                self.rows = Rows::Done;
+                self.indices = Indices::Done;
                 return;
             }
         }
     }
 
-    /// Turns a window into bytes objects; a bad record ends the stream behind the good ones.
+    /// Turns a window into bytes objects; a bad record ends the stream after the good ones.
     fn load(&mut self, py: Python<'_>, window: Window) -> PyResult<()> {
         let cells = window.cells.clone();
         // What could not be read as a whole is read again one by one, to find the first bad one.
@@ -118,7 +118,7 @@ impl PyStream {
         self.ready = objects.into_iter().map(Bound::unbind).collect();
         if let Some(error) = failed {
             self.error = Some(raised(error));
-            self.rows = Rows::Done;
+            self.indices = Indices::Done;
             self.ahead.drain();
         }
         self.ready.reverse();

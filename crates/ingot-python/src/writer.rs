@@ -6,7 +6,7 @@ use std::sync::Arc;
 use ingot::compression::Codec;
 use ingot::format::ingot::{FieldKind, Schema};
 use ingot::records::{
-    Choice, Compression, Decision, Options, Packed, Recovery, Value, Writer, path,
+    Choice, Compression, Decision, Options, Packed, Recovery, Value, Writer, hex, path,
 };
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -108,28 +108,24 @@ impl PyWriter {
         let given: Vec<Given<'_>> = values.iter().map(Given::of).collect::<PyResult<_>>()?;
         let elements: Vec<Vec<&[u8]>> = given
             .iter()
-            .map(|value| match value {
-                Given::Cell(bytes) => vec![bytes.as_bytes()],
+            .map(|given| match given {
+                Given::Cell(_) => Vec::new(),
                 Given::Sequence(elements) => elements.iter().map(|one| one.as_bytes()).collect(),
             })
             .collect();
         self.writer.with(py, |writer| {
-            let kinds: Vec<FieldKind> =
-                writer.schema().fields().iter().map(|field| field.kind).collect();
-            if kinds.len() != elements.len() {
+            let fields = writer.schema().fields();
+            if fields.len() != given.len() {
                 return Err(PyValueError::new_err("a row has one value for each field"));
             }
-            let row =
-                kinds.iter().zip(&elements).zip(&given).map(|((kind, elements), given)| {
-                    match (kind, given) {
-                        (FieldKind::Sequence, Given::Sequence(_)) => Ok(Value::Sequence(elements)),
-                        (FieldKind::Cell, Given::Cell(_)) => Ok(Value::Cell(elements[0])),
-                        (FieldKind::Column, Given::Cell(_)) => Ok(Value::Column(elements[0])),
-                        _ => {
-                            Err(PyValueError::new_err("a sequence is a list, other values are not"))
-                        }
-                    }
-                });
+            let row = fields.iter().zip(&given).zip(&elements).map(|((field, given), elements)| {
+                match (field.kind, given) {
+                    (FieldKind::Sequence, Given::Sequence(_)) => Ok(Value::Sequence(elements)),
+                    (FieldKind::Cell, Given::Cell(bytes)) => Ok(Value::Cell(bytes.as_bytes())),
+                    (FieldKind::Column, Given::Cell(bytes)) => Ok(Value::Column(bytes.as_bytes())),
+                    _ => Err(PyValueError::new_err("a sequence is a list, other values are not")),
+                }
+            });
             let row: Vec<Value<'_>> = row.collect::<PyResult<_>>()?;
             let number = writer.push_row(&row).map_err(raised)?;
             if writer.is_full() {
@@ -196,6 +192,18 @@ impl PyWriter {
         };
         let known = self.writer.with(py, |writer| writer.decisions())?.map_err(raised)?;
         Ok(known.into_iter().map(|known| known.map(told)).collect())
+    }
+
+    /// The id in the header of the file, in hexadecimal digits.
+    #[getter]
+    fn id(&self, py: Python<'_>) -> PyResult<String> {
+        self.writer.with(py, |writer| hex(&writer.id()))
+    }
+
+    /// The size of the rows that this writer was given, before compression.
+    #[getter]
+    fn nbytes(&self, py: Python<'_>) -> PyResult<u64> {
+        self.writer.with(py, |writer| writer.num_bytes())
     }
 
     /// How many records are committed, those in the file before this writer included.

@@ -4,13 +4,16 @@
 //! a millisecond whatever its size, gives any record in any order, and notices
 //! every flipped bit. The layers, each of which knows only those before it:
 //!
-//! - [`error`], [`process`], [`limit`], [`reserve`], [`pool`], [`background`], [`crc`], `hash`: what
-//!   goes wrong, which process this is, how much memory a value may take, threads, checksums;
+//! - [`error`], [`process`], [`limit`], [`reserve`], [`pool`], [`background`], [`crc`], `hash`:
+//!   errors, which process this is, how much memory decoded values may take, threads, checksums;
 //! - [`storage`]: bytes at offsets; knows no format;
 //! - [`format`], [`compression`]: bytes to structs and back; do no I/O;
 //! - [`picture`]: pixels of compressed pictures;
 //! - [`order`]: which row is at which position; does no I/O;
 //! - [`records`]: a file of rows as a sequence: read, write, recover, verify.
+
+#[cfg(not(any(target_os = "linux", target_os = "macos")))]
+compile_error!("Ingot supports Linux and macOS");
 
 pub mod background;
 pub mod compression;

@@ -7,16 +7,15 @@ use std::sync::atomic::{AtomicU64, Ordering};
 /// The limit unless the user asks for another: 1 GiB.
 const DEFAULT: u64 = 1 << 30;
 
-/// The environment variables that say how many bytes decoded values may take, and indexes in
-/// memory.
+/// Environment variables for the bytes that decoded values and cached indexes may take.
 const MAX_DECODED_BYTES: &str = "INGOT_MAX_DECODED_BYTES";
 const INDEX_BYTES: &str = "INGOT_INDEX_BYTES";
 
-/// The environment variable that says how many bytes the index of a file may have.
+/// Environment variable for the bytes that the index of a file may have.
 pub const MAX_INDEX_BYTES: &str = "INGOT_MAX_INDEX_BYTES";
 
-/// The index of a file may have this many bytes, or this many times the bytes of the file,
-/// whichever is more.
+/// The index of a file may have `INDEX_FLOOR` bytes, or `INDEX_FACTOR` times the bytes of the
+/// file, whichever is more.
 const INDEX_FLOOR: u64 = 256 << 20;
 const INDEX_FACTOR: u64 = 64;
 
@@ -30,7 +29,7 @@ pub fn check_environment() -> Result<(), String> {
         .try_for_each(|name| asked(name).map(drop))
 }
 
-/// Returns how many bytes of indexes the user wants to stay in memory, if it was said.
+/// Returns how many bytes of indexes to keep in memory, if the user set it.
 pub fn index_bytes() -> Option<u64> {
     asked(INDEX_BYTES).ok().flatten()
 }
@@ -41,8 +40,15 @@ pub fn max_index_bytes(bytes: u64) -> u64 {
     asked(MAX_INDEX_BYTES).ok().flatten().unwrap_or(usual)
 }
 
-/// Returns the number of bytes that an environment variable has; `None` if it is not set or empty.
-fn asked(name: &str) -> Result<Option<u64>, String> {
+/// Whether there is memory for another thread. glibc ends the process if a thread gets none for
+/// its thread-locals, which it allocates when they are first used.
+pub fn has_room_for_thread() -> bool {
+    const ROOM: usize = 32 << 20;
+    std::hint::black_box(Vec::<u8>::new()).try_reserve_exact(ROOM).is_ok()
+}
+
+/// Returns the byte count in an environment variable; `None` if it is unset or empty.
+pub(crate) fn asked(name: &str) -> Result<Option<u64>, String> {
     let value = env::var_os(name).unwrap_or_default();
     match value.to_str() {
         Some("") => Ok(None),
@@ -62,20 +68,11 @@ pub fn set_max_decoded_bytes(bytes: u64) {
     MAX.store(bytes, Ordering::Relaxed);
 }
 
-/// What is left for others when it is asked whether there is memory.
-const HEADROOM: usize = 8 << 20;
-
-/// Returns whether the system has so many bytes more. Where it has not, a Rust program ends;
-/// so large work asks before it begins.
-pub fn has_memory(bytes: usize) -> bool {
-    Vec::<u8>::new().try_reserve_exact(bytes.saturating_add(HEADROOM)).is_ok()
-}
-
-/// Values that are many times as long as what is stored may take no more than the limit; what
-/// grows less than this is what people have.
+/// The limit applies to values that are more than this many times as long as their stored form;
+/// ordinary data grows less.
 const FACTOR: u64 = 256;
 
-/// Adds up by how much values grow that are decoded together.
+/// Adds up how much values grow that are decoded together.
 #[derive(Debug, Default)]
 pub struct Growth {
     stored: u64,

@@ -1,19 +1,17 @@
 //! Threads that help with one batch at a time.
 //!
-//! The caller of [`Pool::run`] works too, so a batch never waits for a thread to
-//! wake up: helpers that come in time take a share, the others find nothing left.
-//! A batch calls no more helpers than it has tasks for, and nothing spins for long.
+//! The caller of [`Pool::run`] works too, so a batch never waits for a thread to wake up: helpers
+//! that come in time take a share, the others find nothing left. A batch calls no more helpers
+//! than it has tasks for. Waking one costs several microseconds, so callers cut their batches into
+//! tasks that are worth that.
 
 mod job;
 mod staff;
 mod threads;
 
-use std::cell::{Cell, OnceCell};
 use std::num::NonZeroUsize;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
-use std::sync::atomic::{AtomicI64, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
-use std::time::{Duration, Instant};
 
 use job::Job;
 use staff::Staff;
@@ -21,50 +19,30 @@ pub use threads::{asked_threads, set_threads};
 
 use crate::process::PerProcess;
 
-/// Helpers of the compute pool that look for the next batch at a time.
-const LINGERING: usize = 2;
-
 /// Helpers of the pool for calls that wait for a device.
 const BLOCKING: usize = 63;
 
 /// Helper threads of one process, each started when a batch first has a task for it.
 pub struct Pool {
     staff: Arc<Staff>,
-    /// Batches that the caller is to work on alone.
-    alone: AtomicU32,
-    /// Nanoseconds that sharing has gained lately.
-    gained: AtomicI64,
 }
-
-/// Sharing a batch gains the time in which the caller would have done what helpers did. It
-/// loses what it takes to call them, and what the caller then waits for one that was kept from
-/// its core. When the losses outweigh the gains, something else wants the cores or batches are
-/// too small, and the caller works alone for this many batches.
-const ALONE: u32 = 1024;
-
-/// What sharing is credited with at the start, and can gather at most, in nanoseconds.
-const CREDIT: i64 = 4_000_000;
 
 impl Pool {
     /// Returns the pool for work that keeps a core busy: as many threads as [`set_threads`] or
-    /// the environment variable `INGOT_THREADS` says, else one a core, the caller among them.
+    /// the environment variable `INGOT_THREADS` says, else one per core, the caller included.
     pub fn compute() -> Arc<Pool> {
         static POOL: PerProcess<Pool> = PerProcess::new();
-        POOL.get(|| Pool::new(threads::first_threads() - 1, LINGERING))
+        POOL.get(|| Pool::new(threads::first_threads() - 1))
     }
 
     /// Returns the pool for calls that wait for a device: more threads than cores.
     pub fn blocking() -> Arc<Pool> {
         static POOL: PerProcess<Pool> = PerProcess::new();
-        POOL.get(|| Pool::new(BLOCKING, 0))
+        POOL.get(|| Pool::new(BLOCKING))
     }
 
-    fn new(helpers: usize, lingering_max: usize) -> Pool {
-        Pool {
-            staff: Staff::new(helpers, lingering_max),
-            alone: AtomicU32::new(0),
-            gained: AtomicI64::new(CREDIT),
-        }
+    fn new(helpers: usize) -> Pool {
+        Pool { staff: Staff::new(helpers) }
     }
 
     /// Returns how many threads can work on one batch, the caller included.
@@ -77,30 +55,13 @@ impl Pool {
         self.staff.set_most(width.get() - 1);
     }
 
-    /// Returns how many helpers were started.
-    pub fn num_helpers(&self) -> usize {
-        self.staff.num_threads()
-    }
-
-    /// Returns how often helpers were started or woken.
-    pub fn num_wakes(&self) -> u64 {
-        self.staff.num_wakes()
-    }
-
     /// Calls `work(0)` to `work(tasks - 1)`, on the calling thread and on helpers,
     /// and returns when all have ended. A panic in a task is passed on to the caller.
     pub fn run(&self, tasks: usize, work: &(dyn Fn(usize) + Sync)) {
-        let job = Job::new(work);
-        job.publish(tasks);
-        job.complete();
-        let sharing = (tasks > 1 && self.shares()).then(Sharing::begin);
-        if let Some(sharing) = &sharing {
-            sharing.call(&self.staff, &job, self.staff.most().min(tasks - 1));
-        }
-        self.conclude(&job, sharing, |work| work());
+        self.share(tasks, work, tasks.saturating_sub(1), || {});
     }
 
-    /// As [`Pool::run`], and returns what each call has returned, in order.
+    /// As [`Pool::run`], and returns the results in order.
     pub fn map<T: Send>(&self, tasks: usize, work: &(dyn Fn(usize) -> T + Sync)) -> Vec<T> {
         let done: Vec<Mutex<Option<T>>> = (0..tasks).map(|_| Mutex::new(None)).collect();
         self.run(tasks, &|k| {
@@ -113,161 +74,44 @@ impl Pool {
 
     /// As [`Pool::run`], while the calling thread does something else first.
     pub fn run_beside(&self, tasks: usize, work: &(dyn Fn(usize) + Sync), first: impl FnOnce()) {
-        let job = Job::new(work);
-        job.publish(tasks);
-        job.complete();
-        let sharing = (tasks > 0 && self.shares()).then(Sharing::begin);
-        if let Some(sharing) = &sharing {
-            sharing.call(&self.staff, &job, self.staff.most().min(tasks));
-        }
-        let done = catch_unwind(AssertUnwindSafe(first));
-        self.conclude(&job, sharing, |work| work());
-        done.unwrap_or_else(|panic| resume_unwind(panic));
+        self.share(tasks, work, tasks, first);
     }
 
-    /// As [`Pool::run`], with tasks that become possible one after the other: `feed` runs
-    /// on the calling thread first and publishes the next task by each call, saying whether
-    /// more are to come; helpers take them at once. What is left is done by the caller
-    /// too, inside `aside`.
-    pub fn run_while(
+    fn share(
         &self,
+        tasks: usize,
         work: &(dyn Fn(usize) + Sync),
-        feed: impl FnOnce(&dyn Fn(bool)),
-        aside: impl FnOnce(&mut (dyn FnMut() + Send)),
+        helpers: usize,
+        first: impl FnOnce(),
     ) {
-        let job = Job::new(work);
-        let sharing = OnceCell::new();
-        let fed = catch_unwind(AssertUnwindSafe(|| {
-            feed(&|more| {
-                let tasks = job.publish(1);
-                if more && tasks == 1 && self.shares() {
-                    sharing.get_or_init(Sharing::begin);
-                }
-                let Some(sharing) = sharing.get().filter(|_| more) else { return };
-                if job.num_called() < self.staff.most() && job.is_short_of_helpers() {
-                    sharing.call(&self.staff, &job, 1);
-                }
-            });
-        }));
-        job.complete();
-        self.conclude(&job, sharing.into_inner(), aside);
-        fed.unwrap_or_else(|panic| resume_unwind(panic));
-    }
-
-    /// Returns whether helpers are to be called to a batch: the caller may be better off alone.
-    fn shares(&self) -> bool {
-        self.staff.most() > 0 && !self.is_alone()
-    }
-
-    fn is_alone(&self) -> bool {
-        let left = self.alone.load(Ordering::Relaxed);
-        if left > 0 {
-            self.alone.store(left - 1, Ordering::Relaxed);
+        let job = Job::new(tasks, work);
+        let helpers = helpers.min(self.staff.most());
+        if helpers > 0 {
+            self.staff.call(&job, helpers);
         }
-        left > 0
-    }
-
-    /// Updates the estimate of what sharing a batch gains, in nanoseconds.
-    fn judge(&self, gain: i64) {
-        let gained = self.gained.load(Ordering::Relaxed).saturating_add(gain).min(CREDIT);
-        if gained < 0 {
-            self.alone.store(ALONE, Ordering::Relaxed);
+        let first = catch_unwind(AssertUnwindSafe(first));
+        job.work();
+        if helpers > 0 {
+            self.staff.withdraw(&job);
         }
-        self.gained.store(if gained < 0 { CREDIT / 4 } else { gained }, Ordering::Relaxed);
-    }
-
-    /// Works on what is left of a job, and waits for the others.
-    fn conclude(
-        &self,
-        job: &Arc<Job>,
-        sharing: Option<Sharing>,
-        aside: impl FnOnce(&mut (dyn FnMut() + Send)),
-    ) {
-        let (mut done, mut worked, mut waited) = (0, Duration::ZERO, Duration::ZERO);
-        let began = Instant::now();
-        let is_shared = sharing.is_some();
-        let mut rest = || {
-            done = job.work();
-            worked = began.elapsed();
-            if is_shared {
-                self.staff.take_back(job);
-                job.wait();
-                waited = began.elapsed().saturating_sub(worked);
-            }
-        };
-        let left = catch_unwind(AssertUnwindSafe(|| aside(&mut rest)));
         job.wait();
-        if let Some(sharing) = sharing
-            && self.staff.lingers()
-        {
-            self.judge(sharing.gain(began, job.num_tasks() - done, done, worked, waited));
-        }
-        left.unwrap_or_else(|panic| resume_unwind(panic));
+        first.unwrap_or_else(|panic| resume_unwind(panic));
         if job.has_panicked() {
             resume_unwind(Box::new("a task of the pool panicked"));
         }
     }
 }
 
-/// What a batch that is shared has taken so far.
-struct Sharing {
-    began: Instant,
-    called: Cell<usize>,
-    calling: Cell<Duration>,
-}
-
-impl Sharing {
-    fn begin() -> Sharing {
-        Sharing { began: Instant::now(), called: Cell::new(0), calling: Cell::new(Duration::ZERO) }
-    }
-
-    fn call(&self, staff: &Arc<Staff>, job: &Arc<Job>, helpers: usize) {
-        let since = Instant::now();
-        staff.call(job, helpers);
-        self.called.set(self.called.get() + helpers);
-        self.calling.set(self.calling.get() + since.elapsed());
-    }
-
-    /// Returns how many nanoseconds sharing has gained: helpers did `helped` tasks while the
-    /// caller published them until `fed`, did `done` tasks for `worked` and then `waited`.
-    fn gain(
-        &self,
-        fed: Instant,
-        helped: usize,
-        done: usize,
-        worked: Duration,
-        waited: Duration,
-    ) -> i64 {
-        let saved = if done == 0 {
-            fed - self.began
-        } else {
-            worked.mul_f64((helped as f64 / done as f64).min(self.called.get() as f64))
-        };
-        saved.as_nanos() as i64 - waited.as_nanos() as i64 - self.calling.get().as_nanos() as i64
-    }
-}
-
 #[cfg(test)]
 mod tests {
-    use std::sync::atomic::AtomicUsize;
+    use std::sync::Barrier;
+    use std::sync::atomic::{AtomicUsize, Ordering};
     use std::thread;
+    use std::time::Duration;
 
     use super::*;
 
     const MANY: usize = 63;
-
-    /// Runs so many tasks that become possible one after the other.
-    fn feed(pool: &Pool, tasks: usize, work: &(dyn Fn(usize) + Sync)) {
-        let feed = |publish: &dyn Fn(bool)| (1..=tasks).for_each(|k| publish(k < tasks));
-        pool.run_while(work, feed, |rest| rest());
-    }
-
-    /// Waits until all helpers of a pool sleep.
-    fn settle(pool: &Pool) {
-        while pool.staff.num_awake() > 0 {
-            thread::yield_now();
-        }
-    }
 
     #[test]
     fn every_task_runs_exactly_once() {
@@ -289,6 +133,20 @@ mod tests {
     }
 
     #[test]
+    fn a_panic_of_the_caller_waits_for_the_helpers() {
+        let (pool, done) = (Pool::new(2), AtomicUsize::new(0));
+        let work = |_| {
+            thread::sleep(Duration::from_millis(1));
+            done.fetch_add(1, Ordering::Relaxed);
+        };
+        let outcome = catch_unwind(AssertUnwindSafe(|| {
+            pool.run_beside(8, &work, || panic!("the first part fails"));
+        }));
+        assert!(outcome.is_err());
+        assert_eq!(done.into_inner(), 8);
+    }
+
+    #[test]
     fn runs_may_be_nested_and_concurrent() {
         let total = AtomicUsize::new(0);
         thread::scope(|scope| {
@@ -307,68 +165,49 @@ mod tests {
 
     #[test]
     fn a_batch_wakes_no_more_helpers_than_it_has_shares_for() {
-        let pool = Pool::new(MANY, LINGERING);
+        let pool = Pool::new(MANY);
         for batch in 1..=100 {
             pool.run(3, &|_| thread::sleep(Duration::from_micros(100)));
-            assert!(pool.num_wakes() <= 2 * batch);
-        }
-        let pool = Pool::new(MANY, LINGERING);
-        for batch in 1..=100 {
-            feed(&pool, 3, &|_| thread::sleep(Duration::from_micros(100)));
-            assert!(pool.num_wakes() <= 2 * batch);
+            assert!(pool.staff.num_wakes() <= 2 * batch);
         }
     }
 
     #[test]
-    fn the_helpers_that_slept_last_are_woken_again() {
-        let pool = Pool::new(MANY, LINGERING);
+    fn idle_helpers_are_woken_before_new_ones_are_started() {
+        let pool = Pool::new(MANY);
         for _ in 0..20 {
-            feed(&pool, 3, &|_| {});
-            settle(&pool);
+            pool.run(3, &|_| {});
+            pool.staff.settle();
         }
-        assert!(pool.num_helpers() <= 2);
+        assert!(pool.staff.num_threads() <= 2);
     }
 
     #[test]
     fn a_batch_with_many_shares_gets_all_helpers() {
-        let pool = Pool::new(MANY, LINGERING);
-        let together = std::sync::Barrier::new(MANY + 1);
+        let pool = Pool::new(MANY);
+        let together = Barrier::new(MANY + 1);
         pool.run(MANY + 1, &|_| {
             together.wait();
         });
-        assert_eq!((pool.num_helpers(), pool.num_wakes()), (MANY, MANY as u64));
-    }
-
-    #[test]
-    fn few_helpers_linger() {
-        let pool = Pool::new(MANY, LINGERING);
-        for _ in 0..20 {
-            pool.run(MANY + 1, &|_| {
-                thread::sleep(Duration::from_micros(100));
-                assert!(pool.staff.num_lingering() <= LINGERING);
-            });
-        }
-        settle(&pool);
-        assert_eq!(pool.staff.num_lingering(), 0);
+        assert_eq!((pool.staff.num_threads(), pool.staff.num_wakes()), (MANY, MANY as u64));
     }
 
     #[test]
     fn the_caller_of_a_pool_of_one_works_alone() {
-        let pool = Pool::new(0, LINGERING);
+        let pool = Pool::new(0);
         let here = thread::current().id();
         for _ in 0..10 {
             pool.run(100, &|_| assert_eq!(thread::current().id(), here));
-            feed(&pool, 100, &|_| assert_eq!(thread::current().id(), here));
         }
-        assert_eq!((pool.num_helpers(), pool.num_wakes()), (0, 0));
+        assert_eq!((pool.staff.num_threads(), pool.staff.num_wakes()), (0, 0));
     }
 
     #[test]
     fn another_size_holds_from_the_next_batch_on() {
         let width = |threads| NonZeroUsize::new(threads).unwrap();
-        let pool = Pool::new(0, LINGERING);
+        let pool = Pool::new(0);
         for threads in [2, 8, 3, 1, 5] {
-            settle(&pool);
+            pool.staff.settle();
             pool.resize(width(threads));
             let (now, most) = (AtomicUsize::new(0), AtomicUsize::new(0));
             pool.run(40, &|_| {
@@ -378,24 +217,6 @@ mod tests {
             });
             assert!(most.into_inner() <= threads);
         }
-        assert!(pool.num_helpers() <= 7);
-    }
-
-    #[test]
-    fn a_helper_leaves_a_batch_that_is_fed_slowly() {
-        let pool = Pool::new(1, LINGERING);
-        let count = AtomicUsize::new(0);
-        let feed = |publish: &dyn Fn(bool)| {
-            for k in 1..=3 {
-                publish(k < 3);
-                settle(&pool);
-            }
-        };
-        let work = |_| {
-            count.fetch_add(1, Ordering::Relaxed);
-        };
-        pool.run_while(&work, feed, |rest| rest());
-        assert_eq!(count.into_inner(), 3);
-        assert_eq!((pool.num_helpers(), pool.num_wakes()), (1, 2));
+        assert!(pool.staff.num_threads() <= 7);
     }
 }

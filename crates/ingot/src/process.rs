@@ -1,9 +1,7 @@
 //! Which process this is: threads and rings belong to one, and a fork makes another.
 
 use std::cell::RefCell;
-#[cfg(unix)]
-use std::sync::atomic::AtomicI32;
-use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicI32, AtomicPtr, AtomicU64, Ordering};
 use std::sync::{Arc, Once, PoisonError, RwLock, RwLockWriteGuard};
 
 static GENERATION: AtomicU64 = AtomicU64::new(0);
@@ -19,16 +17,16 @@ pub fn generation() -> u64 {
     GENERATION.load(Ordering::Relaxed)
 }
 
-/// Held by those who open files, and by a fork.
+/// Read-locked while a file is opened, write-locked during a fork.
 static OPENING: RwLock<()> = RwLock::new(());
 
 thread_local! {
-    /// What a thread that forks holds meanwhile.
+    /// The write lock of the thread that forks.
     static FORKING: RefCell<Option<RwLockWriteGuard<'static, ()>>> = const { RefCell::new(None) };
 }
 
-/// Calls `work`, during which no other thread forks this process. It must be short and must
-/// neither wait for the thread that forks nor call this again.
+/// Calls `work` while no other thread can fork this process. It must be short, and must neither
+/// wait for the thread that forks nor call this again.
 ///
 /// A fork copies the table of descriptors first and the memory later. A file that is opened in
 /// between, with the number of one that was just closed, would be that other file in the child.
@@ -38,7 +36,6 @@ pub fn without_fork<T>(work: impl FnOnce() -> T) -> T {
     work()
 }
 
-#[cfg(unix)]
 #[allow(unsafe_code)]
 fn register() {
     extern "C" fn prepare() {
@@ -60,24 +57,21 @@ fn register() {
     unsafe { libc::pthread_atfork(Some(prepare), Some(done), Some(forked)) };
 }
 
-/// Descriptors whose locks are for this process alone; -1 where there is none.
-#[cfg(unix)]
+/// Descriptors whose locks belong to this process alone; -1 marks a free slot.
 static OWN: [AtomicI32; 1024] = [const { AtomicI32::new(-1) }; 1024];
 
 /// A descriptor that children of this process do not share, although they have its number: in
-/// a child it leads nowhere. A lock that is taken through it ends with this process.
+/// a child it leads to the null device. A lock that is taken through it ends with this process.
 ///
 /// There is room for 1,024 of them; more are shared as usual.
 #[derive(Debug)]
 pub struct OwnDescriptor {
-    #[cfg(unix)]
     slot: Option<usize>,
 }
 
 impl OwnDescriptor {
     /// Keeps the descriptor of a file from children until this is dropped, which must be
     /// before the file is closed.
-    #[cfg(unix)]
     pub fn of(file: &std::fs::File) -> OwnDescriptor {
         let descriptor = std::os::fd::AsRawFd::as_raw_fd(file);
         generation();
@@ -86,14 +80,8 @@ impl OwnDescriptor {
         });
         OwnDescriptor { slot }
     }
-
-    #[cfg(not(unix))]
-    pub fn of(_file: &std::fs::File) -> OwnDescriptor {
-        OwnDescriptor {}
-    }
 }
 
-#[cfg(unix)]
 impl Drop for OwnDescriptor {
     fn drop(&mut self) {
         if let Some(slot) = self.slot {
@@ -102,10 +90,9 @@ impl Drop for OwnDescriptor {
     }
 }
 
-#[cfg(unix)]
 #[allow(unsafe_code)]
 fn give_up_locks() {
-    let mut nowhere = -1;
+    let mut null = -1;
     for slot in &OWN {
         let descriptor = slot.load(Ordering::Acquire);
         if descriptor < 0 {
@@ -114,35 +101,32 @@ fn give_up_locks() {
         // SAFETY: these system calls are safe in the child of a fork; the descriptor stays
         // valid, and belongs to a file whose users refuse to work in a child.
         unsafe {
-            if nowhere < 0 {
-                nowhere = libc::open(c"/dev/null".as_ptr(), libc::O_RDWR | libc::O_CLOEXEC);
+            if null < 0 {
+                null = libc::open(c"/dev/null".as_ptr(), libc::O_RDWR | libc::O_CLOEXEC);
             }
-            if nowhere >= 0 {
-                libc::dup3(nowhere, descriptor, libc::O_CLOEXEC);
+            if null >= 0 && libc::dup2(null, descriptor) >= 0 {
+                libc::fcntl(descriptor, libc::F_SETFD, libc::FD_CLOEXEC);
             }
         }
     }
-    if nowhere >= 0 {
+    if null >= 0 {
         // SAFETY: this function has opened it.
-        unsafe { libc::close(nowhere) };
+        unsafe { libc::close(null) };
     }
 }
 
-#[cfg(not(unix))]
-fn register() {}
-
-/// Something that is made anew in the child of a fork. There are no locks here that a
-/// thread of the parent could have held at that moment; what the parent made is left alone.
+/// A value created once per process, and again in the child of a fork. Takes no lock that a thread
+/// of the parent could have held at the fork; the parent's value is leaked in the child.
 pub struct PerProcess<T>(AtomicPtr<(u64, Arc<T>)>);
 
 impl<T> PerProcess<T> {
-    /// Returns a place where nothing was made yet.
+    /// Returns an empty place.
     pub const fn new() -> Self {
         PerProcess(AtomicPtr::new(std::ptr::null_mut()))
     }
 
-    /// Returns what this process has made, or makes it. Of several threads that come at
-    /// once all may make one, of which one is kept.
+    /// Returns the value of this process, creating it if necessary. Threads that race may each
+    /// create one; one of them is kept.
     #[allow(unsafe_code)]
     pub fn get(&self, make: impl Fn() -> T) -> Arc<T> {
         let generation = generation();

@@ -1,14 +1,14 @@
-//! Which parts of a reserve of memory are out.
+//! Bookkeeping of a memory reserve.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
 const ONE: u64 = 1 << 32;
 
-/// Counts pieces of a reserve, which are taken one behind the other and come back in any order.
-/// When the last one is back, the reserve is whole again. Takes no lock and no memory.
+/// Hands out pieces of a reserve one after the other; they are returned in any order. Once all are
+/// returned, the reserve is whole again. Takes no lock and allocates nothing.
 ///
-/// The number of pieces and the bytes up to the end of the last one are halves of one number:
-/// nobody sees one of them change without the other.
+/// The number of pieces and the end of the last one are the two halves of one atomic number, so
+/// they change together.
 #[derive(Debug)]
 pub struct Pieces {
     state: AtomicU64,

@@ -5,7 +5,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use ingot::records::{Bag, BagOptions, Container as _, Files as _, Packing, prepare};
+use ingot::records::{Bag, BagOptions, Container as _, Files as _, Packing, find, prepare};
 use ingot::storage::{Memory, ReadAt};
 use ingot_fuzz::bounded;
 use libfuzzer_sys::fuzz_target;
@@ -37,7 +37,7 @@ fuzz_target!(|data: &[u8]| {
         let rows: Vec<u64> = (0..bag.num_rows()).collect();
         let _pins = prepare(&[(&bag, rows.clone())]);
         for &row in &rows {
-            let Ok(cell) = bag.find(row) else { continue };
+            let Ok(cell) = find(&bag, row) else { continue };
             if cell.raw > VALUE {
                 continue;
             }

@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use ingot::records::{Hdf5, Layout};
+use ingot::records::{ColumnLayout, Hdf5};
 use ingot::storage::Memory;
 use ingot_fuzz::bounded;
 use libfuzzer_sys::fuzz_target;
@@ -21,7 +21,7 @@ fuzz_target!(|data: &[u8]| {
     bounded(LIMIT + 64 * whole.len(), || {
         let file = Hdf5::new(Arc::new(Memory::from(whole.clone())), "fuzzed.h5").unwrap();
         let (block, offsets) = (vec![rows.max(1)], vec![0; rows.min(1) as usize]);
-        let layout = Layout { rows, item, varies: true, shape: vec![], block, offsets };
+        let layout = ColumnLayout { rows, item, varies: true, shape: vec![], block, offsets };
         let Ok(column) = file.column(layout) else { return };
         for row in 0..rows {
             let rows = [row];

@@ -2,11 +2,11 @@
 
 #![no_main]
 
-use ingot::format::ffrecord::tree::{MAGIC, decode, encode};
+use ingot::format::ffrecord::tree::{MAGIC, decode};
 use ingot_fuzz::bounded;
 use libfuzzer_sys::fuzz_target;
 
-/// Memory that reading and writing a tree may take for each byte of it: an opcode of one
+/// Memory that reading a tree may take for each byte of it: an opcode of one
 /// byte makes a folder.
 const EXPANSION: usize = 256;
 
@@ -15,10 +15,6 @@ fuzz_target!(|data: &[u8]| {
     let num_files = if choice == 0xff { u64::MAX } else { choice.into() };
     let record = [MAGIC, pickle].concat();
     bounded((1 << 20) + EXPANSION * record.len(), || {
-        let Ok(tree) = decode(&record, num_files) else { return };
-        let written = encode(&tree);
-        let again = decode(&written, num_files).expect("what was written can be read");
-        assert!(again == tree);
-        assert!(encode(&again) == written);
+        let _ = decode(&record, num_files);
     });
 });

@@ -27,7 +27,9 @@ pub fn exercise(bytes: &[u8], append: bool) {
     let shared: Arc<dyn ReadAt> = Arc::new(storage.clone());
     let target = Box::new(storage.clone());
     if append {
-        if let Ok((mut writer, recovery)) = records::append(&shared, target, NAME, options, &mut || Ok(())) {
+        if let Ok((mut writer, recovery)) =
+            records::append(&shared, target, NAME, options, &mut || Ok(()))
+        {
             writer.close().expect("memory takes everything");
             check_whole(&storage, recovery.rows);
         }
@@ -54,7 +56,7 @@ fn read(reader: &Reader) {
                 FieldKind::Cell => reader.locate_field(row, field).map(|cell| vec![cell]),
                 FieldKind::Sequence => reader
                     .num_elements(row, field)
-                    .and_then(|len| reader.locate_elements(row, field, 0..len.min(ROWS))),
+                    .and_then(|len| reader.locate_elements(row, field, 0..len.min(ROWS), &[])),
             };
             for cell in cells.into_iter().flatten().filter(|cell| cell.raw <= VALUE) {
                 let mut value = vec![0; cell.raw as usize];

@@ -165,13 +165,13 @@ impl Compressor {
                     .map_err(|error| format!("brotli: {error}"))?;
             }
             Compressor::Zstd(context) => {
-                out.resize(start + compress_bound(value.len()), 0);
+                make_room(out, compress_bound(value.len()))?;
                 let len = compress_zstd(context, value, &mut out[start..])
                     .map_err(|code| format!("zstd: {}", get_error_name(code)))?;
                 out.truncate(start + len);
             }
             Compressor::Snappy(encoder) => {
-                out.resize(start + snap::raw::max_compress_len(value.len()), 0);
+                make_room(out, snap::raw::max_compress_len(value.len()))?;
                 let len = encoder
                     .compress(value, &mut out[start..])
                     .map_err(|error| format!("snappy: {error}"))?;
@@ -180,6 +180,13 @@ impl Compressor {
         }
         Ok(())
     }
+}
+
+/// Appends `more` zeros to `out`.
+fn make_room(out: &mut Vec<u8>, more: usize) -> Result<(), String> {
+    out.try_reserve(more).map_err(|_| frame::no_memory(more as u64))?;
+    out.resize(out.len() + more, 0);
+    Ok(())
 }
 
 fn compress_zstd(

@@ -79,7 +79,7 @@ pub fn decompress(dictionary: Option<&Dictionary>, stored: &[u8]) -> Result<Vec<
     stream(&mut context, stored)
 }
 
-fn no_memory(len: u64) -> String {
+pub(super) fn no_memory(len: u64) -> String {
     format!("no memory for {len} bytes")
 }
 

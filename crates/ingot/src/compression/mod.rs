@@ -161,8 +161,8 @@ impl Compressor {
         Compressor { codec, context }
     }
 
-    /// Appends the compressed form of `value` to `out` and returns its length, or
-    /// appends nothing and returns `None` if it would not be shorter.
+    /// Appends the compressed form of `value` to `out` and returns its length, or appends
+    /// nothing and returns `None` if it would not be shorter or there is no memory for it.
     pub fn compress(&mut self, value: &[u8], out: &mut Vec<u8>) -> Option<usize> {
         let start = out.len();
         let room = match self.codec {
@@ -170,6 +170,7 @@ impl Compressor {
             Codec::Zstd => zstd::zstd_safe::compress_bound(value.len()),
             Codec::Lz4 => lz4_flex::block::get_maximum_output_size(value.len()),
         };
+        out.try_reserve(room).ok()?;
         out.resize(start + room, 0);
         let len = match &mut self.context {
             Some(context) => context.compress2(&mut out[start..], value).ok(),

@@ -22,9 +22,6 @@ use std::ops::Range;
 use super::Violation;
 use super::fields::{u32_at, u64_at};
 
-/// How an HDF5 file begins, or how it goes on after a block that is the user's.
-pub const SIGNATURE: [u8; 8] = *b"\x89HDF\r\n\x1a\n";
-
 /// Bytes of a reference.
 pub const REFERENCE_LEN: u64 = 16;
 

@@ -13,7 +13,7 @@ mod node;
 mod oracle;
 mod pack;
 mod permutation;
-mod rows;
+mod picks;
 mod walk;
 mod window;
 
@@ -21,7 +21,7 @@ pub use lengths::Lengths;
 pub use mixture::WEIGHTS_MAX;
 pub use node::Order;
 pub use pack::Long;
-pub use rows::{Level, Rows};
+pub use picks::{Level, Picks};
 
 use crate::Error;
 

@@ -145,11 +145,6 @@ impl Order {
         self.0.figures.sources as usize
     }
 
-    /// Returns the number of maps, which are numbered from the rows on and from the first part.
-    pub fn num_maps(&self) -> usize {
-        self.0.figures.maps as usize
-    }
-
     /// Returns how often groups are made: 0 if each position is one row.
     pub fn num_groups(&self) -> usize {
         self.0.figures.widths.len() - 1

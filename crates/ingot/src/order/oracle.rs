@@ -2,7 +2,7 @@
 
 use super::mixture::Mixture;
 use super::permutation::Permutation;
-use super::{Lengths, Level, Long, Order, Rows};
+use super::{Lengths, Level, Long, Order, Picks};
 use crate::hash::Numbers;
 
 /// A composition, as a value.
@@ -175,7 +175,7 @@ impl Tree {
     }
 }
 
-fn items(rows: &Rows) -> Vec<Item> {
+fn items(rows: &Picks) -> Vec<Item> {
     (0..rows.rows.len()).map(|k| (rows.sources[k], rows.rows[k], rows.epochs[k])).collect()
 }
 

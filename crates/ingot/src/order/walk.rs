@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::node::{Choice, Order, Step};
 use super::pack::Plan;
 use super::permutation::{Permutation, TABLE_MAX};
-use super::rows::Rows;
+use super::picks::Picks;
 use super::{LEN_MAX, exceeded};
 use crate::hash::key;
 use crate::{Error, Result};
@@ -37,7 +37,7 @@ enum Memo {
 }
 
 struct Walk {
-    out: Rows,
+    out: Picks,
     has_cuts: bool,
     memos: Vec<Memo>,
 }
@@ -48,7 +48,7 @@ impl Order {
     /// # Errors
     ///
     /// A position is not in the order, or there are too many of them for one call.
-    pub fn rows(&self, start: u64, stop: u64) -> Result<Rows> {
+    pub fn rows(&self, start: u64, stop: u64) -> Result<Picks> {
         if start < stop {
             self.check(stop - 1)?;
         }
@@ -60,7 +60,7 @@ impl Order {
     /// # Errors
     ///
     /// A position is not in the order, or there are too many of them for one call.
-    pub fn rows_at(&self, positions: &[u64]) -> Result<Rows> {
+    pub fn rows_at(&self, positions: &[u64]) -> Result<Picks> {
         positions.iter().try_for_each(|&position| self.check(position))?;
         self.walk_all(positions.len() as u64, positions.iter().copied())
     }
@@ -74,9 +74,9 @@ impl Order {
         Err(Error::Index { path: "order".to_owned(), index, rows })
     }
 
-    fn walk_all(&self, count: u64, positions: impl Iterator<Item = u64>) -> Result<Rows> {
+    fn walk_all(&self, count: u64, positions: impl Iterator<Item = u64>) -> Result<Picks> {
         let has_cuts = self.0.figures.has_cuts;
-        let out = Rows::new(count, &self.0.figures.widths, has_cuts)?;
+        let out = Picks::new(count, &self.0.figures.widths, has_cuts)?;
         let memos = (0..self.0.figures.memos).map(|_| Memo::Nothing).collect();
         let mut walk = Walk { out, has_cuts, memos };
         let (epoch, order_epoch, branch, cut) = (0, 0, 0, None);

@@ -1,125 +1,74 @@
-//! The helper threads of a pool: who works, who looks for work, and who sleeps.
+//! The helper threads of a pool.
 
 use std::collections::VecDeque;
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard};
-use std::thread::{self, Thread};
-use std::time::{Duration, Instant};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard};
+use std::thread;
 
-use super::job::{Job, spin};
+use super::job::Job;
+use crate::limit::has_room_for_thread;
 
-/// How long a helper looks for the next batch before it goes to sleep. A thread that sleeps
-/// comes too late for a batch of microseconds.
-const LINGER: Duration = Duration::from_micros(60);
-
-/// Helper threads, each started when a job first calls for it.
+/// Helper threads, each started when a job first needs it.
 pub struct Staff {
     desk: Mutex<Desk>,
-    /// Calls ever made: lets a lingering helper see news without the lock.
-    calls_made: AtomicU64,
-    /// Helpers that may be awake at a time.
+    called: Condvar,
+    /// Helpers that may work at a time.
     most: AtomicUsize,
-    /// Helpers that may look for the next batch at a time; the others sleep at once.
-    lingering_max: usize,
 }
 
 #[derive(Default)]
 struct Desk {
-    /// Each job as often as it has called for a helper that has not come.
+    /// Each job once per helper that it called and that has not come yet.
     calls: VecDeque<Arc<Job>>,
-    /// Who fell asleep last is woken first, so that the same few helpers work.
-    asleep: Vec<Arc<Sleeper>>,
-    lingering: usize,
+    busy: usize,
     threads: usize,
-    /// Whether the system has refused a thread. It is not asked again.
+    /// Whether the system refused to start a thread. It is not asked again.
     exhausted: bool,
     /// How often a helper was started or woken.
     wakes: u64,
 }
 
-struct Sleeper {
-    thread: Thread,
-    is_called: AtomicBool,
-}
-
 impl Staff {
-    /// Returns a staff of at most so many helpers, of which so many may linger.
-    pub fn new(most: usize, lingering_max: usize) -> Arc<Staff> {
-        Arc::new(Staff {
-            desk: Mutex::default(),
-            calls_made: AtomicU64::new(0),
-            most: AtomicUsize::new(most),
-            lingering_max,
-        })
+    /// Returns a staff of at most so many helpers.
+    pub fn new(most: usize) -> Arc<Staff> {
+        let most = AtomicUsize::new(most);
+        Arc::new(Staff { desk: Mutex::default(), called: Condvar::new(), most })
     }
 
-    /// Returns how many helpers may be awake at a time.
+    /// Returns how many helpers may work at a time.
     pub fn most(&self) -> usize {
         self.most.load(Ordering::Relaxed)
     }
 
-    /// Sets how many helpers may be awake at a time. Those that are too many sleep as soon as
-    /// they have done what they work on.
+    /// Sets how many helpers may work at a time. Surplus helpers finish their current job.
     pub fn set_most(&self, most: usize) {
         self.most.store(most, Ordering::Relaxed);
     }
 
-    /// Returns whether helpers look for the next batch before they sleep.
-    pub fn lingers(&self) -> bool {
-        self.lingering_max > 0
-    }
-
-    /// Returns how many helpers were started.
-    pub fn num_threads(&self) -> usize {
-        self.desk().threads
-    }
-
-    /// Returns how often helpers were started or woken.
-    pub fn num_wakes(&self) -> u64 {
-        self.desk().wakes
-    }
-
-    /// Returns how many helpers do not sleep.
-    #[cfg(test)]
-    pub fn num_awake(&self) -> usize {
-        self.desk().awake()
-    }
-
-    /// Returns how many helpers look for the next batch.
-    #[cfg(test)]
-    pub fn num_lingering(&self) -> usize {
-        self.desk().lingering
-    }
-
-    /// Calls so many helpers to a job: those that linger, then those that sleep, then new ones.
+    /// Calls so many helpers to a job, starting threads if too few are idle.
     pub fn call(self: &Arc<Self>, job: &Arc<Job>, helpers: usize) {
-        job.expect(helpers);
-        let (most, mut woken, mut new) = (self.most(), Vec::new(), 0);
+        let (mut woken, mut new) = (0, 0);
         let mut desk = self.desk();
         for _ in 0..helpers {
             desk.calls.push_back(Arc::clone(job));
-            if desk.calls.len() <= desk.lingering || desk.awake() >= most {
-                continue;
-            }
-            if let Some(sleeper) = desk.asleep.pop() {
-                woken.push(sleeper);
-            } else if desk.exhausted {
-                continue;
-            } else {
+            if desk.calls.len() <= desk.threads - desk.busy {
+                woken += 1;
+            } else if desk.threads < self.most() && !desk.exhausted {
                 desk.threads += 1;
                 new += 1;
+            } else {
+                continue;
             }
             desk.wakes += 1;
         }
-        self.calls_made.fetch_add(1, Ordering::Release);
-        let first_new = desk.threads - new;
+        let first = desk.threads - new;
         drop(desk);
-        woken.iter().for_each(|sleeper| sleeper.wake());
-        (first_new..first_new + new).for_each(|number| self.start(number));
+        (0..woken).for_each(|_| self.called.notify_one());
+        (first..first + new).for_each(|number| self.start(number));
     }
 
-    /// Takes back the calls of a job that nobody has followed.
-    pub fn take_back(&self, job: &Arc<Job>) {
+    /// Withdraws the calls of a job that no helper has answered.
+    pub fn withdraw(&self, job: &Arc<Job>) {
         self.desk().calls.retain(|called| !Arc::ptr_eq(called, job));
     }
 
@@ -127,7 +76,7 @@ impl Staff {
     fn start(self: &Arc<Self>, number: usize) {
         let staff = Arc::clone(self);
         let helper = thread::Builder::new().name(format!("ingot-{number}")).stack_size(512 << 10);
-        if helper.spawn(move || staff.help()).is_err() {
+        if !has_room_for_thread() || helper.spawn(move || staff.help()).is_err() {
             let mut desk = self.desk();
             desk.threads -= 1;
             desk.exhausted = true;
@@ -135,37 +84,19 @@ impl Staff {
     }
 
     fn help(&self) {
-        let this = Sleeper { thread: thread::current(), is_called: AtomicBool::new(false) };
-        let this = Arc::new(this);
-        loop {
-            self.next(&this).help();
-        }
-    }
-
-    /// Waits for a call.
-    fn next(&self, this: &Arc<Sleeper>) -> Arc<Job> {
-        let mut since = Instant::now();
         let mut desk = self.desk();
         loop {
-            let is_wanted = desk.awake() <= self.most();
-            if is_wanted && let Some(job) = desk.next_call() {
-                return job;
-            }
-            let left = LINGER.saturating_sub(since.elapsed());
-            if is_wanted && desk.lingering < self.lingering_max && !left.is_zero() {
-                let seen = self.calls_made.load(Ordering::Relaxed);
-                desk.lingering += 1;
-                drop(desk);
-                spin(left, || self.calls_made.load(Ordering::Acquire) != seen);
-                desk = self.desk();
-                desk.lingering -= 1;
-            } else {
-                desk.asleep.push(Arc::clone(this));
-                drop(desk);
-                this.sleep();
-                since = Instant::now();
-                desk = self.desk();
-            }
+            let job = if desk.busy < self.most() { desk.next_call() } else { None };
+            let Some(job) = job else {
+                desk = self.called.wait(desk).expect("no panics under this lock");
+                continue;
+            };
+            desk.busy += 1;
+            drop(desk);
+            job.work();
+            drop(job);
+            desk = self.desk();
+            desk.busy -= 1;
         }
     }
 
@@ -175,10 +106,6 @@ impl Staff {
 }
 
 impl Desk {
-    fn awake(&self) -> usize {
-        self.threads - self.asleep.len()
-    }
-
     fn next_call(&mut self) -> Option<Arc<Job>> {
         while let Some(job) = self.calls.pop_front() {
             if !job.is_claimed() {
@@ -189,15 +116,22 @@ impl Desk {
     }
 }
 
-impl Sleeper {
-    fn sleep(&self) {
-        while !self.is_called.swap(false, Ordering::Acquire) {
-            thread::park();
-        }
+#[cfg(test)]
+impl Staff {
+    /// Returns how many helpers were started.
+    pub fn num_threads(&self) -> usize {
+        self.desk().threads
     }
 
-    fn wake(&self) {
-        self.is_called.store(true, Ordering::Release);
-        self.thread.unpark();
+    /// Returns how often helpers were started or woken.
+    pub fn num_wakes(&self) -> u64 {
+        self.desk().wakes
+    }
+
+    /// Waits until no helper works.
+    pub fn settle(&self) {
+        while self.desk().busy > 0 {
+            thread::yield_now();
+        }
     }
 }

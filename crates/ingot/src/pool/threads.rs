@@ -10,18 +10,18 @@ use crate::error::{Error, Result};
 
 const VARIABLE: &str = "INGOT_THREADS";
 
-/// What `set_threads` was called with last; 0 before that.
+/// The argument of the last call of `set_threads`; 0 before that.
 static ASKED: AtomicUsize = AtomicUsize::new(0);
 
-/// Sets how many threads work on one batch, the calling one among them, in this process and in
-/// those that it forks. With 1, no helper thread is started, and those there are sleep.
+/// Sets how many threads work on one batch, the caller included, in this process and in the
+/// processes that it forks. With 1, no helper is started, and existing ones sleep.
 pub fn set_threads(threads: NonZeroUsize) {
     ASKED.store(threads.get(), Ordering::Relaxed);
     Pool::compute().resize(threads);
 }
 
-/// Returns how many threads the user has asked for: with [`set_threads`], or else by the
-/// environment variable `INGOT_THREADS`. Fails if the variable is no positive number.
+/// Returns how many threads the user asked for, with [`set_threads`] or else with the environment
+/// variable `INGOT_THREADS`. Fails if the variable is not a positive number.
 pub fn asked_threads() -> Result<Option<NonZeroUsize>> {
     let asked = NonZeroUsize::new(ASKED.load(Ordering::Relaxed));
     if asked.is_some() {
@@ -34,8 +34,7 @@ pub fn asked_threads() -> Result<Option<NonZeroUsize>> {
     number.map(Some).ok_or_else(refusal)
 }
 
-/// Returns how many threads the user has asked for, or else one for each core that this process
-/// may use.
+/// Returns how many threads the user asked for, or else one per core that this process may use.
 pub(super) fn first_threads() -> usize {
     let asked = asked_threads().ok().flatten();
     asked.or_else(|| thread::available_parallelism().ok()).map_or(1, usize::from)

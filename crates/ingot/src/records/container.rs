@@ -1,30 +1,29 @@
-//! What every container has to offer, whatever its bytes look like.
+//! The interface of all containers, whatever their bytes look like.
 
 use std::ops::Range;
 use std::sync::Arc;
 
 use super::cache::Pin;
 use super::locate::Missing;
+use super::source::Source;
 use super::verification::Verification;
-use crate::compression::{self, Codec};
+use crate::compression::Codec;
 use crate::crc::Sum;
 use crate::error::{Error, Result};
 use crate::format::Group;
 use crate::format::foreign::Coding;
 use crate::format::ingot::Schema;
-use crate::storage::ReadAt;
 
-/// How a value comes out of the stored bytes of its cell.
+/// How a value is encoded in the stored bytes of its cell.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Form {
     /// Stored as is, or compressed with the cell's codec.
     Alone,
-    /// The container knows how: [`Container::decode`].
+    /// In a way of the container's own.
     Chunk,
-    /// They are a group of records that is decoded whole, [`Container::group`], and it
-    /// begins there.
+    /// In a group of records that is decoded as a whole, [`Stored::group`], from this byte on.
     Part(u64),
-    /// Another format has stored it in its own way.
+    /// In the way of another format.
     Foreign(Coding),
 }
 
@@ -41,9 +40,9 @@ pub struct Cell {
     pub raw: u64,
     /// How the stored bytes are summed.
     pub sum: Sum,
-    /// What the checksum is before the first of them.
+    /// The checksum before the first of them.
     pub before: u32,
-    /// What it is behind the last.
+    /// The checksum after the last.
     pub crc: u32,
     /// Which file of a sequence it is in.
     pub file: u32,
@@ -51,7 +50,7 @@ pub struct Cell {
     pub codec: Codec,
     /// The dictionary, counted from 1; 0 for none.
     pub dictionary: u16,
-    /// How the value comes out of the stored bytes.
+    /// How the value is encoded.
     pub form: Form,
 }
 
@@ -73,67 +72,72 @@ impl Cell {
         }
     }
 
-    /// Whether the stored bytes are other than those of the value.
+    /// Whether the stored bytes differ from the value.
     pub fn is_encoded(&self) -> bool {
         self.raw != self.stored || self.form != Form::Alone
     }
 }
 
+/// A file that cells are stored in: its bytes, and how encoded cells are decoded.
+pub trait Stored: Send + Sync {
+    /// Returns where its bytes are, and what errors call it.
+    fn source(&self) -> Source<'_>;
+
+    /// Decodes the value of a cell from its stored bytes, which match the cell's checksum if it
+    /// has one. Called for cells that are encoded, but not as a [`Form::Part`].
+    fn decode(&self, cell: &Cell, _stored: &[u8], _value: &mut [u8]) -> Result<()> {
+        Err(Error::Invalid(format!("{}: no encoded cell at {}", self.source().name, cell.offset)))
+    }
+
+    /// Returns the group that a cell of the form [`Form::Part`] is in.
+    fn group(&self, cell: &Cell) -> Result<Arc<Group>> {
+        Err(Error::Invalid(format!("{}: no group at {}", self.source().name, cell.offset)))
+    }
+}
+
 /// An open file of records: says where each is. Safe to use from several threads at once.
-pub trait Container: Send + Sync {
-    /// Returns what errors call this file.
-    fn name(&self) -> &str;
-
-    /// Returns where its bytes are.
-    fn storage(&self) -> &Arc<dyn ReadAt>;
-
+///
+/// Parts of its index may not be in memory. Nothing here reads them: [`Container::missing`]
+/// names them, [`Container::load`] takes their bytes; see [`locate`](super::locate).
+pub trait Container: Stored {
     /// Number of records.
     fn num_rows(&self) -> u64;
 
-    /// Returns where record `row`, which must exist, is. May read from the storage.
-    fn find(&self, row: u64) -> Result<Cell>;
+    /// Returns where record `row`, which must exist, is; `None` if parts of the index that are
+    /// not loaded are needed for that.
+    fn find(&self, row: u64) -> Option<Result<Cell>>;
 
-    /// As [`Container::find`], but returns `None` instead of reading from the storage.
-    fn find_loaded(&self, row: u64) -> Option<Result<Cell>> {
-        Some(self.find(row))
-    }
-
-    /// Returns what must be loaded before the records at `rows`, which must exist, can be
-    /// found.
-    fn missing(&self, _rows: &[u64]) -> Vec<Missing> {
+    /// Returns parts of the index that must be loaded before the records at `rows`, which must
+    /// exist, can be found. For one row that is not found there is at least one.
+    fn missing(&self, _rows: &[u64]) -> Vec<Missing<'_>> {
         Vec::new()
     }
 
-    /// Takes the bytes of what was missing, by its number. It stays loaded for as long as the
-    /// pin is held.
+    /// Loads a missing part from its bytes. It stays in memory for as long as the pin is held.
     fn load(&self, number: u64, _bytes: Vec<u8>) -> Result<Pin> {
-        Err(Error::Invalid(format!("{}: there is no part {number} to load", self.name())))
+        Err(Error::Invalid(format!("{}: there is no part {number} to load", self.source().name)))
     }
 
     /// Says that record `row`, which must exist, will be looked for soon. Does not wait.
     fn touch(&self, _row: u64) {}
 
-    /// Returns dictionary `number`, counted from 1.
-    fn dictionary(&self, number: u16) -> Result<&compression::Dictionary> {
-        Err(Error::Invalid(format!("{}: there is no dictionary {number}", self.name())))
-    }
-
-    /// Takes the value of a cell of the form [`Form::Chunk`] out of its stored bytes, and
-    /// verifies them.
-    fn decode(&self, cell: &Cell, _stored: &[u8], _value: &mut [u8]) -> Result<()> {
-        Err(Error::Invalid(format!("{}: there is no chunk at {}", self.name(), cell.offset)))
-    }
-
-    /// Returns the group that a cell of the form [`Form::Part`] is in.
-    fn group(&self, cell: &Cell) -> Result<Arc<Group>> {
-        Err(Error::Invalid(format!("{}: there is no group at {}", self.name(), cell.offset)))
+    /// Returns the fields of its rows, if they have fields.
+    fn table(&self) -> Option<&dyn Table> {
+        None
     }
 
     /// Returns figures about the file.
     fn stats(&self) -> Stats;
 
-    /// Returns the metadata that users gave it, as JSON.
-    fn metadata(&self) -> &str;
+    /// Returns the user's metadata as JSON.
+    fn metadata(&self) -> &str {
+        "{}"
+    }
+
+    /// Returns what is particular to the format, as JSON.
+    fn info(&self) -> String {
+        "{}".to_owned()
+    }
 
     /// Returns a few bytes that differ between files, and between a file and its successor. A
     /// copy of the file has the same.
@@ -142,16 +146,6 @@ pub trait Container: Send + Sync {
     /// Reads every byte and checks every checksum. `progress` is called with the records
     /// done and may stop the work by returning an error.
     fn verify(&self, progress: &mut dyn FnMut(u64) -> Result<()>) -> Result<Verification>;
-
-    /// Returns the fields of its rows, if they have fields.
-    fn table(&self) -> Option<&dyn Table> {
-        None
-    }
-
-    /// Returns what is particular to the format, as JSON.
-    fn info(&self) -> String {
-        "{}".to_owned()
-    }
 
     /// Returns the same file for the child of a fork: locks that a thread of the parent
     /// held at that moment would never be released here.
@@ -167,9 +161,27 @@ pub trait Table: Send + Sync {
     /// Returns where field `field` of `row`, which must be of kind cell, is.
     fn locate_field(&self, row: u64, field: usize) -> Result<Cell>;
 
-    /// Returns where the elements `range` of sequence `field` of `row` are: one
-    /// contiguous range of the file. A range that reaches past the end is an error.
-    fn locate_elements(&self, row: u64, field: usize, range: Range<u64>) -> Result<Vec<Cell>>;
+    /// Returns where the list of the elements of sequence `field` of `row` is, and the file that
+    /// holds it, if that list must be read to locate them.
+    fn list(&self, _row: u64, _field: usize) -> Result<Option<(Cell, &dyn Stored)>> {
+        Ok(None)
+    }
+
+    /// Returns what becomes of an error of reading a [`Table::list`].
+    fn unlisted(&self, error: Error) -> Error {
+        error
+    }
+
+    /// Returns where the elements `range` of sequence `field` of `row` are: one contiguous range
+    /// of the file. A range that reaches past the end is an error. `list` is the content of the
+    /// list, empty if there is none.
+    fn locate_elements(
+        &self,
+        row: u64,
+        field: usize,
+        range: Range<u64>,
+        list: &[u8],
+    ) -> Result<Vec<Cell>>;
 
     /// Number of elements that sequence `field` has in `row`.
     fn num_elements(&self, row: u64, field: usize) -> Result<u64>;
@@ -204,6 +216,12 @@ pub struct Stats {
 }
 
 impl Stats {
+    /// Returns the figures of a whole file of records without fields.
+    pub(super) fn of_records(rows: u64, file_bytes: u64, index_bytes: u64) -> Stats {
+        let (cells, pages, closed) = (rows, 1, true);
+        Stats { rows, cells, file_bytes, index_bytes, pages, closed, ..Stats::default() }
+    }
+
     /// Returns the figures of two files together.
     pub(super) fn and(&self, other: &Stats) -> Stats {
         Stats {

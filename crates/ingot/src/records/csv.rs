@@ -3,10 +3,8 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use super::container::Container;
 use super::indexed::{self, Extent, Layout, PROBE_BYTES, Seen, Sink, Stream, probe_rows};
-use super::open::{Format, Opening};
-use super::source::Watch;
+use super::open::Format;
 use crate::crc::Sum;
 use crate::error::{Error, Result};
 use crate::format::Violation;
@@ -23,9 +21,7 @@ pub static FORMAT: Format = Format {
     suffixes: &[".csv", ".tsv"],
     is_checked: false,
     begins: |_| false,
-    open: |opening: Opening<'_>, watch: &mut Watch<'_>| -> Result<Arc<dyn Container>> {
-        indexed::open_one(&opening, Arc::new(Csv::default()), None, watch)
-    },
+    open: |opening, watch| indexed::open_one(&opening, Arc::new(Csv::default()), None, watch),
 };
 
 /// What separates fields in a `.csv` file whose first row has no comma, if it has one of these.

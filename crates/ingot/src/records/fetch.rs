@@ -1,15 +1,13 @@
 //! Reading the cells of a batch: bytes to their places, verified and decompressed.
 //!
-//! What is in memory is read first, on all cores, in small shares. What is left has to wait for
-//! a device or a network, so it is asked for at once, over all files.
+//! Cells in memory are read first, on all cores, in small shares. The others, which wait for a
+//! device or a network, are then requested together, over all files.
 
 use std::cell::RefCell;
 use std::io;
 use std::sync::{Arc, Mutex};
 
-use super::container::{Cell, Container, Form};
-use super::source::Source;
-use crate::compression;
+use super::container::{Cell, Form, Stored};
 use crate::error::{Error, Result};
 use crate::format::checksum::mismatch;
 use crate::format::{Group, Violation};
@@ -17,15 +15,15 @@ use crate::limit::Growth;
 use crate::pool::Pool;
 use crate::storage::{self, Cost, Read};
 
-/// Bytes of the shares that the threads take from a batch. An encoded cell counts
-/// eight times.
-const SHARE_BYTES: u64 = 32 << 10;
+/// Bytes of the shares into which a batch is cut; an encoded cell counts eight times. A batch of
+/// one share is read by the caller alone: below this, waking a helper costs more than it saves.
+const SHARE_BYTES: u64 = 256 << 10;
 
-/// Shares of a batch, at most.
+/// Maximum number of shares of a batch.
 const SHARES: usize = 256;
 
-/// Cells that one thread waits for, at least, when several wait. A batch of 64 is read by the
-/// caller alone: its ring holds all of it, and waking a helper costs more than it brings.
+/// Minimum number of cells per thread when several threads wait. A batch of 64 is read by the
+/// caller alone: its ring holds all of it, and waking a helper costs more than it saves.
 const WAITING_MIN: usize = 48;
 
 /// Stored bytes of encoded cells that a thread waits for at a time.
@@ -45,8 +43,8 @@ thread_local! {
 
 /// One or more files that cells are in.
 pub trait Files: Sync {
-    /// Returns the file that a cell is in, by its number.
-    fn file(&self, number: u32) -> &dyn Container;
+    /// Returns a file by its number, [`Cell::file`].
+    fn file(&self, number: u32) -> &dyn Stored;
 
     /// Fills `bufs[k]`, which has `cells[k].raw` bytes, with the value of `cells[k]`.
     ///
@@ -57,11 +55,11 @@ pub trait Files: Sync {
         first.map_or(Ok(()), |(_, error)| Err(error))
     }
 
-    /// As [`Files::fetch_one`] of a cell that is not encoded, if that needs no waiting and
-    /// nothing is wrong with it. Returns whether it was read.
+    /// As [`Files::fetch_one`] of a cell that is not encoded, if it is in memory and intact.
+    /// Returns whether it was read.
     fn fetch_ready(&self, cell: &Cell, buf: &mut [u8]) -> bool {
         let mut is_read = false;
-        let storage = self.file(cell.file).storage();
+        let storage = self.file(cell.file).source().storage;
         storage.read_ready(&mut [read_of(cell, buf)], &mut |_, read, outcome| {
             is_read = outcome.is_ok() && read.crc == cell.crc;
         });
@@ -76,7 +74,7 @@ pub trait Files: Sync {
         }
         let file = self.file(cell.file);
         let mut outcome = Ok(());
-        file.storage().read_many(&mut [read_of(cell, buf)], &mut |_, read, read_outcome| {
+        file.source().storage.read_many(&mut [read_of(cell, buf)], &mut |_, read, read_outcome| {
             if read_outcome.is_err() || read.crc != cell.crc {
                 outcome = Err(failure_of(file, cell, read.crc, read_outcome));
             }
@@ -84,7 +82,7 @@ pub trait Files: Sync {
         outcome
     }
 
-    /// As [`Files::fetch`], but goes on after a bad cell and returns all that failed.
+    /// As [`Files::fetch`], but continues after a bad cell and returns all failures.
     fn fetch_each(&self, cells: &[Cell], bufs: &mut [&mut [u8]]) -> Vec<Failure> {
         assert_eq!(cells.len(), bufs.len(), "one buffer for each cell");
         let mut bufs = bufs.iter_mut();
@@ -92,11 +90,8 @@ pub trait Files: Sync {
         self.fetch_into(cells.len(), next, |work| work()).expect("one buffer for each cell")
     }
 
-    /// As [`Files::fetch_each`] with cells and buffers that are made on the way: `next`
-    /// gives those of each number below `count` in turn, while others already read into
-    /// those before. What is then left for the calling thread goes on inside `aside`.
-    ///
-    /// On an error of `next` the content of the buffers is not known.
+    /// As [`Files::fetch_each`], with cells and buffers that `next` returns for each number below
+    /// `count`. The reads happen inside `aside`; if `next` fails, nothing is read.
     fn fetch_into<'b, E: Send>(
         &self,
         count: usize,
@@ -104,57 +99,44 @@ pub trait Files: Sync {
         aside: impl FnOnce(&mut (dyn FnMut() + Send)),
     ) -> Result<Vec<Failure>, E> {
         let least = count.div_ceil(SHARES);
-        let shares: Vec<Mutex<Vec<Wanted<'b>>>> =
-            (0..SHARES.min(count)).map(|_| Mutex::default()).collect();
-        let failures = Mutex::new(Vec::new());
-        let waiting = Mutex::new(Vec::new());
-        let work = |k: usize| {
-            let share = std::mem::take(&mut *shares[k].lock().expect("no panics under this lock"));
-            let Done { failed, left } = fetch_ready(self, share);
-            if !failed.is_empty() {
-                failures.lock().expect("no panics under this lock").extend(failed);
+        let mut shares: Vec<Mutex<Vec<Wanted<'b>>>> = Vec::new();
+        let (mut share, mut weight) = (Vec::new(), 0);
+        for k in 0..count {
+            let (cell, buf) = next(k)?;
+            weight += if cell.is_encoded() { 8 * cell.raw } else { cell.raw };
+            share.push((k, cell, buf));
+            if weight >= SHARE_BYTES && share.len() >= least {
+                shares.push(Mutex::new(std::mem::take(&mut share)));
+                weight = 0;
             }
-            if !left.is_empty() {
-                waiting.lock().expect("no panics under this lock").extend(left);
-            }
-        };
-        let mut fed = Ok(());
-        let feed = |publish: &dyn Fn(bool)| {
-            let mut slots = shares.iter();
-            let mut weight = 0;
-            let mut cells = Vec::with_capacity(count.min(8));
-            for k in 0..count {
-                let (cell, buf) = match next(k) {
-                    Ok(found) => found,
-                    Err(error) => return fed = Err(error),
-                };
-                weight += if cell.is_encoded() { 8 * cell.raw } else { cell.raw };
-                cells.push((k, cell, buf));
-                let full = weight >= SHARE_BYTES && cells.len() >= least;
-                if full || k + 1 == count {
-                    let next = Vec::with_capacity(cells.len());
-                    let share = std::mem::replace(&mut cells, next);
-                    let slot = slots.next().expect("a share has at least `least` cells");
-                    *slot.lock().expect("no panics under this lock") = share;
-                    weight = 0;
-                    publish(k + 1 < count);
-                }
-            }
-        };
-        Pool::compute().run_while(&work, feed, |rest| {
-            aside(&mut || {
-                rest();
-                let left = std::mem::take(&mut *waiting.lock().expect("no panics under this lock"));
-                let failed = wait_for_all(self, left);
-                failures.lock().expect("no panics under this lock").extend(failed);
+        }
+        if !share.is_empty() {
+            shares.push(Mutex::new(share));
+        }
+        let mut failures = Vec::new();
+        aside(&mut || {
+            let done = Pool::compute().map(shares.len(), &|k| {
+                let mut share = shares[k].lock().expect("no panics under this lock");
+                fetch_ready(self, std::mem::take(&mut *share))
             });
+            let mut left = Vec::new();
+            for one in done {
+                failures.extend(one.failed);
+                left.extend(one.left);
+            }
+            failures.extend(wait_for_all(self, left));
         });
-        fed?;
-        Ok(failures.into_inner().expect("no panics under this lock"))
+        Ok(failures)
     }
 }
 
-/// Refuses cells that grow too much when they are decoded; see
+impl<S: Stored> Files for S {
+    fn file(&self, _number: u32) -> &dyn Stored {
+        self
+    }
+}
+
+/// Rejects cells that grow too much when they are decoded; see
 /// [`max_decoded_bytes`](crate::limit::max_decoded_bytes).
 pub fn check_growth<'c>(
     files: &(impl Files + ?Sized),
@@ -168,7 +150,7 @@ pub fn check_growth<'c>(
 #[inline]
 pub fn add_growth(files: &(impl Files + ?Sized), cell: &Cell, growth: &mut Growth) -> Result<()> {
     growth.add(cell.stored, cell.raw).map_err(|why| Error::Format {
-        path: files.file(cell.file).name().to_owned(),
+        path: files.file(cell.file).source().name.to_owned(),
         reason: format!("record {}: {why}", cell.row),
     })
 }
@@ -179,8 +161,8 @@ fn read_of<'b>(cell: &Cell, buf: &'b mut [u8]) -> Read<'b> {
 
 /// Returns the error of a cell that could not be read, or has another checksum.
 #[cold]
-fn failure_of(file: &dyn Container, cell: &Cell, crc: u32, outcome: io::Result<()>) -> Error {
-    let source = Source::of(file);
+fn failure_of(file: &dyn Stored, cell: &Cell, crc: u32, outcome: io::Result<()>) -> Error {
+    let source = file.source();
     let error = match outcome {
         Err(cause) => source.failed(cell.offset, cause),
         Ok(()) => source.corrupt(cell.offset, mismatch(cell.crc, crc)),
@@ -188,14 +170,14 @@ fn failure_of(file: &dyn Container, cell: &Cell, crc: u32, outcome: io::Result<(
     error.at_record(cell.row)
 }
 
-/// What became of some cells: those that failed, and those that have to wait.
+/// The outcome of a share: cells that failed, and cells that must wait.
 #[derive(Default)]
 struct Done<'b> {
     failed: Vec<Failure>,
     left: Vec<Wanted<'b>>,
 }
 
-/// Reads those cells of a share that are in memory.
+/// Reads the cells of a share that are in memory.
 fn fetch_ready<'b, F: Files + ?Sized>(files: &F, share: Vec<Wanted<'b>>) -> Done<'b> {
     let mut sorted = Sorted::of(share);
     let mut failed = sorted.fetch_parts(files);
@@ -207,13 +189,13 @@ fn fetch_ready<'b, F: Files + ?Sized>(files: &F, share: Vec<Wanted<'b>>) -> Done
     Done { failed, left: waits.map(|(_, cell)| cell).collect() }
 }
 
-/// Reads cells that have to wait, on several threads if there are many, and if the device is
-/// so near that its answers keep them busy. One thread waits for all that is far away.
+/// Reads cells that must wait, on several threads if there are many and the device is fast
+/// enough to keep them busy. One thread waits for remote storages.
 fn wait_for_all<F: Files + ?Sized>(files: &F, mut cells: Vec<Wanted<'_>>) -> Vec<Failure> {
     let pool = Pool::compute();
     let threads = pool.width().min(cells.len() / WAITING_MIN).max(1);
     let is_far = |(_, cell, _): &Wanted<'_>| {
-        files.file(cell.file).storage().cost().latency > Cost::DEVICE.latency
+        files.file(cell.file).source().storage.cost().latency > Cost::DEVICE.latency
     };
     if threads == 1 || cells.iter().any(is_far) {
         return wait_for(files, cells);
@@ -221,18 +203,17 @@ fn wait_for_all<F: Files + ?Sized>(files: &F, mut cells: Vec<Wanted<'_>>) -> Vec
     cells.sort_by_key(|(_, cell, _)| (cell.file, cell.offset));
     let mut shares = Vec::with_capacity(threads);
     for k in (0..threads).rev() {
-        let share = cells.split_off(k * cells.len() / (k + 1));
-        shares.push(Mutex::new((share, Vec::new())));
+        shares.push(cells.split_off(k * cells.len() / (k + 1)));
     }
-    pool.run(shares.len(), &|k| {
-        let (share, failed) = &mut *shares[k].lock().expect("no panics under this lock");
-        *failed = wait_for(files, std::mem::take(share));
+    let shares = Mutex::new(shares);
+    let failed = pool.map(threads, &|_| {
+        let share = shares.lock().expect("no panics under this lock").pop();
+        wait_for(files, share.expect("one for each task"))
     });
-    let each = shares.into_iter().map(|share| share.into_inner());
-    each.flat_map(|share| share.expect("no panics under this lock").1).collect()
+    failed.into_iter().flatten().collect()
 }
 
-/// Reads cells, of all files at once, on this thread.
+/// Reads cells, of all files together, on this thread.
 fn wait_for<F: Files + ?Sized>(files: &F, mut cells: Vec<Wanted<'_>>) -> Vec<Failure> {
     let mut failed = Vec::new();
     while !cells.is_empty() {
@@ -251,11 +232,11 @@ fn wait_for<F: Files + ?Sized>(files: &F, mut cells: Vec<Wanted<'_>>) -> Vec<Fai
 
 /// Cells of a batch by how they are read.
 struct Sorted<'b> {
-    /// Those whose stored bytes are the value.
+    /// The stored bytes are the value.
     raw: Vec<Wanted<'b>>,
-    /// Those that are decoded, one by one.
+    /// Decoded one by one.
     encoded: Vec<Wanted<'b>>,
-    /// Those that are parts of groups.
+    /// Parts of groups.
     parts: Vec<Wanted<'b>>,
 }
 
@@ -278,8 +259,8 @@ impl<'b> Sorted<'b> {
         sorted
     }
 
-    /// Reads raw and encoded cells: those that are in memory, or all of them. Returns the
-    /// numbers, through raw and encoded ones, of those that were not read.
+    /// Reads raw and encoded cells: those in memory if `ready`, else all. Returns the numbers
+    /// of those not read, counted through raw and encoded ones.
     fn read<F: Files + ?Sized>(
         &mut self,
         files: &F,
@@ -291,7 +272,7 @@ impl<'b> Sorted<'b> {
         }
         SCRATCH.with_borrow_mut(|scratch| {
             let bytes = self.encoded.iter().map(|(_, cell, _)| cell.stored).sum();
-            let source = Source::of(files.file(self.encoded[0].1.file));
+            let source = files.file(self.encoded[0].1.file).source();
             let left = match source.make_room(scratch, bytes) {
                 Ok(()) => {
                     read_cells(files, &mut self.raw, &mut self.encoded, scratch, ready, failed)
@@ -316,7 +297,7 @@ impl<'b> Sorted<'b> {
         })
     }
 
-    /// Copies values out of the groups that they are parts of.
+    /// Copies values out of their groups.
     fn fetch_parts<F: Files + ?Sized>(&mut self, files: &F) -> Vec<Failure> {
         let mut failed = Vec::new();
         let mut latest: Option<(u32, u64, Arc<Group>)> = None;
@@ -333,7 +314,7 @@ impl<'b> Sorted<'b> {
                 let value = group.bytes.get(start as usize..(start + cell.raw) as usize);
                 let value = value.ok_or_else(|| {
                     let why = Violation("the file was changed while it was read".to_owned());
-                    Source::of(file).corrupt(cell.offset, why)
+                    file.source().corrupt(cell.offset, why)
                 })?;
                 buf.copy_from_slice(value);
                 latest = Some((cell.file, cell.offset, group));
@@ -347,9 +328,8 @@ impl<'b> Sorted<'b> {
     }
 }
 
-/// Reads cells, each kind sorted by file, encoded ones by way of `scratch`: those that are in
-/// memory, or all of them. Returns the numbers, through raw and encoded ones, of those that
-/// were not read.
+/// Reads cells, each kind sorted by file, encoded ones by way of `scratch`: those in memory if
+/// `ready`, else all. Returns the numbers of those not read, counted through raw and encoded ones.
 fn read_cells<F: Files + ?Sized>(
     files: &F,
     raw: &mut [Wanted<'_>],
@@ -374,8 +354,7 @@ fn read_cells<F: Files + ?Sized>(
             return failed.push((*number, error));
         }
         if k >= num_raw
-            && let Err(error) =
-                decode(files.file(cell.file), cell, read.buf, encoded[k - num_raw].2)
+            && let Err(error) = files.file(cell.file).decode(cell, read.buf, encoded[k - num_raw].2)
         {
             failed.push((*number, error.at_record(cell.row)));
         }
@@ -384,7 +363,7 @@ fn read_cells<F: Files + ?Sized>(
     let mut rest = &mut reads[..];
     for group in cells.chunk_by(|(_, a), (_, b)| a.file == b.file) {
         let reads = rest.split_off_mut(..group.len()).expect("one read for each cell");
-        let storage = &**files.file(group[0].1.file).storage();
+        let storage = files.file(group[0].1.file).source().storage;
         groups.push(storage::Group { storage, reads });
     }
     if !ready {
@@ -400,22 +379,4 @@ fn read_cells<F: Files + ?Sized>(
         first += reads.len();
     }
     left
-}
-
-/// Takes the value of an encoded cell out of its stored bytes.
-fn decode(file: &dyn Container, cell: &Cell, stored: &[u8], value: &mut [u8]) -> Result<()> {
-    match cell.form {
-        Form::Chunk => return file.decode(cell, stored, value),
-        Form::Foreign(coding) => {
-            let decoded = coding.decode(stored, value);
-            return decoded.map_err(|why| Source::of(file).corrupt(cell.offset, why));
-        }
-        Form::Alone | Form::Part(_) => {}
-    }
-    let dictionary = match cell.dictionary {
-        0 => None,
-        number => Some(file.dictionary(number)?),
-    };
-    compression::decompress(cell.codec, dictionary, stored, value)
-        .map_err(|failure| Source::of(file).undecoded(cell.offset, failure))
 }

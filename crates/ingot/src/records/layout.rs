@@ -1,19 +1,54 @@
-//! The layouts of formats by their names.
+//! How formats lay out rows in files.
 
 use std::sync::Arc;
 
 use serde::Deserialize;
 
 use super::csv::Csv;
-use super::indexed::Layout;
+use super::indexed::{Sink, Stream};
 use super::jsonlines::JsonLines;
-use super::litdata::LitData;
-use super::mds::Mds;
+use super::litdata;
+use super::mds;
 use super::tfrecord::TfRecord;
 use super::webdataset::WebDataset;
 use crate::error::{Error, Result};
+use crate::format::foreign::kind::Kind;
+use crate::format::ingot::Field;
 
-/// A layout as its description, which is JSON, has it.
+/// How a format lays out rows in a file.
+pub trait Layout: Send + Sync {
+    /// The name of the format.
+    fn format(&self) -> &'static str;
+
+    /// What besides the format decides the layout, as JSON.
+    fn options(&self) -> String {
+        "{}".to_owned()
+    }
+
+    /// What errors call a row: `record` or `line`.
+    fn unit(&self) -> &'static str {
+        "record"
+    }
+
+    /// Whether the fields are known without reading rows.
+    fn knows_fields(&self) -> bool {
+        false
+    }
+
+    /// Returns the fields of the first rows of files; none if these are records without fields.
+    fn infer(&self, files: &mut [Stream<'_>]) -> Result<Option<Vec<Field>>>;
+
+    /// Scans a file and reports its rows to the sink. There is a kind for each field, but none
+    /// for the flags of optional ones, which the sink fills.
+    fn scan(
+        &self,
+        kinds: &[Option<Kind>],
+        stream: &mut Stream<'_>,
+        sink: &mut Sink<'_>,
+    ) -> Result<()>;
+}
+
+/// The JSON description of a layout.
 #[derive(Debug, Deserialize)]
 #[serde(tag = "format", rename_all = "lowercase", deny_unknown_fields)]
 enum Described {
@@ -35,10 +70,10 @@ enum Described {
     },
 }
 
-/// Returns the layout that JSON describes: `format`, and what belongs to it.
+/// Returns the layout that JSON describes: `format`, and its options.
 pub fn layout_of(description: &str) -> Result<Arc<dyn Layout>> {
     let described: Described = serde_json::from_str(description)
-        .map_err(|error| Error::Invalid(format!("no layout of a format: {error}")))?;
+        .map_err(|error| Error::Invalid(format!("not the layout of a format: {error}")))?;
     Ok(match described {
         Described::TfRecord => Arc::new(TfRecord),
         Described::WebDataset { partial } => Arc::new(WebDataset { is_partial: partial }),
@@ -49,7 +84,7 @@ pub fn layout_of(description: &str) -> Result<Arc<dyn Layout>> {
                 separator.map_err(|_| Error::Invalid("a separator is one byte".to_owned()))?;
             Arc::new(Csv { separator })
         }
-        Described::Mds { columns } => Arc::new(Mds::of(columns)?),
-        Described::LitData { leaves } => Arc::new(LitData::of(leaves)?),
+        Described::Mds { columns } => Arc::new(mds::layout(columns)?),
+        Described::LitData { leaves } => Arc::new(litdata::layout(leaves)?),
     })
 }

@@ -1,10 +1,11 @@
-//! Files that somebody has listed, opened when they are needed.
+//! Files of a list, opened when they are needed.
 
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::{fs, io};
 
 use super::container::Container;
+use super::content::hex;
 use super::open::{Mode, open};
 use crate::error::{Error, Result};
 use crate::format::ingot::Schema;
@@ -23,7 +24,7 @@ pub struct Listed {
 }
 
 impl Listed {
-    /// Opens the file, and holds it against the list and against the fields that all files
+    /// Opens the file, and checks it against the list and against the fields that all files
     /// must have.
     pub fn open(&self, schema: Option<&Schema>) -> Result<Arc<dyn Container>> {
         let file = open(&self.path.as_path().into(), Mode::Whole, true, &mut || Ok(()))?;
@@ -50,56 +51,45 @@ impl Listed {
     }
 }
 
-/// A file of a list whose size is another one than the list says.
+/// A file whose size differs from the list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Odd {
     /// Its place in the list.
     pub number: usize,
-    /// Its size; none if there is no such file.
+    /// Its size; none if the file does not exist.
     pub found: Option<u64>,
 }
 
 /// Compares the sizes of files in a folder with a list of names and sizes, and returns the
-/// first one that differs. Asks for many at the same time.
+/// first one that differs. Looks up many at the same time.
 pub fn find_odd(folder: &Path, shards: &[Shard]) -> Result<Option<Odd>> {
-    let odd: Mutex<Option<Result<Odd>>> = Mutex::new(None);
     let steps = shards.len().div_ceil(TOGETHER);
-    Pool::blocking().run(steps, &|step| {
-        for (number, shard) in shards.iter().enumerate().skip(step * TOGETHER).take(TOGETHER) {
-            let path = folder.join(&shard.name);
-            let found = match fs::metadata(&path) {
-                Ok(found) if found.len() == shard.nbytes => continue,
-                Ok(found) => Ok(Odd { number, found: Some(found.len()) }),
-                Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                    Ok(Odd { number, found: None })
-                }
-                Err(source) => {
-                    let path = name(&path);
-                    Err(Error::Storage { path, record: None, offset: 0, action: "open", source })
-                }
-            };
-            let mut first = odd.lock().expect("no panics under this lock");
-            let is_first = match &*first {
-                Some(Ok(before)) => before.number > number,
-                Some(Err(_)) => false,
-                None => true,
-            };
-            if is_first {
-                *first = Some(found);
-            }
-            return;
-        }
+    let odd = Pool::blocking().map(steps, &|step| {
+        let shards = shards.iter().enumerate().skip(step * TOGETHER).take(TOGETHER);
+        shards
+            .map(|(number, shard)| odd(number, shard, &folder.join(&shard.name)))
+            .find_map(Result::transpose)
     });
-    odd.into_inner().expect("no panics under this lock").transpose()
+    odd.into_iter().flatten().next().transpose()
 }
 
-/// Files that one thread asks for.
+fn odd(number: usize, shard: &Shard, path: &Path) -> Result<Option<Odd>> {
+    match fs::metadata(path) {
+        Ok(found) if found.len() == shard.nbytes => Ok(None),
+        Ok(found) => Ok(Some(Odd { number, found: Some(found.len()) })),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            Ok(Some(Odd { number, found: None }))
+        }
+        Err(source) => {
+            let path = name(path);
+            Err(Error::Storage { path, record: None, offset: 0, action: "open", source })
+        }
+    }
+}
+
+/// Files that one thread looks up at a time.
 const TOGETHER: usize = 1024;
 
 fn name(path: &Path) -> String {
     path.display().to_string()
-}
-
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }

@@ -1,36 +1,62 @@
-//! Loading what it takes to find rows, of many files at once.
+//! Finding rows of containers, and loading the parts of their indexes that this takes.
 
 use std::io;
-use std::sync::{Arc, Mutex};
+use std::sync::Mutex;
 
 use super::cache::Pin;
-use super::container::Container;
+use super::container::{Cell, Container};
+use super::source::Source;
+use crate::error::{Error, Result};
 use crate::pool::Pool;
 use crate::storage::{self, Group, Read, ReadAt};
 
-/// Bytes that one call loads, at most; what is left is loaded when its turn comes.
+/// Most bytes that one call of [`prepare`] loads; [`find`] loads the rest.
 const LOAD_BYTES: u64 = 64 << 20;
 
-/// How often there may be more to load once something was loaded: limits of a bag, then records
-/// whose lengths only they themselves tell.
+/// How often loading one part may show that another is needed: the limits of a bag, then the
+/// compressed record itself, which alone tells its length.
 const ROUNDS: usize = 2;
 
-/// A part of a file that must be loaded before some of its rows can be found.
-pub struct Missing {
+/// A part of an index that must be loaded before some rows can be found.
+pub struct Missing<'a> {
     /// The container's own number for it.
     pub number: u64,
     /// Where it is stored.
-    pub storage: Arc<dyn ReadAt>,
-    /// Where it begins there, and how many bytes it has.
+    pub source: Source<'a>,
+    /// Where it begins.
     pub offset: u64,
-    /// See above.
+    /// Its length in bytes.
     pub len: u64,
 }
 
-/// Loads what it takes to find rows of files: all of it is read in one go, then decoded on all
-/// cores. It stays in memory for as long as the pins are held.
+/// Returns where record `row` is. Loads what is missing for that.
+pub fn find(file: &dyn Container, row: u64) -> Result<Cell> {
+    find_pinned(file, row, &mut Vec::new())
+}
+
+/// As [`find`]. What was loaded stays in memory for as long as the pins are held.
+pub(super) fn find_pinned(file: &dyn Container, row: u64, pins: &mut Vec<Pin>) -> Result<Cell> {
+    if row >= file.num_rows() {
+        let (path, rows) = (file.source().name.to_owned(), file.num_rows());
+        return Err(Error::Index { path, index: row as i64, rows });
+    }
+    for _ in 0..=ROUNDS {
+        if let Some(found) = file.find(row) {
+            return found;
+        }
+        for one in file.missing(&[row]) {
+            let bytes = one.source.read(one.offset, one.len);
+            let loaded = bytes.and_then(|bytes| file.load(one.number, bytes));
+            pins.push(loaded.map_err(|error| error.at_record(row))?);
+        }
+    }
+    Err(Error::Invalid(format!("{}: record {row} cannot be located", file.source().name)))
+}
+
+/// Loads the parts of indexes that it takes to find rows: all that must be waited for is read
+/// together, and decoded on all cores. They stay in memory for as long as the pins are held.
 ///
-/// What cannot be loaded is left out: who looks for a row that needs it gets the error.
+/// Parts that cannot be loaded are left out; [`find`] then returns the error.
 pub fn prepare(wanted: &[(&dyn Container, Vec<u64>)]) -> Vec<Pin> {
     let mut pins = Vec::new();
     let mut room = LOAD_BYTES;
@@ -47,58 +73,69 @@ pub fn prepare(wanted: &[(&dyn Container, Vec<u64>)]) -> Vec<Pin> {
         if missing.is_empty() {
             break;
         }
-        pins.extend(load(missing));
+        pins.extend(load(&missing));
     }
     pins
 }
 
-fn load(mut missing: Vec<(&dyn Container, Missing)>) -> Vec<Pin> {
-    missing.sort_by_key(|(_, one)| Arc::as_ptr(&one.storage).cast::<()>());
-    let mut buffers: Vec<Vec<u8>> = missing.iter().map(|(_, one)| zeros(one.len)).collect();
-    let mut outcomes: Vec<io::Result<()>> = Vec::new();
-    let mut reads: Vec<Read<'_>> = missing
-        .iter()
-        .zip(&mut buffers)
-        .map(|((_, one), buffer)| {
-            let is_short = buffer.len() as u64 != one.len;
-            outcomes.push(if is_short { Err(io::ErrorKind::OutOfMemory.into()) } else { Ok(()) });
-            Read::new(one.offset, buffer)
-        })
-        .collect();
-    let mut groups = Vec::new();
-    let mut rest = &mut reads[..];
-    for group in missing.chunk_by(|(_, a), (_, b)| Arc::ptr_eq(&a.storage, &b.storage)) {
-        let reads = rest.split_off_mut(..group.len()).expect("one read for each");
-        groups.push(Group { storage: &*group[0].1.storage, reads });
-    }
-    storage::read_all(groups, &mut |k, _, outcome| {
-        if outcome.is_err() {
-            outcomes[k] = outcome;
-        }
-    });
-    drop(reads);
-    let loads: Vec<Mutex<Option<Vec<u8>>>> = buffers
-        .into_iter()
-        .zip(outcomes)
-        .map(|(buffer, outcome)| Mutex::new(outcome.is_ok().then_some(buffer)))
-        .collect();
-    let pins: Mutex<Vec<Pin>> = Mutex::default();
-    Pool::compute().run(loads.len(), &|k| {
-        let bytes = loads[k].lock().expect("no panics under this lock").take();
-        let (file, one) = &missing[k];
-        if let Some(Ok(pin)) = bytes.map(|bytes| file.load(one.number, bytes)) {
-            pins.lock().expect("no panics under this lock").push(pin);
-        }
-    });
-    pins.into_inner().expect("no panics under this lock")
+type Part<'a> = (&'a dyn Container, Missing<'a>);
+
+fn load(missing: &[Part<'_>]) -> Vec<Pin> {
+    let (pins, waiting) = load_ready(missing);
+    if waiting.is_empty() { pins } else { pins.into_iter().chain(load_rest(waiting)).collect() }
 }
 
-/// Returns so many zeros, or nothing if there is no memory for them.
-fn zeros(len: u64) -> Vec<u8> {
-    let mut bytes = Vec::new();
-    let len = usize::try_from(len).unwrap_or(usize::MAX);
-    if bytes.try_reserve_exact(len).is_ok() {
-        bytes.resize(len, 0);
+/// Loads the parts whose bytes are in memory. Returns the others with buffers for their bytes.
+fn load_ready<'m>(missing: &'m [Part<'m>]) -> (Vec<Pin>, Vec<(&'m Part<'m>, Vec<u8>)>) {
+    let loaded = Pool::compute().map(missing.len(), &|k| {
+        let (file, one) = &missing[k];
+        let mut bytes = Vec::new();
+        one.source.make_room(&mut bytes, one.len).ok()?;
+        let mut outcome = Ok(());
+        let reads = &mut [Read::new(one.offset, &mut bytes)];
+        let waits = one.source.storage.read_ready(reads, &mut |_, _, read| outcome = read);
+        if !waits.is_empty() {
+            return Some(Err((&missing[k], bytes)));
+        }
+        outcome.ok().and_then(|()| file.load(one.number, bytes).ok()).map(Ok)
+    });
+    let (mut pins, mut waiting) = (Vec::with_capacity(missing.len()), Vec::new());
+    for one in loaded.into_iter().flatten() {
+        match one {
+            Ok(pin) => pins.push(pin),
+            Err(waits) => waiting.push(waits),
+        }
     }
-    bytes
+    (pins, waiting)
+}
+
+/// Reads parts together, then loads them.
+fn load_rest(mut parts: Vec<(&Part<'_>, Vec<u8>)>) -> Vec<Pin> {
+    parts.sort_by_key(|(part, _)| address(part.1.source.storage));
+    let mut outcomes: Vec<io::Result<()>> = parts.iter().map(|_| Ok(())).collect();
+    let mut groups: Vec<(&dyn ReadAt, Vec<Read<'_>>)> = Vec::new();
+    for (part, bytes) in &mut parts {
+        let read = Read::new(part.1.offset, bytes);
+        match groups.last_mut() {
+            Some((storage, reads)) if address(*storage) == address(part.1.source.storage) => {
+                reads.push(read);
+            }
+            _ => groups.push((part.1.source.storage, vec![read])),
+        }
+    }
+    let groups = groups.iter_mut().map(|(storage, reads)| Group { storage: *storage, reads });
+    storage::read_all(groups.collect(), &mut |k, _, outcome| outcomes[k] = outcome);
+    let read = parts.into_iter().zip(outcomes).filter(|(_, outcome)| outcome.is_ok());
+    let read: Vec<_> = read.map(|(part, _)| part).collect();
+    let (count, queue) = (read.len(), Mutex::new(read));
+    let loaded = Pool::compute().map(count, &|_| {
+        let next = queue.lock().expect("no panics under this lock").pop();
+        let ((file, one), bytes) = next.expect("one for each task");
+        file.load(one.number, bytes).ok()
+    });
+    loaded.into_iter().flatten().collect()
+}
+
+fn address(storage: &dyn ReadAt) -> *const () {
+    std::ptr::from_ref(storage).cast()
 }

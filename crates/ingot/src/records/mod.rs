@@ -6,6 +6,7 @@ mod cache;
 mod container;
 mod content;
 mod csv;
+mod derived;
 mod draft;
 mod fetch;
 mod ffrecord;
@@ -28,7 +29,6 @@ mod sequence;
 mod source;
 mod spool;
 mod tfrecord;
-mod unpack;
 mod verification;
 mod webdataset;
 
@@ -38,12 +38,13 @@ pub use bag::{
     write_bag,
 };
 pub use cache::Pin;
-pub use container::{Cell, Container, Form, Stats, Table};
-pub use content::content_of;
+pub use container::{Cell, Container, Form, Stats, Stored, Table};
+pub use content::{content_of, hex, identity_of};
 pub use draft::{Finish, RecordWriter};
 pub use fetch::{Files, add_growth, check_growth};
 pub use ffrecord::{FfRecord, FfWriter, write_ffrecord};
-pub use hdf5::{Column, Hdf5, Layout, Share};
+pub use hdf5::{Column, ColumnLayout, Hdf5, Share};
+pub use indexed::Compressed;
 pub use ingot::{
     Choice, Compression, Decision, Decisions, Options, Packed, Reader, Recovery, Value, Writer,
     append, path, recover,
@@ -51,15 +52,14 @@ pub use ingot::{
 pub use jsonlines::JsonLines;
 pub use layout::layout_of;
 pub use listing::{Listed, Odd, find_odd};
-pub use locate::{Missing, prepare};
+pub use locate::{Missing, find, prepare};
 pub use npy::{Array, Npy};
 pub use open::{FORMATS, Format, Mode, Opening, open};
 pub use read_ahead::{ReadAhead, Window};
-pub use rows::{Ask, Found, Part, Rows, Wanted, fetch_found};
+pub use rows::{Ask, Found, Rows, fetch_found};
 pub use sequence::Sequence;
-pub use source::Watch;
+pub use source::{Source, Watch};
 pub use spool::Spool;
 pub use tfrecord::TfRecord;
-pub use unpack::Compressed;
 pub use verification::{Damage, Verification};
 pub use webdataset::WebDataset;

@@ -7,10 +7,9 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::container::{Cell, Container, Form, Stats, Table};
-use super::fetch::Files;
-use super::indexed::{Change, Places, Stamp, note};
-use super::open::{Format, Opening, reading};
+use super::container::{Cell, Container, Form, Stats, Stored, Table};
+use super::derived::{Change, Places, Stamp};
+use super::open::{Format, reading};
 use super::source::{Source, Watch};
 use super::verification::{Damage, Verification, verify_records};
 use crate::crc::Sum;
@@ -28,7 +27,7 @@ pub static FORMAT: Format = Format {
     suffixes: &[".npy"],
     is_checked: false,
     begins: |front| front.starts_with(b"\x93NUMPY"),
-    open: |opening: Opening<'_>, _: &mut Watch<'_>| -> Result<Arc<dyn Container>> {
+    open: |opening, _| {
         let size = opening.storage.size().unwrap_or(0);
         let arrays = vec![Array { name: ARRAY.to_owned(), start: 0, len: size, crc: None }];
         Ok(Arc::new(Npy::open(opening.location, opening.storage, arrays)?))
@@ -55,7 +54,7 @@ pub struct Array {
 }
 
 /// A file of no more bytes is verified whenever it is opened. A larger one is verified once, and
-/// that is remembered for as long as nobody writes to it.
+/// that is remembered until it is written to.
 const VERIFIED: u64 = 1 << 20;
 
 /// Bytes that are verified at a time.
@@ -91,7 +90,7 @@ impl Npy {
         let name = location.name();
         let source = Source { storage: &*storage, name: &name };
         let size = source.size()?;
-        let stamp = Stamp::of(location, source)?;
+        let stamp = Stamp::of(source)?;
         let (mut places, mut fields) = (Vec::new(), Vec::new());
         let mut rows: Option<(u64, String)> = None;
         for Array { name: array, start, len, .. } in &arrays {
@@ -147,23 +146,27 @@ impl Npy {
     }
 
     /// Opens the arrays of the file at a path, and verifies their checksums unless that was done
-    /// since the file was written.
-    pub fn open_path(path: &Path, arrays: Vec<Array>, watch: &mut Watch<'_>) -> Result<Npy> {
+    /// since the file was written; a note in `folder`, or in the usual places, remembers that.
+    pub fn open_path(
+        path: &Path,
+        arrays: Vec<Array>,
+        folder: Option<&Path>,
+        watch: &mut Watch<'_>,
+    ) -> Result<Npy> {
         let location = Location::from(path);
         let opened = Npy::open(&location, reading(&location)?, arrays)?;
         if opened.arrays.iter().all(|array| array.crc.is_none()) {
             return Ok(opened);
         }
-        let places = Places::of(&location, "arrays", None).with_extension("sum");
+        let notes = Places::of(&location, "arrays", "sum", folder);
         if opened.size > VERIFIED {
-            let known = places.read.iter().filter_map(|place| note::load::<Verified>(place));
-            for known in known.filter(|known| known.arrays == VERSION) {
+            for known in notes.notes::<Verified>().filter(|known| known.arrays == VERSION) {
                 match opened.stamp.since(&known.data) {
                     Change::Same => return Ok(opened),
                     Change::Damaged(offset) => {
                         let why = "these bytes are not those that were verified before, although \
                                    nobody has written to the file: it is damaged; copy it again";
-                        return Err(Source::of(&opened).corrupt(offset, Violation(why.to_owned())));
+                        return Err(opened.source().corrupt(offset, Violation(why.to_owned())));
                     }
                     Change::Unsure | Change::Changed => {}
                 }
@@ -173,8 +176,7 @@ impl Npy {
             opened.verify_array(array, watch)?;
         }
         if opened.size > VERIFIED {
-            let known = Verified { arrays: VERSION, data: opened.stamp.clone() };
-            let _ = places.write.iter().find(|place| note::save(place, &known));
+            notes.save_note(&Verified { arrays: VERSION, data: opened.stamp.clone() });
         }
         Ok(opened)
     }
@@ -182,7 +184,7 @@ impl Npy {
     /// Reads all bytes of an array. Fails if they do not have the checksum that is stored.
     fn verify_array(&self, array: &Array, watch: &mut Watch<'_>) -> Result<()> {
         let Some(expected) = array.crc else { return Ok(()) };
-        let (source, mut crc, mut buffer) = (Source::of(self), 0, Vec::new());
+        let (source, mut crc, mut buffer) = (self.source(), 0, Vec::new());
         let end = array.start + array.len;
         for start in (array.start..end).step_by(STEP as usize) {
             watch()?;
@@ -212,32 +214,24 @@ impl Npy {
     }
 }
 
+impl Stored for Npy {
+    fn source(&self) -> Source<'_> {
+        Source { storage: &*self.storage, name: &self.name }
+    }
+}
+
 impl Container for Npy {
-    fn name(&self) -> &str {
-        &self.name
-    }
-
-    fn storage(&self) -> &Arc<dyn ReadAt> {
-        &self.storage
-    }
-
     fn num_rows(&self) -> u64 {
         self.rows
     }
 
-    fn find(&self, row: u64) -> Result<Cell> {
-        let range = self.range(row, 0)?;
-        let len = range.end - range.start;
-        Ok(Cell::unsummed(row, range, len, Form::Alone))
+    fn find(&self, row: u64) -> Option<Result<Cell>> {
+        Some(self.locate_field(row, 0))
     }
 
     fn stats(&self) -> Stats {
         let cells = self.rows * self.places.len() as u64;
         Stats { rows: self.rows, cells, file_bytes: self.size, closed: true, ..Stats::default() }
-    }
-
-    fn metadata(&self) -> &str {
-        "{}"
     }
 
     fn fingerprint(&self) -> Result<Vec<u8>> {
@@ -287,7 +281,13 @@ impl Table for Npy {
         Ok(Cell::unsummed(row, range, len, Form::Alone))
     }
 
-    fn locate_elements(&self, row: u64, field: usize, _range: Range<u64>) -> Result<Vec<Cell>> {
+    fn locate_elements(
+        &self,
+        row: u64,
+        field: usize,
+        _range: Range<u64>,
+        _list: &[u8],
+    ) -> Result<Vec<Cell>> {
         Err(self.no_sequence(row, field))
     }
 
@@ -299,7 +299,7 @@ impl Table for Npy {
         let range = self.range(row, field)?;
         let start = values.len();
         values.resize(start + (range.end - range.start) as usize, 0);
-        Source::of(self).read_into(range.start, &mut values[start..])
+        self.source().read_into(range.start, &mut values[start..])
     }
 
     fn append_column(&self, field: usize, values: &mut Vec<u8>) -> Result<()> {
@@ -308,7 +308,7 @@ impl Table for Npy {
         }
         let (first, last) = (self.range(0, field)?, self.range(self.rows - 1, field)?);
         let start = values.len();
-        let source = Source::of(self);
+        let source = self.source();
         source.make_room(values, start as u64 + last.end - first.start)?;
         source.read_into(first.start, &mut values[start..])
     }
@@ -318,11 +318,5 @@ impl Npy {
     fn no_sequence(&self, row: u64, field: usize) -> Error {
         let kind = self.schema.fields().get(field).map_or(FieldKind::Cell, |field| field.kind);
         Error::Invalid(format!("{}: row {row}: field {field} is of kind {kind:?}", self.name))
-    }
-}
-
-impl Files for Npy {
-    fn file(&self, _number: u32) -> &dyn Container {
-        self
     }
 }

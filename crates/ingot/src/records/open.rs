@@ -7,13 +7,13 @@ use super::bag;
 use super::container::Container;
 use super::csv;
 use super::ffrecord;
+use super::indexed::Compressed;
 use super::ingot;
 use super::jsonlines;
 use super::npy;
 use super::publish::check_regular;
 use super::source::Watch;
 use super::tfrecord;
-use super::unpack::Compressed;
 use super::webdataset;
 use crate::error::{Error, Result};
 use crate::storage::{Location, Read, ReadAt};
@@ -159,7 +159,7 @@ pub(super) fn reading(location: &Location) -> Result<Arc<dyn ReadAt>> {
 
 /// Returns the first bytes of a file; fewer of a shorter one, and none of one that cannot be
 /// read: those who open it find out why.
-fn front(storage: &dyn ReadAt) -> Vec<u8> {
+pub(super) fn front(storage: &dyn ReadAt) -> Vec<u8> {
     let mut front = vec![0; storage.size().map_or(0, |size| size.min(FRONT)) as usize];
     let mut found = Ok(());
     storage.read_many(&mut [Read::new(0, &mut front)], &mut |_, _, outcome| found = outcome);

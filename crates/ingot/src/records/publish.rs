@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::io;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -94,11 +95,7 @@ pub(super) fn beside(path: &Path, suffix: &str) -> PathBuf {
 /// Refuses what no writer has left: a link would lead to a file that is none of ours.
 fn check_own(path: &Path) -> Result<()> {
     let found = fs::symlink_metadata(path).map_err(|source| failed(path, "open", source))?;
-    #[cfg(unix)]
-    let names = std::os::unix::fs::MetadataExt::nlink(&found);
-    #[cfg(not(unix))]
-    let names = 1;
-    if found.is_file() && names == 1 {
+    if found.is_file() && found.nlink() == 1 {
         return Ok(());
     }
     let reason = "this file is in the way of the new one; move it away".to_owned();

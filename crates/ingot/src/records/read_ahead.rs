@@ -6,7 +6,6 @@ use std::sync::Arc;
 use super::container::Cell;
 use super::fetch::{Files, check_growth};
 use super::sequence::Sequence;
-use super::source::Source;
 use crate::background::Task;
 use crate::error::Result;
 
@@ -125,7 +124,7 @@ fn read(files: &Sequence, cells: &[Cell]) -> Result<Vec<u8>> {
     let bytes: u64 = cells.iter().map(|cell| cell.raw).sum();
     let mut values = Vec::new();
     if let Some(first) = cells.first() {
-        Source::of(files.file(first.file)).make_room(&mut values, bytes)?;
+        files.file(first.file).source().make_room(&mut values, bytes)?;
     }
     let mut rest = &mut values[..];
     let mut bufs: Vec<&mut [u8]> = cells

@@ -1,42 +1,29 @@
-//! Rows of several fields, over one or more Ingot files.
+//! Rows of several fields, over one or more files.
 
+use std::collections::BTreeMap;
 use std::num::NonZeroUsize;
-use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
-use super::container::{Cell, Container, Table};
+use super::container::{Cell, Container, Stored, Table};
 use super::fetch::{Files, check_growth};
 use super::listing::Listed;
 use super::open::Mode;
-use super::sequence::Sequence;
+use super::sequence::{Sequence, in_file};
 use crate::error::{Error, Result};
 use crate::format::ingot::{FieldKind, Schema};
-use crate::limit::has_memory;
 
-/// What is wanted of a field of a row.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Wanted {
-    /// The field's place in the schema.
-    pub field: usize,
-    /// Which elements of a sequence; all if there is no range. One that reaches past the
-    /// end is cut there.
-    pub elements: Option<Range<u64>>,
-    /// Step between elements; 1 for all of them.
-    pub step: NonZeroUsize,
-}
-
-/// What is wanted of a field of many rows.
+/// What is wanted of a field of some rows.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Ask {
     /// The field's place in the schema.
     pub field: usize,
-    /// Of a sequence, which elements of each row, from where to where and every which; all if
-    /// there are no ranges.
+    /// Of a sequence, the start, stop and step of the elements of each row; all if there are no
+    /// ranges. A range that reaches past the end is cut there.
     pub elements: Option<Vec<(u64, u64, NonZeroUsize)>>,
 }
 
-/// What there is of a field in many rows.
+/// What was found of a field of some rows.
 #[derive(Debug)]
 pub enum Found {
     /// The values of a column, one after the other.
@@ -48,33 +35,11 @@ pub enum Found {
 }
 
 impl Found {
-    /// Returns where the values are that must be fetched.
+    /// Returns where the values that must be fetched are.
     pub fn cells(&self) -> &[Cell] {
         match self {
             Found::Numbers(_) => &[],
             Found::Cells(cells) | Found::Elements(cells, _) => cells,
-        }
-    }
-}
-
-/// What there is of a field in one row.
-#[derive(Debug)]
-pub enum Part {
-    /// The value of a column.
-    Number(Vec<u8>),
-    /// Where the value is.
-    Cell(Cell),
-    /// Where the elements of a sequence are.
-    Elements(Vec<Cell>),
-}
-
-impl Part {
-    /// Returns where the values are that must be fetched.
-    pub fn cells(&self) -> &[Cell] {
-        match self {
-            Part::Number(_) => &[],
-            Part::Cell(cell) => std::slice::from_ref(cell),
-            Part::Elements(cells) => cells,
         }
     }
 }
@@ -110,11 +75,12 @@ impl Rows {
         let mut first: Option<(&str, &Schema)> = None;
         for file in files.open_files()? {
             let schema = table_of(&**file)?.schema();
-            let (name, expected) = *first.get_or_insert((file.name(), schema));
+            let name = file.source().name;
+            let (first, expected) = *first.get_or_insert((name, schema));
             if schema != expected {
                 return Err(Error::Format {
-                    path: file.name().to_owned(),
-                    reason: format!("its fields differ from those of {name}"),
+                    path: name.to_owned(),
+                    reason: format!("its fields differ from those of {first}"),
                 });
             }
         }
@@ -156,72 +122,105 @@ impl Rows {
         }
     }
 
-    /// Finds what is asked of rows: numbers, and where other values are. What must be read of
-    /// the index for that is read in one go.
+    /// Finds what is asked of rows: numbers, and where other values are. What must be read for
+    /// that is read together: parts of the index first, then lists of elements.
     pub fn find(&self, rows: &[u64], asks: &[Ask]) -> Result<Vec<Found>> {
         self.check(rows)?;
         let _pins = self.files.prepare(rows);
-        asks.iter().map(|ask| self.find_field(rows, ask)).collect()
+        let lists = self.lists(rows, asks)?;
+        let mut lists = lists.iter().map(Vec::as_slice).chain(std::iter::repeat(&[][..]));
+        asks.iter().map(|ask| self.find_field(rows, ask, &mut lists)).collect()
     }
 
-    fn find_field(&self, rows: &[u64], ask: &Ask) -> Result<Found> {
-        let kind = self.schema().fields().get(ask.field).map(|field| field.kind);
-        if kind == Some(FieldKind::Column) {
-            return self.numbers(rows, ask.field).map(Found::Numbers);
+    /// `lists` are those of all sequences that are left.
+    fn find_field<'l>(
+        &self,
+        rows: &[u64],
+        ask: &Ask,
+        lists: &mut impl Iterator<Item = &'l [u8]>,
+    ) -> Result<Found> {
+        match self.kind(ask.field) {
+            Some(FieldKind::Column) => self.numbers(rows, ask.field).map(Found::Numbers),
+            Some(FieldKind::Sequence) => self.elements(rows, ask, lists),
+            _ => self.cells(rows, ask.field).map(Found::Cells),
         }
-        if kind != Some(FieldKind::Sequence) {
-            let mut cells = Vec::with_capacity(rows.len());
+    }
+
+    fn kind(&self, field: usize) -> Option<FieldKind> {
+        self.schema().fields().get(field).map(|field| field.kind)
+    }
+
+    /// Returns where field `field`, of kind cell, of each of `rows` is.
+    fn cells(&self, rows: &[u64], field: usize) -> Result<Vec<Cell>> {
+        let mut cells = Vec::with_capacity(rows.len());
+        for &row in rows {
+            let (file, local) = self.files.place(row);
+            cells.push(in_file(self.table(file)?.locate_field(local, field), file, row)?);
+        }
+        Ok(cells)
+    }
+
+    /// Reads the lists of elements of all sequences that are asked for, of all rows, in one go.
+    /// Lists that are not needed are empty, or left out behind the last.
+    fn lists(&self, rows: &[u64], asks: &[Ask]) -> Result<Vec<Vec<u8>>> {
+        let is_sequence = |ask: &&Ask| self.kind(ask.field) == Some(FieldKind::Sequence);
+        let (mut cells, mut files, mut count) = (Vec::new(), BTreeMap::new(), 0);
+        for ask in asks.iter().filter(is_sequence) {
             for &row in rows {
                 let (file, local) = self.files.place(row);
-                let found = self.table(file)?.locate_field(local, ask.field);
-                cells.push(in_file(found, file, row)?);
+                let list = self.table(file)?.list(local, ask.field);
+                if let Some((cell, stored)) = list.map_err(|error| error.at_record(row))? {
+                    files.insert(file as u32, stored);
+                    cells.push((count, Cell { row, file: file as u32, ..cell }));
+                }
+                count += 1;
             }
-            return Ok(Found::Cells(cells));
         }
+        if cells.is_empty() {
+            return Ok(Vec::new());
+        }
+        let (numbers, cells): (Vec<usize>, Vec<Cell>) = cells.into_iter().unzip();
+        check_growth(&files, &cells)?;
+        let mut lists = vec![Vec::new(); count];
+        for (&number, cell) in numbers.iter().zip(&cells) {
+            files.file(cell.file).source().make_room(&mut lists[number], cell.raw)?;
+        }
+        let mut numbers = numbers.into_iter().peekable();
+        let wanted = lists.iter_mut().enumerate().filter(|(k, _)| numbers.next_if_eq(k).is_some());
+        let mut bufs: Vec<&mut [u8]> = wanted.map(|(_, list)| &mut list[..]).collect();
+        let failed = files.fetch_each(&cells, &mut bufs).into_iter().min_by_key(|&(k, _)| k);
+        match failed {
+            Some((k, error)) => Err(self.table(cells[k].file as usize)?.unlisted(error)),
+            None => Ok(lists),
+        }
+    }
+
+    /// Returns where the wanted elements of a sequence of rows are, whose lists are next.
+    fn elements<'l>(
+        &self,
+        rows: &[u64],
+        ask: &Ask,
+        lists: &mut impl Iterator<Item = &'l [u8]>,
+    ) -> Result<Found> {
         let (mut cells, mut counts) = (Vec::new(), Vec::with_capacity(rows.len()));
-        for (k, &row) in rows.iter().enumerate() {
-            let range = ask.elements.as_ref().map(|ranges| ranges[k]);
-            let elements = range.map(|(start, stop, _)| start..stop);
-            let step = range.map_or(NonZeroUsize::MIN, |(_, _, step)| step);
-            let wanted = Wanted { field: ask.field, elements, step };
+        for (k, (&row, list)) in rows.iter().zip(lists).enumerate() {
+            let (start, stop, step) = match &ask.elements {
+                Some(ranges) => ranges[k],
+                None => (0, u64::MAX, NonZeroUsize::MIN),
+            };
+            let (file, local) = self.files.place(row);
+            let table = self.table(file)?;
+            let found = table.num_elements(local, ask.field).and_then(|len| {
+                let (start, stop) = (start.min(len), stop.min(len));
+                table.locate_elements(local, ask.field, start..stop.max(start), list)
+            });
+            let found = found.map_err(|error| error.at_record(row))?.into_iter();
             let before = cells.len();
-            cells.extend(self.elements(row, &wanted)?);
+            let found = found.step_by(step.get());
+            cells.extend(found.map(|cell| Cell { row, file: file as u32, ..cell }));
             counts.push((cells.len() - before) as u64);
         }
         Ok(Found::Elements(cells, counts))
-    }
-
-    /// As [`Rows::find`], for one row.
-    pub fn find_row(&self, row: u64, wanted: &[Wanted]) -> Result<Vec<Part>> {
-        self.check(&[row])?;
-        let _pins = self.files.prepare(&[row]);
-        let (file, local) = self.files.place(row);
-        let table = self.table(file)?;
-        let mut parts = Vec::with_capacity(wanted.len());
-        for one in wanted {
-            let kind = table.schema().fields().get(one.field).map(|field| field.kind);
-            parts.push(match kind {
-                Some(FieldKind::Column) => self.numbers(&[row], one.field).map(Part::Number)?,
-                Some(FieldKind::Sequence) => self.elements(row, one).map(Part::Elements)?,
-                _ => in_file(table.locate_field(local, one.field), file, row).map(Part::Cell)?,
-            });
-        }
-        Ok(parts)
-    }
-
-    /// Returns where the wanted elements of a sequence of a row are.
-    fn elements(&self, row: u64, wanted: &Wanted) -> Result<Vec<Cell>> {
-        let (file, local) = self.files.place(row);
-        let table = self.table(file)?;
-        let found = table.num_elements(local, wanted.field).and_then(|len| {
-            let all = 0..len;
-            let range = wanted.elements.as_ref().unwrap_or(&all);
-            let range = range.start.min(len)..range.end.min(len);
-            table.locate_elements(local, wanted.field, range.start..range.end.max(range.start))
-        });
-        let cells = found.map_err(|error| error.at_record(row))?.into_iter();
-        let cells = cells.step_by(wanted.step.get());
-        Ok(cells.map(|cell| Cell { row, file: file as u32, ..cell }).collect())
     }
 
     /// Returns how many elements sequence `field` has in each of `rows`.
@@ -242,11 +241,10 @@ impl Rows {
     /// Returns how many bytes field `field`, of kind cell, has in each of `rows`.
     pub fn sizes(&self, rows: &[u64], field: usize) -> Result<Vec<u64>> {
         self.check(rows)?;
-        let ask = Ask { field, elements: None };
         let mut sizes = Vec::with_capacity(rows.len());
         for some in rows.chunks(TOGETHER) {
             let _pins = self.files.prepare(some);
-            sizes.extend(self.find_field(some, &ask)?.cells().iter().map(|cell| cell.raw));
+            sizes.extend(self.cells(some, field)?.iter().map(|cell| cell.raw));
         }
         Ok(sizes)
     }
@@ -255,11 +253,10 @@ impl Rows {
     pub fn column(&self, field: usize) -> Result<Vec<u8>> {
         let width = self.schema().fields().get(field).and_then(|field| field.width).unwrap_or(0);
         let bytes = self.num_rows().saturating_mul(width.into());
-        // The column, that of a file, and the pages they come from.
-        if !has_memory(usize::try_from(bytes).unwrap_or(usize::MAX).saturating_mul(3)) {
-            return Err(Error::Memory { path: self.files.name().to_owned(), record: None, bytes });
-        }
         let mut values = Vec::new();
+        let room = values.try_reserve_exact(usize::try_from(bytes).unwrap_or(usize::MAX));
+        let path = || self.files.name().to_owned();
+        room.map_err(|_| Error::Memory { path: path(), record: None, bytes })?;
         for (k, file) in self.files.open_files()?.into_iter().enumerate() {
             let appended = table_of(&**file)?.append_column(field, &mut values);
             appended.map_err(|error| error.behind(self.files.first_row(k)))?;
@@ -294,26 +291,19 @@ const TOGETHER: usize = 4096;
 
 fn table_of(file: &dyn Container) -> Result<&dyn Table> {
     file.table().ok_or_else(|| Error::Format {
-        path: file.name().to_owned(),
+        path: file.source().name.to_owned(),
         reason: "its rows have no fields".to_owned(),
     })
 }
 
-fn in_file(found: Result<Cell>, file: usize, row: u64) -> Result<Cell> {
-    match found {
-        Ok(cell) => Ok(Cell { row, file: file as u32, ..cell }),
-        Err(error) => Err(error.at_record(row)),
-    }
-}
-
-impl Files for Rows {
-    fn file(&self, number: u32) -> &dyn Container {
-        self.files.file(number)
+impl Files for BTreeMap<u32, &dyn Stored> {
+    fn file(&self, number: u32) -> &dyn Stored {
+        self[&number]
     }
 }
 
 /// Fetches what was found in several data sets in one go: the values of each field into one
-/// buffer, one after the other. `room` gives a buffer of at least so many bytes, if there is
+/// buffer, one after the other. `room` returns a buffer of at least this many bytes, if there is
 /// memory for it.
 pub fn fetch_found(
     parts: &[(&Rows, Vec<Found>)],
@@ -323,8 +313,8 @@ pub fn fetch_found(
     let mut bases = Vec::with_capacity(parts.len());
     let mut buffers = Vec::with_capacity(parts.len());
     for (rows, found) in parts {
-        check_growth(*rows, found.iter().flat_map(Found::cells))?;
-        bases.push(together.base_of(rows));
+        check_growth(&*rows.files, found.iter().flat_map(Found::cells))?;
+        bases.push(together.base_of(&rows.files));
         let lens = found.iter().map(|one| one.cells().iter().map(|cell| cell.raw).sum());
         let of_part = lens.map(|bytes: u64| {
             let path = rows.files.name().to_owned();
@@ -351,30 +341,30 @@ pub fn fetch_found(
     Ok(buffers)
 }
 
-/// The files of several data sets, numbered through.
+/// The files of several data sets, numbered consecutively.
 struct Together<'r> {
-    parts: Vec<&'r Rows>,
+    parts: Vec<&'r Sequence>,
     ends: Vec<u32>,
 }
 
 impl<'r> Together<'r> {
-    /// Returns the number of the first file of a data set; one that is here twice has one.
-    fn base_of(&mut self, rows: &'r Rows) -> u32 {
-        let known = self.parts.iter().position(|part| std::ptr::eq(*part, rows));
+    /// Returns the number of the first file of a data set, and adds it if it is new.
+    fn base_of(&mut self, files: &'r Sequence) -> u32 {
+        let known = self.parts.iter().position(|part| std::ptr::eq(*part, files));
         let place = known.unwrap_or(self.parts.len());
         let base = place.checked_sub(1).map_or(0, |before| self.ends[before]);
         if known.is_none() {
-            self.parts.push(rows);
-            self.ends.push(base + rows.files.num_files() as u32);
+            self.parts.push(files);
+            self.ends.push(base + files.num_files() as u32);
         }
         base
     }
 }
 
 impl Files for Together<'_> {
-    fn file(&self, number: u32) -> &dyn Container {
-        if let [rows] = self.parts[..] {
-            return rows.file(number);
+    fn file(&self, number: u32) -> &dyn Stored {
+        if let [files] = self.parts[..] {
+            return files.file(number);
         }
         let part = self.ends.partition_point(|&end| end <= number);
         let base = part.checked_sub(1).map_or(0, |before| self.ends[before]);

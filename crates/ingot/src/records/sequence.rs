@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::{Arc, OnceLock};
 
 use super::cache::Pin;
-use super::container::{Cell, Container, Stats, Table};
+use super::container::{Cell, Container, Stats, Stored, Table};
 use super::fetch::Files;
 use super::listing::Listed;
 use super::locate;
@@ -16,14 +16,14 @@ use crate::error::{Error, Result};
 use crate::pool::Pool;
 use crate::process;
 
-/// How many rows ahead of a lookup the processor is told about.
+/// How many rows ahead of a lookup the processor prefetches.
 const AHEAD: usize = 8;
 
-/// Rows that are located together, once something must be loaded for them.
+/// Rows that are located together once a part of an index must be loaded.
 const TOGETHER: usize = 1024;
 
-/// Files that are opened at the same time. A list of no more than these is opened at once:
-/// whoever replaces the files later does not disturb those who read them.
+/// Files that are opened at the same time. A list of no more than these is opened at once, so
+/// that its readers keep their files if these are replaced later.
 const OPENING: usize = 64;
 
 /// Files one after the other: row 0 is the first record of the first file. A snapshot of
@@ -32,7 +32,7 @@ const OPENING: usize = 64;
 /// Files that a list describes are opened when they are needed, and stay open.
 pub struct Sequence {
     files: Vec<Slot>,
-    /// Number of the row behind the last of each file.
+    /// Number of the row after the last of each file.
     ends: Vec<u64>,
     generation: u64,
 }
@@ -137,7 +137,10 @@ impl Sequence {
 
     /// Returns what errors call this sequence.
     pub fn name(&self) -> &str {
-        self.files.first().and_then(|slot| slot.file.get()).map_or("no files", |file| file.name())
+        self.files
+            .first()
+            .and_then(|slot| slot.file.get())
+            .map_or("no files", |file| file.source().name)
     }
 
     /// Number of records.
@@ -189,15 +192,19 @@ impl Sequence {
 
     /// Returns where record `row`, which must exist, is.
     pub fn locate(&self, row: u64) -> Result<Cell> {
+        self.locate_pinned(row, &mut Vec::new())
+    }
+
+    fn locate_pinned(&self, row: u64, pins: &mut Vec<Pin>) -> Result<Cell> {
         let (file, local) = self.place(row);
-        in_sequence(self.open_file(file)?.find(local), file, row)
+        in_file(locate::find_pinned(&**self.open_file(file)?, local, pins), file, row)
     }
 
     /// As [`Sequence::locate`], but returns `None` instead of reading from the storage.
     #[inline]
     pub fn locate_loaded(&self, row: u64) -> Option<Result<Cell>> {
         let (file, local) = self.place(row);
-        self.files[file].file.get()?.find_loaded(local).map(|found| in_sequence(found, file, row))
+        self.files[file].file.get()?.find(local).map(|found| in_file(found, file, row))
     }
 
     /// Appends to `cells` where the records at `rows` are, up to the first that cannot be
@@ -217,9 +224,9 @@ impl Sequence {
                 }
                 None => {
                     let some = &rows[k..rows.len().min(k + TOGETHER)];
-                    let _pins = self.prepare(some);
+                    let mut pins = self.prepare(some);
                     for &row in some {
-                        cells.push(self.locate(row)?);
+                        cells.push(self.locate_pinned(row, &mut pins)?);
                     }
                     k += some.len();
                 }
@@ -229,8 +236,8 @@ impl Sequence {
     }
 
     /// Opens the files of rows, which must exist, and loads what it takes to locate them, in
-    /// one go. What was loaded stays in memory for as long as the pins are held; what could
-    /// not be is left for those who look for the rows.
+    /// one go. It stays in memory for as long as the pins are held. Files and parts that cannot
+    /// be read are left out: locating their rows returns the error.
     pub fn prepare(&self, rows: &[u64]) -> Vec<Pin> {
         let mut places: Vec<(usize, u64)> = rows.iter().map(|&row| self.place(row)).collect();
         places.sort_unstable();
@@ -275,7 +282,7 @@ impl Sequence {
         ranges.sort_by_key(|&(file, _)| file);
         ranges.chunk_by(|a, b| a.0 == b.0).all(|group| {
             let ranges: Vec<Range<u64>> = group.iter().map(|(_, range)| range.clone()).collect();
-            self.file(group[0].0).storage().is_ready(&ranges)
+            self.file(group[0].0).source().storage.is_ready(&ranges)
         })
     }
 
@@ -310,12 +317,14 @@ impl Sequence {
 /// Returns the damage of a file that is shorter than it was when it was opened: the end of a
 /// mapped page shows zeros then, or what was there before.
 fn cut_of(file: &dyn Container) -> Option<Damage> {
-    let (size, expected) = (file.storage().size().ok()?, file.stats().file_bytes);
-    let reason = || format!("{}: the file was cut from {expected} to {size} bytes", file.name());
+    let source = file.source();
+    let (size, expected) = (source.storage.size().ok()?, file.stats().file_bytes);
+    let reason = || format!("{}: the file was cut from {expected} to {size} bytes", source.name);
     (size < expected).then(|| Damage::elsewhere((size, reason())))
 }
 
-fn in_sequence(found: Result<Cell>, file: usize, row: u64) -> Result<Cell> {
+/// Returns what was found in a file as a row of the sequence.
+pub(super) fn in_file(found: Result<Cell>, file: usize, row: u64) -> Result<Cell> {
     match found {
         Ok(cell) => Ok(Cell { row, file: file as u32, ..cell }),
         Err(error) => Err(error.at_record(row)),
@@ -341,7 +350,7 @@ impl FromIterator<Arc<dyn Container>> for Sequence {
 }
 
 impl Files for Sequence {
-    fn file(&self, number: u32) -> &dyn Container {
+    fn file(&self, number: u32) -> &dyn Stored {
         let file = self.files[number as usize].file.get();
         &**file.expect("located cells are in open files")
     }

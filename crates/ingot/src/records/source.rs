@@ -1,6 +1,5 @@
 //! Where the bytes of a file are, and what errors call it.
 
-use super::container::Container;
 use crate::compression::Failure;
 use crate::error::{Error, Result};
 use crate::format::Violation;
@@ -9,16 +8,14 @@ use crate::storage::{Read, ReadAt};
 /// A storage with the name to call it by in errors.
 #[derive(Clone, Copy)]
 pub struct Source<'a> {
+    /// Where the bytes are.
     pub storage: &'a dyn ReadAt,
+    /// What errors call it.
     pub name: &'a str,
 }
 
-impl<'a> Source<'a> {
-    /// Returns the storage of a file under the name of the file.
-    pub fn of(file: &'a dyn Container) -> Source<'a> {
-        Source { storage: &**file.storage(), name: file.name() }
-    }
-
+impl Source<'_> {
+    /// Returns the size of the file.
     pub fn size(&self) -> Result<u64> {
         self.storage.size().map_err(|source| self.failed(0, source))
     }
@@ -62,6 +59,7 @@ impl<'a> Source<'a> {
         Error::Storage { path: self.name.to_owned(), record: None, offset, action: "read", source }
     }
 
+    /// Returns the error for damage at `offset`.
     pub fn corrupt(&self, offset: u64, violation: Violation) -> Error {
         Error::Corrupt { path: self.name.to_owned(), record: None, offset, reason: violation.0 }
     }

@@ -3,10 +3,8 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use super::container::Container;
 use super::indexed::{Layout, PROBE_BYTES, Seen, Sink, Stream, open_one, probe_rows};
-use super::open::{Format, Opening};
-use super::source::Watch;
+use super::open::Format;
 use crate::crc::Sum;
 use crate::error::{Error, Result};
 use crate::format::Violation;
@@ -25,9 +23,7 @@ pub static FORMAT: Format = Format {
     suffixes: &[".tfrecord", ".tfrecords", ".tfrec"],
     is_checked: true,
     begins,
-    open: |opening: Opening<'_>, watch: &mut Watch<'_>| -> Result<Arc<dyn Container>> {
-        open_one(&opening, Arc::new(TfRecord), Some(Vec::new()), watch)
-    },
+    open: |opening, watch| open_one(&opening, Arc::new(TfRecord), Some(Vec::new()), watch),
 };
 
 /// The layout of TFRecord files.

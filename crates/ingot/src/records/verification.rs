@@ -1,9 +1,8 @@
-//! What was found when every byte of a file was checked.
+//! Checking every byte of a file, and the damage that this finds.
 
-use super::container::{Cell, Container};
+use super::container::{Cell, Container, Stored};
 use super::fetch::{Files, check_growth};
-use super::locate::prepare;
-use super::source::Source;
+use super::locate::{find, prepare};
 use crate::error::{Error, Result};
 
 /// Records that are verified between two calls of `progress`.
@@ -12,7 +11,7 @@ const STEP: u64 = 4096;
 /// Values are checked in batches of about this many bytes.
 const BATCH: u64 = 4 << 20;
 
-/// Something in a file that is not as it was written.
+/// Damage in a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Damage {
     /// The first row it makes unreadable, if any.
@@ -52,8 +51,8 @@ pub struct Verification {
 
 /// Reads every record of a file and checks it. `progress` is called with the records done and
 /// may stop the work by returning an error.
-pub(super) fn verify_records<F: Files + Container>(
-    file: &F,
+pub(super) fn verify_records<C: Container>(
+    file: &C,
     progress: &mut dyn FnMut(u64) -> Result<()>,
 ) -> Result<Verification> {
     let mut found = Verification::default();
@@ -62,7 +61,7 @@ pub(super) fn verify_records<F: Files + Container>(
         let pins = prepare(&[(file, rows.clone())]);
         let mut cells = Vec::with_capacity(rows.len());
         for &row in &rows {
-            match file.find(row) {
+            match find(file, row) {
                 Ok(cell) => cells.push(cell),
                 Err(error) => found.damaged.push(Damage::of(&error, row..row + 1, 0)),
             }
@@ -77,7 +76,7 @@ pub(super) fn verify_records<F: Files + Container>(
 }
 
 /// Reads cells of one file and checks them.
-pub(super) fn verify_cells<F: Files + Container>(file: &F, cells: &[Cell]) -> Vec<Damage> {
+pub(super) fn verify_cells<S: Stored>(file: &S, cells: &[Cell]) -> Vec<Damage> {
     let mut damaged = Vec::new();
     let mut buffer = Vec::new();
     let (mut first, mut bytes) = (0, 0);
@@ -92,16 +91,12 @@ pub(super) fn verify_cells<F: Files + Container>(file: &F, cells: &[Cell]) -> Ve
 }
 
 /// Checks cells together or, where there is no memory for all of them, one by one.
-fn verify_batch<F: Files + Container>(
-    file: &F,
-    batch: &[Cell],
-    buffer: &mut Vec<u8>,
-) -> Vec<Damage> {
+fn verify_batch<S: Stored>(file: &S, batch: &[Cell], buffer: &mut Vec<u8>) -> Vec<Damage> {
     let damage = |cell: &Cell, error: Error| {
         Damage::of(&error.at_record(cell.row), cell.row..cell.row + 1, cell.offset)
     };
     let bytes = batch.iter().map(|cell| cell.raw).sum();
-    let room = check_growth(file, batch).and_then(|()| Source::of(file).make_room(buffer, bytes));
+    let room = check_growth(file, batch).and_then(|()| file.source().make_room(buffer, bytes));
     if let Err(error) = room {
         return match batch {
             [cell] => vec![damage(cell, error)],

@@ -2,12 +2,13 @@
 
 use std::fs::{self, File, Metadata, OpenOptions, TryLockError};
 use std::io;
+use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::thread;
 
 use super::Append;
 use super::descriptors::opening;
-use super::local::identity;
+use super::identity::{FileId, Identity};
 use crate::process::{self, OwnDescriptor};
 
 /// A file with one writer: whoever else opens it for appending is refused while
@@ -110,8 +111,8 @@ impl AppendFile {
     }
 
     /// Returns what tells the file from others, whatever they are called.
-    pub fn identity(&self) -> io::Result<Option<(u64, u64)>> {
-        Ok(identity(&self.file.metadata()?))
+    pub fn id(&self) -> io::Result<Option<FileId>> {
+        Ok(Identity::of(&self.file.metadata()?).tag.file)
     }
 
     /// Returns the number of bytes in the file.
@@ -122,11 +123,6 @@ impl AppendFile {
     /// Returns whether the file has no bytes.
     pub fn is_empty(&self) -> bool {
         self.len == 0
-    }
-
-    /// Returns the file itself, for reading back.
-    pub fn file(&self) -> &File {
-        &self.file
     }
 
     fn is_usable(&self) -> io::Result<()> {
@@ -230,7 +226,7 @@ impl Drop for AppendFile {
 /// Writes at least one of `bytes`, and returns how many.
 fn write_some(file: &File, bytes: &[u8], offset: u64) -> io::Result<usize> {
     loop {
-        match write_at(file, bytes, offset) {
+        match file.write_at(bytes, offset) {
             Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
             outcome => return outcome,
@@ -238,35 +234,13 @@ fn write_some(file: &File, bytes: &[u8], offset: u64) -> io::Result<usize> {
     }
 }
 
-#[cfg(unix)]
-fn write_at(file: &File, bytes: &[u8], offset: u64) -> io::Result<usize> {
-    std::os::unix::fs::FileExt::write_at(file, bytes, offset)
-}
-
-#[cfg(windows)]
-fn write_at(file: &File, bytes: &[u8], offset: u64) -> io::Result<usize> {
-    std::os::windows::fs::FileExt::seek_write(file, bytes, offset)
-}
-
 /// Whether an open file has no name any more.
-#[cfg(unix)]
 fn is_removed(found: &Metadata) -> bool {
-    std::os::unix::fs::MetadataExt::nlink(found) == 0
-}
-
-#[cfg(windows)]
-fn is_removed(_found: &Metadata) -> bool {
-    false
+    found.nlink() == 0
 }
 
 /// Makes the name of the file at `path` survive a power failure.
-#[cfg(unix)]
 fn sync_parent(path: &Path) -> io::Result<()> {
     let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
     File::open(parent.unwrap_or(Path::new(".")))?.sync_all()
-}
-
-#[cfg(windows)]
-fn sync_parent(_path: &Path) -> io::Result<()> {
-    Ok(())
 }

@@ -7,7 +7,7 @@ use std::thread;
 use std::time::Duration;
 
 use super::coalesce::coalesce;
-use super::{Cost, Landed, Read, ReadAt};
+use super::{Cost, Identity, Landed, Read, ReadAt};
 
 /// A storage that answers each batch after a delay, as one far away does. Reads of one batch
 /// wait together, as many as its depth allows; so do batches of several threads.
@@ -42,6 +42,10 @@ impl<S> Delayed<S> {
 impl<S: ReadAt> ReadAt for Delayed<S> {
     fn size(&self) -> io::Result<u64> {
         self.inner.size()
+    }
+
+    fn identity(&self) -> io::Result<Identity> {
+        self.inner.identity()
     }
 
     fn read_many(&self, reads: &mut [Read<'_>], landed: &mut Landed<'_>) {

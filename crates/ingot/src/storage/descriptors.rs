@@ -80,7 +80,7 @@ impl Place {
 
 /// Calls `open`. If the process has no descriptor left, files that nobody uses are closed, and
 /// it is called again, several times: other threads may be about to finish with theirs.
-pub(super) fn opening<T>(open: impl Fn() -> io::Result<T>) -> io::Result<T> {
+pub(crate) fn opening<T>(open: impl Fn() -> io::Result<T>) -> io::Result<T> {
     for tries in 0..TRIES {
         match process::without_fork(&open) {
             Err(error) if is_exhausted(&error) => {}
@@ -151,14 +151,8 @@ impl Drop for Permits {
 }
 
 /// Whether there was no descriptor left.
-#[cfg(unix)]
 pub(super) fn is_exhausted(error: &io::Error) -> bool {
     matches!(error.raw_os_error(), Some(libc::EMFILE | libc::ENFILE))
-}
-
-#[cfg(not(unix))]
-pub(super) fn is_exhausted(_error: &io::Error) -> bool {
-    false
 }
 
 /// The places of open files, as the hand of a clock goes round.
@@ -201,7 +195,6 @@ impl Open {
     }
 }
 
-#[cfg(unix)]
 #[allow(unsafe_code)]
 fn limit() -> usize {
     let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
@@ -210,9 +203,4 @@ fn limit() -> usize {
     let descriptors =
         if known { usize::try_from(limit.rlim_cur).unwrap_or(usize::MAX) } else { 256 };
     (descriptors.saturating_sub(OTHERS) / PER_FILE).clamp(OPEN.1, OPEN.0)
-}
-
-#[cfg(not(unix))]
-fn limit() -> usize {
-    OPEN.0
 }

@@ -3,7 +3,7 @@
 use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use super::{Append, Cost, Landed, Read, ReadAt, past_end};
+use super::{Append, Cost, Identity, Landed, Read, ReadAt, past_end};
 
 /// The error of a planned failure.
 #[derive(Clone, Copy, Debug)]
@@ -134,6 +134,10 @@ impl<S: ReadAt> ReadAt for Faulty<S> {
     fn size(&self) -> io::Result<u64> {
         let size = self.inner.size()?;
         Ok(self.size.map_or(size, |cut| cut.min(size)))
+    }
+
+    fn identity(&self) -> io::Result<Identity> {
+        Ok(Identity { size: self.size()?, ..self.inner.identity()? })
     }
 
     fn read_many(&self, reads: &mut [Read<'_>], landed: &mut Landed<'_>) {

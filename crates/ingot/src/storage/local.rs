@@ -1,5 +1,6 @@
 //! A file of this machine, read the fastest way its state allows.
 
+use std::any::Any;
 use std::env;
 use std::fs::{File, Metadata};
 use std::io;
@@ -11,6 +12,7 @@ use std::time::SystemTime;
 
 use super::capacity::available_memory;
 use super::descriptors::{Held, Permits, Place, opening};
+use super::identity::{FileId, Identity};
 use super::mapping::Mapping;
 use super::pread::Pread;
 use super::uring::{self, Uring};
@@ -93,6 +95,9 @@ impl Handle {
     }
 }
 
+/// Something that ends when a file is closed for good.
+pub type Guard = Arc<dyn Any + Send + Sync>;
+
 /// A file, as long as it was when it was opened or longer.
 ///
 /// Of many such files those that were not used lately are closed, and opened again when they
@@ -102,8 +107,10 @@ impl Handle {
 /// the caller sees. May be used from several threads, and in the child of a fork.
 pub struct LocalFile {
     path: PathBuf,
-    /// What tells the file from another one that takes its place.
-    origin: Origin,
+    /// Which file it is: another one may take its place.
+    id: Option<FileId>,
+    /// Kept for as long as this is open.
+    guard: Option<Guard>,
     access: Access,
     place: Arc<Place>,
     warming: Warming,
@@ -143,13 +150,16 @@ impl LocalFile {
             OPEN_BYTES.fetch_add(size, Ordering::Relaxed);
             measure_memory();
         }
-        let origin = Origin::of(&metadata);
-        Ok(LocalFile { path, origin, access, place, warming: Warming::default(), size })
+        let id = Identity::of(&metadata).tag.file;
+        let warming = Warming::default();
+        Ok(LocalFile { path, id, guard: None, access, place, warming, size })
     }
 
-    /// Returns the path the file was opened by.
-    pub fn path(&self) -> &Path {
-        &self.path
+    /// Keeps `guard` for as long as the file is open here, even while it has no descriptor.
+    #[must_use]
+    pub fn with_guard(mut self, guard: Guard) -> LocalFile {
+        self.guard = Some(guard);
+        self
     }
 
     /// Returns how the file is read.
@@ -170,7 +180,7 @@ impl LocalFile {
         let permit = Permits::take(1);
         let file = opening(|| File::open(&self.path))?;
         let metadata = file.metadata()?;
-        if Origin::of(&metadata) != self.origin || metadata.len() < self.size {
+        if Identity::of(&metadata).tag.file != self.id || metadata.len() < self.size {
             let why = "the file was replaced since it was opened; open it again";
             return Err(io::Error::new(io::ErrorKind::StaleNetworkFileHandle, why));
         }
@@ -201,6 +211,10 @@ fn land_failed(reads: &mut [Read<'_>], error: &io::Error, landed: &mut Landed<'_
 impl ReadAt for LocalFile {
     fn size(&self) -> io::Result<u64> {
         self.handle()?.pread.size()
+    }
+
+    fn identity(&self) -> io::Result<Identity> {
+        self.handle()?.pread.file().metadata().map(|found| Identity::of(&found))
     }
 
     fn read_many(&self, reads: &mut [Read<'_>], landed: &mut Landed<'_>) {
@@ -251,7 +265,7 @@ impl ReadAt for LocalFile {
         }
         let handle = self.handle().ok()?;
         if self.access == Access::Automatic {
-            self.warming.missed(&self.path, &self.origin, bytes, self.size, LocalFile::fits());
+            self.warming.missed(&self.path, &self.id, bytes, self.size, LocalFile::fits());
         }
         Some(Arc::clone(&handle.uring))
     }
@@ -311,20 +325,6 @@ impl<'r> Part<'r> {
     }
 }
 
-/// What tells a file from another one that takes its place: the numbers of its device and of
-/// its inode, which may be given again, and when it was made, where that is known.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Origin {
-    identity: Option<(u64, u64)>,
-    created: Option<SystemTime>,
-}
-
-impl Origin {
-    pub fn of(metadata: &Metadata) -> Origin {
-        Origin { identity: identity(metadata), created: metadata.created().ok() }
-    }
-}
-
 /// Parts of a file between its holes, at most: a file with more is taken as one part.
 #[cfg(target_os = "linux")]
 const PARTS: usize = 1 << 14;
@@ -373,20 +373,3 @@ fn expect_random_reads(file: &File) {
 
 #[cfg(not(target_os = "linux"))]
 fn expect_random_reads(_file: &File) {}
-
-/// Returns what tells the file at `path` from others, if the system has that; a link is not
-/// followed.
-pub fn identity_at(path: &Path) -> io::Result<Option<(u64, u64)>> {
-    std::fs::symlink_metadata(path).map(|found| identity(&found))
-}
-
-#[cfg(unix)]
-pub(super) fn identity(metadata: &Metadata) -> Option<(u64, u64)> {
-    use std::os::unix::fs::MetadataExt;
-    Some((metadata.dev(), metadata.ino()))
-}
-
-#[cfg(not(unix))]
-pub(super) fn identity(_metadata: &Metadata) -> Option<(u64, u64)> {
-    None
-}

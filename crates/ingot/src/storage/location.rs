@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::{Delayed, LocalFile, ReadAt};
+use super::{Delayed, Guard, Identity, LocalFile, ReadAt};
 
 /// The environment variable that delays every read, in milliseconds, for tests and benchmarks.
 const DELAY: &str = "INGOT_DELAY_MS";
@@ -48,13 +48,30 @@ impl Location {
         name.to_ascii_lowercase()
     }
 
+    /// Returns what tells the file from others, as it is now.
+    pub fn identity(&self) -> io::Result<Identity> {
+        match self {
+            Location::Path(path) => Identity::at(path),
+            Location::Url(_) => self.open()?.identity(),
+        }
+    }
+
     /// Opens the file for reading.
     pub fn open(&self) -> io::Result<Arc<dyn ReadAt>> {
+        self.open_with(None)
+    }
+
+    /// As [`Location::open`]; a guard is kept for as long as the file is open.
+    pub fn open_with(&self, guard: Option<Guard>) -> io::Result<Arc<dyn ReadAt>> {
         let Location::Path(path) = self else {
             let why = "no store of this kind is known; copy the file to a local disk";
             return Err(io::Error::new(io::ErrorKind::Unsupported, why));
         };
         let file = LocalFile::open(path)?;
+        let file = match guard {
+            Some(guard) => file.with_guard(guard),
+            None => file,
+        };
         match env::var_os(DELAY) {
             None => Ok(Arc::new(file)),
             Some(delay) => {

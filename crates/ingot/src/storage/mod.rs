@@ -14,18 +14,15 @@ mod delayed;
 mod descriptors;
 mod exchange;
 mod faulty;
+mod identity;
 mod local;
 mod location;
-#[cfg_attr(not(any(target_os = "linux", target_os = "macos")), path = "absent.rs")]
 mod mapping;
 mod memory;
 mod pread;
-#[cfg(any(target_os = "linux", target_os = "macos"))]
 mod region;
-#[cfg(any(target_os = "linux", target_os = "macos"))]
 mod residency;
 mod scheduler;
-#[cfg(any(target_os = "linux", target_os = "macos"))]
 mod sigbus;
 #[cfg(target_os = "linux")]
 mod uring;
@@ -51,16 +48,15 @@ pub(crate) use capacity::available_memory;
 pub use cost::Cost;
 pub use crashing::{CrashState, Crashing};
 pub use delayed::Delayed;
+pub(crate) use descriptors::opening;
 pub use exchange::exchange;
 pub use faulty::{Failure, Faulty};
-pub use local::{Access, LocalFile, identity_at};
+pub use identity::{FileId, Identity, Tag};
+pub use local::{Access, Guard, LocalFile};
 pub use location::Location;
 pub use mapping::Mapping;
-#[cfg(not(any(target_os = "linux", target_os = "macos")))]
-pub use mapping::Region;
 pub use memory::Memory;
 pub use pread::Pread;
-#[cfg(any(target_os = "linux", target_os = "macos"))]
 pub use region::Region;
 pub use scheduler::{Group, read_all};
 pub use uring::Uring;
@@ -100,6 +96,11 @@ pub type Landed<'l> = dyn FnMut(usize, &mut Read<'_>, io::Result<()>) + 'l;
 pub trait ReadAt: Send + Sync {
     /// Returns the number of bytes that are there now.
     fn size(&self) -> io::Result<u64>;
+
+    /// Returns what tells the file from others, as it is now.
+    fn identity(&self) -> io::Result<Identity> {
+        Ok(Identity { size: self.size()?, tag: Tag::default() })
+    }
 
     /// Reads a batch, and calls `landed` for each read on the calling thread, in any order.
     ///

@@ -2,6 +2,7 @@
 
 use std::fs::File;
 use std::io;
+use std::os::unix::fs::FileExt;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -43,7 +44,7 @@ impl Pread {
             return Err(past_end());
         }
         while !buf.is_empty() {
-            match read_at(&self.file, buf, offset) {
+            match self.file.read_at(buf, offset) {
                 Ok(0) => return Err(past_end()),
                 Ok(count) => {
                     buf = &mut buf[count..];
@@ -128,18 +129,5 @@ fn copying_time(len: usize) -> Duration {
 pub(super) fn land_empty(reads: &mut [Read<'_>], first: usize, landed: &mut Landed<'_>) {
     for (k, read) in reads.iter_mut().enumerate().filter(|(_, read)| read.buf.is_empty()) {
         landed(first + k, read.add_up(), Ok(()));
-    }
-}
-
-#[cfg(unix)]
-fn read_at(file: &File, buf: &mut [u8], offset: u64) -> io::Result<usize> {
-    std::os::unix::fs::FileExt::read_at(file, buf, offset)
-}
-
-#[cfg(windows)]
-fn read_at(file: &File, buf: &mut [u8], offset: u64) -> io::Result<usize> {
-    match std::os::windows::fs::FileExt::seek_read(file, buf, offset) {
-        Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Ok(0),
-        outcome => outcome,
     }
 }

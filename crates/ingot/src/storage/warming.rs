@@ -12,9 +12,10 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, Once};
 use std::thread;
 
-use super::local::Origin;
+use super::descriptors::opening;
+use super::identity::{FileId, Identity};
 use super::pread::Pread;
-use crate::process::{self, PerProcess};
+use crate::process::PerProcess;
 
 /// The part of a file that is read past the page cache before all of it is brought in: those
 /// who read so much of it at random are likely to want the rest.
@@ -38,11 +39,11 @@ impl Warming {
     /// Takes note of bytes that are read past the page cache from a file of `size` bytes.
     /// `fits` says whether the file may be expected to stay in memory. The file is opened by
     /// its path when its turn comes, which may be late.
-    pub fn missed(&self, path: &Path, origin: &Origin, bytes: u64, size: u64, fits: bool) {
+    pub fn missed(&self, path: &Path, id: &Option<FileId>, bytes: u64, size: u64, fits: bool) {
         if self.is_due(bytes, size, fits) {
-            let (path, origin) = (path.to_owned(), origin.clone());
+            let (path, id) = (path.to_owned(), id.clone());
             let stop = Arc::clone(&self.stop);
-            Warmer::of_process().take(Cold { path, origin, size, stop });
+            Warmer::of_process().take(Cold { path, id, size, stop });
         }
     }
 
@@ -62,7 +63,7 @@ impl Drop for Warming {
 /// A file to be brought in, unless it is closed before. Many may wait, so it is not open.
 struct Cold {
     path: PathBuf,
-    origin: Origin,
+    id: Option<FileId>,
     size: u64,
     stop: Arc<AtomicBool>,
 }
@@ -71,8 +72,8 @@ impl Cold {
     /// Opens the file, unless another one has its name: the system then sees one reader that
     /// goes straight through it.
     fn open(&self) -> io::Result<File> {
-        let file = process::without_fork(|| File::open(&self.path))?;
-        match Origin::of(&file.metadata()?) == self.origin {
+        let file = opening(|| File::open(&self.path))?;
+        match Identity::of(&file.metadata()?).tag.file == self.id {
             true => Ok(file),
             false => Err(io::ErrorKind::StaleNetworkFileHandle.into()),
         }
@@ -135,7 +136,9 @@ fn bring(cold: &Cold) -> io::Result<()> {
         return Ok(());
     }
     let pread = Pread::new(Arc::new(file));
-    let mut bytes = vec![0; STEP];
+    let mut bytes = Vec::new();
+    bytes.try_reserve_exact(STEP).map_err(io::Error::other)?;
+    bytes.resize(STEP, 0);
     for offset in (0..size).step_by(STEP) {
         let len = (size - offset).min(STEP as u64) as usize;
         if is_stopped() {
@@ -224,9 +227,9 @@ mod tests {
         unsafe {
             libc::posix_fadvise(file.as_raw_fd(), 0, 0, libc::POSIX_FADV_DONTNEED)
         };
-        let origin = Origin::of(&file.as_file().metadata().unwrap());
+        let id = Identity::of(&file.as_file().metadata().unwrap()).tag.file;
         let (path, size, stop) = (file.path().to_owned(), SIZE as u64, Arc::default());
-        (file, Cold { path, origin, size, stop })
+        (file, Cold { path, id, size, stop })
     }
 
     fn is_resident(cold: &Cold) -> bool {

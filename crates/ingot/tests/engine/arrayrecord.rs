@@ -10,7 +10,8 @@ use ingot::format::arrayrecord::footer::Entry;
 use ingot::format::arrayrecord::{Footer, postscript, signature};
 use ingot::format::riegeli::{Compression, Encoder, chunk, simple};
 use ingot::records::{
-    ArCodec, ArOptions, ArWriter, ArrayRecord, Container, Files as _, RecordWriter as _, prepare,
+    ArCodec, ArOptions, ArWriter, ArrayRecord, Container, Files as _, RecordWriter as _, find,
+    prepare,
 };
 use ingot::storage::{Failure, Faulty, Memory};
 use ingot::{Error, Result};
@@ -66,7 +67,7 @@ fn read(file: &ArrayRecord, rows: &[u64]) -> Vec<Result<Vec<u8>>> {
     let mut found: Vec<Result<Vec<u8>>> = Vec::new();
     let (mut cells, mut places) = (Vec::new(), Vec::new());
     for (k, &row) in rows.iter().enumerate() {
-        found.push(file.find(row).map(|cell| {
+        found.push(find(file, row).map(|cell| {
             cells.push(cell);
             places.push(k);
             vec![0; cell.raw as usize]

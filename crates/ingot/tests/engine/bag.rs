@@ -11,7 +11,7 @@ use std::sync::Arc;
 use ingot::compression::Dictionary;
 use ingot::records::{
     Bag, BagOptions, BagWriter, Container, Existing, Files as _, Mode, Packer, Packing, Placement,
-    RecordWriter as _, Sequence, Spool, open, open_bag, write_bag,
+    RecordWriter as _, Sequence, Spool, find, open, open_bag, write_bag,
 };
 use ingot::storage::Memory;
 use ingot::{Error, Result};
@@ -180,7 +180,7 @@ fn damaged_bags_never_panic() {
 fn read_bounded(bag: &Bag) -> Vec<Result<()>> {
     (0..bag.num_rows())
         .map(|row| {
-            let cell = bag.find(row)?;
+            let cell = find(bag, row)?;
             if cell.raw > 1 << 24 {
                 return Ok(());
             }

@@ -14,7 +14,7 @@ use std::sync::Once;
 
 use ingot::format::checksum::FileId;
 use ingot::format::ingot::{FieldKind, Schema, VERSION};
-use ingot::records::{self, Compression, Container as _, Mode, Options, Writer};
+use ingot::records::{self, Compression, Mode, Options, Writer, find};
 use ingot::storage::Memory;
 use serde::{Deserialize, Serialize};
 use support::{
@@ -285,7 +285,7 @@ fn compressed_golden_files_use_what_they_are_named_after() {
     for (name, wanted) in [("zstd_dictionary.ingot", (1, true)), ("lz4.ingot", (2, false))] {
         let storage = Memory::from(fs::read(current().join(name)).unwrap());
         let reader = open(&storage, Mode::Whole).unwrap();
-        let cells: Vec<_> = (0..reader.num_rows()).map(|row| reader.find(row).unwrap()).collect();
+        let cells: Vec<_> = (0..reader.num_rows()).map(|row| find(&reader, row).unwrap()).collect();
         let used = cells.iter().any(|cell| {
             cell.raw != cell.stored && (cell.codec.code(), cell.dictionary != 0) == wanted
         });

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use ingot::crc::Sum;
 use ingot::format::ffrecord::tree::{self, Folder, Node};
-use ingot::records::{Container, FfRecord, Files as _, Mode, Sequence};
+use ingot::records::{Container, FfRecord, Files as _, Mode, Sequence, find};
 use ingot::storage::{Landed, Memory, Read, ReadAt};
 use ingot::{Error, Result};
 use serde_json::Value;
@@ -49,7 +49,7 @@ fn read(file: &FfRecord) -> Vec<Result<Vec<u8>>> {
     let mut records: Vec<Result<Vec<u8>>> = Vec::new();
     let mut cells = Vec::new();
     for row in 0..file.num_rows() {
-        records.push(file.find(row).map(|cell| {
+        records.push(find(file, row).map(|cell| {
             cells.push(cell);
             vec![0; cell.raw as usize]
         }));
@@ -199,7 +199,7 @@ impl ReadAt for Vast {
 #[test]
 fn a_record_that_no_memory_holds_leaves_the_others_verified() {
     let mut bytes = bytes_of("small.ffr");
-    let flipped = open(&bytes).unwrap().find(3).unwrap().offset as usize;
+    let flipped = find(&open(&bytes).unwrap(), 3).unwrap().offset as usize;
     bytes[flipped] ^= 1;
     let file = FfRecord::open(Arc::new(Vast(Memory::from(bytes))), "vast.ffr", true).unwrap();
     let found = file.verify(&mut |_| Ok(())).unwrap();
@@ -247,8 +247,9 @@ fn a_file_that_is_cut_anywhere_gives_whole_records_and_errors() {
     let bytes = bytes_of("small.ffr");
     let file = open(&bytes).unwrap();
     let (whole, index_len) = (contents(&file), file.index().bytes().len());
-    let ends: Vec<u64> =
-        (0..10).map(|row| file.find(row).map(|cell| cell.offset + cell.stored).unwrap()).collect();
+    let ends: Vec<u64> = (0..10)
+        .map(|row| find(&file, row).map(|cell| cell.offset + cell.stored).unwrap())
+        .collect();
     for len in 0..bytes.len() {
         let Ok(cut) = open(&bytes[..len]) else {
             assert!(len < index_len, "the index is whole at {len}");
@@ -327,14 +328,6 @@ fn the_trees_of_packed_folders_are_what_the_manifest_says() {
 }
 
 #[test]
-fn the_trees_of_packed_folders_are_written_as_they_were() {
-    for name in ["packed.ffr", "packed_many.ffr", "packed_empty.ffr"] {
-        let (record, num_files) = tree_of(name);
-        assert!(tree::encode(&tree::decode(&record, num_files).unwrap()) == record, "{name}");
-    }
-}
-
-#[test]
 fn a_flipped_bit_in_a_tree_gives_a_tree_or_an_error() {
     let (mut record, num_files) = tree_of("packed.ffr");
     let mut random = Random(72);
@@ -342,8 +335,15 @@ fn a_flipped_bit_in_a_tree_gives_a_tree_or_an_error() {
         let (at, bit) = (random.below(record.len()), 1 << random.below(8));
         record[at] ^= bit;
         if let Ok(root) = tree::decode(&record, num_files) {
-            let again = tree::decode(&tree::encode(&root), num_files);
-            assert!(again == Ok(root), "bit {bit} of byte {at}");
+            let mut left = vec![&root];
+            while let Some(folder) = left.pop() {
+                for (_, node) in folder.entries() {
+                    match node {
+                        Node::File(row) => assert!(*row < num_files, "bit {bit} of byte {at}"),
+                        Node::Folder(folder) => left.push(folder),
+                    }
+                }
+            }
         }
         record[at] ^= bit;
     }

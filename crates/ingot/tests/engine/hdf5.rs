@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use ingot::records::{Column, Hdf5, Layout};
+use ingot::records::{Column, ColumnLayout, Hdf5};
 use ingot::storage::{Failure, Faulty, Memory};
 use ingot::{Error, Result};
 use proptest::prelude::*;
@@ -23,8 +23,15 @@ fn read(file: &Hdf5, column: &Column, rows: &[u64]) -> Result<Vec<Vec<u8>>> {
     Ok(lens.iter().map(|&len| rest.split_off(..len).unwrap().to_vec()).collect())
 }
 
-fn fixed(rows: u64, item: u64, shape: &[u64], block: &[u64], offsets: Vec<u64>) -> Layout {
-    Layout { rows, item, varies: false, shape: shape.to_vec(), block: block.to_vec(), offsets }
+fn fixed(rows: u64, item: u64, shape: &[u64], block: &[u64], offsets: Vec<u64>) -> ColumnLayout {
+    ColumnLayout {
+        rows,
+        item,
+        varies: false,
+        shape: shape.to_vec(),
+        block: block.to_vec(),
+        offsets,
+    }
 }
 
 /// Returns the index in C order of a place, or `None` outside of the shape.
@@ -97,7 +104,7 @@ proptest! {
         offsets in prop::collection::vec(0_u64..300, 0..4),
     ) {
         let file = file(&[0; 256]);
-        if let Ok(column) = file.column(Layout { rows, item, varies, shape, block, offsets }) {
+        if let Ok(column) = file.column(ColumnLayout { rows, item, varies, shape, block, offsets }) {
             prop_assert!(read(&file, &column, &[0]).is_err() || rows > 0);
         }
     }
@@ -122,8 +129,8 @@ fn reference(len: u32, address: u64, index: u32) -> Vec<u8> {
     [&len.to_le_bytes()[..], &address.to_le_bytes(), &index.to_le_bytes()].concat()
 }
 
-fn varying(rows: u64, item: u64) -> Layout {
-    Layout { rows, item, varies: true, shape: vec![], block: vec![rows], offsets: vec![0] }
+fn varying(rows: u64, item: u64) -> ColumnLayout {
+    ColumnLayout { rows, item, varies: true, shape: vec![], block: vec![rows], offsets: vec![0] }
 }
 
 /// A file of references to values of 4 bytes each element: two heaps, the second one large.

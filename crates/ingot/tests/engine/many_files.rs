@@ -11,6 +11,7 @@ use std::time::Duration;
 use ingot::format::ingot::Schema;
 use ingot::records::{
     Ask, Cell, Compression, Container, Files, Listed, Mode, Reader, Rows, Sequence, fetch_found,
+    find,
 };
 use ingot::storage::{Cost, Delayed, Failure, Faulty, Landed, Memory, Read, ReadAt};
 use support::{append_rows, create, fields_rows, fields_schema, options, record_rows};
@@ -189,7 +190,7 @@ fn a_read_that_fails_costs_the_others_no_second_try() {
     let reads_to_open = {
         let inner = Faulty::new(storage.clone());
         let file = open(Counted { inner, reads: Arc::clone(&counted) }, "counted");
-        file.find(0).unwrap();
+        find(&*file, 0).unwrap();
         counted.swap(0, Ordering::SeqCst)
     };
     let inner = Faulty::new(storage).fail_read(reads_to_open + 20, Failure::Errno(libc::EIO));
@@ -258,4 +259,39 @@ fn listed_files_are_opened_when_they_are_needed() {
     let other = Listed { id: Some([7; 16]), ..listed[0].clone() };
     let error = Sequence::listed(vec![other]).err().unwrap().to_string();
     assert!(error.contains("another file is in its place"), "{error}");
+}
+
+/// A storage whose bytes are all in memory, and that counts what is waited for nevertheless.
+struct InMemory {
+    inner: Memory,
+    waits: Arc<AtomicU64>,
+}
+
+impl ReadAt for InMemory {
+    fn size(&self) -> io::Result<u64> {
+        self.inner.size()
+    }
+
+    fn read_many(&self, reads: &mut [Read<'_>], landed: &mut Landed<'_>) {
+        self.waits.fetch_add(1, Ordering::SeqCst);
+        self.inner.read_many(reads, landed);
+    }
+
+    fn read_ready(&self, reads: &mut [Read<'_>], landed: &mut Landed<'_>) -> Vec<usize> {
+        self.inner.read_many(reads, landed);
+        Vec::new()
+    }
+}
+
+#[test]
+fn a_batch_loads_index_pages_that_are_in_memory_without_waiting() {
+    let waits = Arc::new(AtomicU64::new(0));
+    let storage = |file| InMemory { inner: records(file, 0..100), waits: Arc::clone(&waits) };
+    let files: Sequence = (0..4).map(|file| open(storage(file), "ready")).collect();
+    waits.store(0, Ordering::SeqCst);
+    let rows: Vec<u64> = (0..400).collect();
+    let mut cells = Vec::new();
+    files.locate_many(&rows, &mut cells).unwrap();
+    assert_eq!(fetch(&files, &cells)[399], record_of(3, 99));
+    assert_eq!(waits.load(Ordering::SeqCst), 0);
 }

@@ -7,7 +7,7 @@ use std::ops::Range;
 use ingot::format::checksum::Seed;
 use ingot::format::ingot::{FieldKind, PAGE_CELLS, Page, PageBuilder, Schema};
 use ingot::records::{
-    self, Cell, Compression, Container as _, Files as _, Mode, Options, Reader, Table as _,
+    self, Cell, Compression, Files as _, Mode, Options, Reader, Table as _, find,
 };
 use ingot::storage::Memory;
 use proptest::prelude::*;
@@ -155,10 +155,10 @@ fn check_selections(reader: &Reader, rows: &[Row], random: &mut Random) {
                     let end = random.below(elements.len() + 1);
                     let range: Range<usize> = random.below(end + 1)..end;
                     let wanted = range.start as u64..range.end as u64;
-                    let cells = reader.locate_elements(row, field, wanted).unwrap();
+                    let cells = reader.locate_elements(row, field, wanted, &[]).unwrap();
                     assert!(fetched(reader, &cells) == elements[range]);
                     let beyond = 0..elements.len() as u64 + 1;
-                    assert!(reader.locate_elements(row, field, beyond).is_err());
+                    assert!(reader.locate_elements(row, field, beyond, &[]).is_err());
                 }
             }
             FieldKind::Column => {
@@ -190,7 +190,7 @@ proptest! {
         let verified = reader.verify(&mut |_| Ok(())).unwrap();
         prop_assert_eq!(verified.damaged, []);
         prop_assert_eq!(verified.rows, rows.len() as u64);
-        prop_assert!(reader.find(rows.len() as u64).is_err());
+        prop_assert!(find(&reader, rows.len() as u64).is_err());
     }
 }
 
@@ -203,7 +203,7 @@ fn fields_are_asked_for_by_their_kind() {
     assert!(reader.column(1).is_err());
     assert!(reader.column(9).is_err());
     assert!(reader.num_elements(0, 0).is_err());
-    assert!(reader.locate_elements(0, 1, 0..0).is_err());
+    assert!(reader.locate_elements(0, 1, 0..0, &[]).is_err());
     assert!(reader.locate(&[0], 2, &mut Vec::new()).is_err());
     assert!(reader.locate(&[0, 3], 1, &mut Vec::new()).is_err());
     assert!(reader.num_elements(3, 2).is_err());
@@ -255,7 +255,7 @@ fn a_row_may_have_more_elements_than_a_page_has_cells() {
     let bytes = support::closed_file(&schema, &[&rows], options(Compression::None));
     let reader = open(&Memory::from(bytes), Mode::Whole).unwrap();
     check_selections(&reader, &rows, &mut Random(7));
-    let cells = reader.locate_elements(1, 0, 20_000..20_003).unwrap();
+    let cells = reader.locate_elements(1, 0, 20_000..20_003, &[]).unwrap();
     assert_eq!(fetched(&reader, &cells), elements(20_003)[20_000..]);
     assert_eq!(cells[0].offset + 2, cells[1].offset, "elements stand one after the other");
 }

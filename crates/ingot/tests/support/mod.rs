@@ -246,7 +246,7 @@ pub fn locate_row(reader: &Reader, row: u64, then: &mut dyn FnMut(Located)) -> R
             FieldKind::Cell => then(Located::Cell([reader.locate_field(row, field)?])),
             FieldKind::Sequence => {
                 let len = reader.num_elements(row, field)?;
-                then(Located::Elements(reader.locate_elements(row, field, 0..len)?));
+                then(Located::Elements(reader.locate_elements(row, field, 0..len, &[])?));
             }
         }
     }

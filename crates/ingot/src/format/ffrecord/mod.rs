@@ -109,16 +109,6 @@ impl Index {
         self.is_legacy() || u32_at(&self.bytes, 0) == Sum::Crc32.append(0, &self.bytes[4..])
     }
 
-    /// Returns the checksums of all records, as they stand in the file.
-    pub fn checksums(&self) -> &[u8] {
-        &self.bytes[HEAD_LEN..HEAD_LEN + 4 * self.records]
-    }
-
-    /// Returns the offsets of all records, as they stand in the file.
-    pub fn offsets(&self) -> &[u8] {
-        &self.bytes[HEAD_LEN + 4 * self.records..]
-    }
-
     /// Returns where the checksum and the offset of record `record` stand in the index.
     pub fn places(&self, record: u64) -> (usize, usize) {
         let record = record as usize;

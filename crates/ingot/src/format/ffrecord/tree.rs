@@ -2,10 +2,9 @@
 //!
 //! A packed folder is an FFRecord file whose last record is [`MAGIC`] and a Python pickle of
 //! nested `collections.OrderedDict`s from names to record numbers or further dicts. Nothing
-//! here runs a pickle: what is not part of such a tree is refused.
+//! here executes a pickle: anything that is not part of such a tree is rejected.
 
 mod opcode;
-mod pickle;
 #[cfg(test)]
 mod tests;
 mod unpickle;
@@ -17,7 +16,7 @@ use super::Violation;
 /// What the record of a tree begins with.
 pub const MAGIC: &[u8; 9] = b"piouhjgbr";
 
-/// How many folders may be inside one another, the root among them.
+/// Maximum depth of nested folders, the root included.
 pub const DEPTH_MAX: usize = 1000;
 
 /// How long a name may be. File systems have 255 bytes at most; each takes three here if it
@@ -28,11 +27,8 @@ pub const NAME_BYTES_MAX: usize = 1024;
 /// may be three here.
 pub const PATH_BYTES_MAX: usize = 3 * 4096;
 
-/// One name in a folder, no path: text in UTF-8, in which surrogates may stand as if they
-/// were characters. Python puts them for the bytes of a name that are not text.
-///
-/// A clone is the same name once more, as another reference to a `str` of Python is:
-/// [`encode`] writes it only once.
+/// One name in a folder, not a path: UTF-8 that may contain encoded surrogates, which Python uses
+/// for the bytes of a name that are not text. Names that the pickle shares are clones.
 pub type Name = Arc<[u8]>;
 
 /// What a name stands for.
@@ -49,17 +45,16 @@ pub enum Node {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Folder {
     entries: Vec<(Name, Node)>,
-    /// Places in `entries`, sorted by name.
-    sorted: Vec<usize>,
     depth: usize,
     /// Bytes of the longest path to an entry, at any depth.
     path_bytes: usize,
 }
 
 impl Folder {
-    /// Returns a folder of these entries, which stay in this order. Refuses names that occur
+    /// Returns a folder of these entries, which stay in this order. Rejects names that occur
     /// twice, that are not text, that no file can have, or that lead elsewhere.
-    pub fn new(entries: Vec<(Name, Node)>) -> Result<Folder, Violation> {
+    #[cfg(test)]
+    fn new(entries: Vec<(Name, Node)>) -> Result<Folder, Violation> {
         for (name, _) in &entries {
             check_name(name)?;
         }
@@ -92,35 +87,23 @@ impl Folder {
         if path_bytes > PATH_BYTES_MAX {
             return Err(Violation(format!("a path is longer than {PATH_BYTES_MAX} bytes")));
         }
-        Ok(Folder { entries, sorted, depth, path_bytes })
+        Ok(Folder { entries, depth, path_bytes })
     }
 
     /// Returns names and what they stand for, in the order of the tree.
     pub fn entries(&self) -> impl ExactSizeIterator<Item = (&Name, &Node)> {
         self.entries.iter().map(|(name, node)| (name, node))
     }
-
-    /// Returns what `name` stands for.
-    pub fn get(&self, name: &[u8]) -> Option<&Node> {
-        let found = self.sorted.binary_search_by(|&k| (*self.entries[k].0).cmp(name));
-        found.ok().map(|k| &self.entries[self.sorted[k]].1)
-    }
 }
 
-/// Reads the tree of a packed folder of `num_files` files from its record. Accepts what
-/// Python writes for such a tree in protocols 2 to 5, and plain dicts. Takes memory in
-/// proportion to the record, and refuses one for which there is none.
+/// Reads the tree of a packed folder of `num_files` files from its record. Accepts what Python
+/// writes for such a tree in protocols 2 to 5, and plain dicts. Takes memory in proportion to the
+/// record.
 pub fn decode(record: &[u8], num_files: u64) -> Result<Folder, Violation> {
     let Some(pickle) = record.strip_prefix(MAGIC) else {
         return Err(Violation::new("the record is not the tree of a packed folder"));
     };
     unpickle::load(pickle, num_files)
-}
-
-/// Returns the record of a tree: byte for byte what CPython writes in protocol 4 when every
-/// name is an object of its own, as those of a directory listing are.
-pub fn encode(root: &Folder) -> Vec<u8> {
-    pickle::dump(MAGIC, root)
 }
 
 fn check_name(name: &[u8]) -> Result<(), Violation> {

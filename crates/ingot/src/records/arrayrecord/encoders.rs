@@ -12,7 +12,7 @@ use crate::pool::Pool;
 /// Groups that a thread takes at a time have about this many bytes.
 const SHARE_BYTES: usize = 64 << 10;
 
-/// Groups that one thread has encoded, one after the other.
+/// Consecutive groups that one thread has encoded.
 #[derive(Default)]
 pub struct Share {
     /// The headers of their chunks.
@@ -35,7 +35,7 @@ impl Share {
     }
 }
 
-/// Encodes groups of records on several threads; what that takes is kept between batches.
+/// Encodes groups of records on several threads. Keeps its encoders and buffers between batches.
 pub struct Encoders {
     options: Options,
     idle: Mutex<Vec<Encoder>>,
@@ -76,30 +76,25 @@ impl Encoders {
     ) -> Result<Vec<Share>, Violation> {
         let mean = records.bytes.len() / groups.len().max(1) + 1;
         let shares: Vec<&[Range<usize>]> = groups.chunks((SHARE_BYTES / mean).max(1)).collect();
-        let done: Vec<Mutex<Result<Share, Violation>>> =
-            shares.iter().map(|_| Mutex::new(Ok(Share::default()))).collect();
-        Pool::compute().run(shares.len(), &|k| {
+        let done = Pool::compute().map(shares.len(), &|k| {
             let idle = self.idle.lock().expect("no panics under this lock").pop();
             let mut encoder = idle.unwrap_or_else(|| Encoder::new(self.options.compression()));
             let share = self.encode_share(records, shares[k], &mut encoder);
-            *done[k].lock().expect("no panics under this lock") = share;
             self.idle.lock().expect("no panics under this lock").push(encoder);
+            share
         });
-        done.into_iter()
-            .map(|share| share.into_inner().expect("no panics under this lock"))
-            .collect()
+        done.into_iter().collect()
     }
 
-    /// Returns what stands in the file of each share, which begins at a position.
+    /// Returns the bytes of each share in the file, where it begins at a position.
     pub fn frame(&self, shares: Vec<Share>, positions: &[u64]) -> Vec<Vec<u8>> {
-        let framed: Vec<Mutex<Vec<u8>>> = shares.iter().map(|_| Mutex::default()).collect();
-        Pool::compute().run(shares.len(), &|k| {
+        let framed = Pool::compute().map(shares.len(), &|k| {
             let mut out = self.spare();
             shares[k].frame(positions[k], self.options.pad_to_block, &mut out);
-            *framed[k].lock().expect("no panics under this lock") = out;
+            out
         });
         self.put_back(shares.into_iter().map(|share| share.data));
-        framed.into_iter().map(|out| out.into_inner().expect("no panics under this lock")).collect()
+        framed
     }
 
     fn encode_share(

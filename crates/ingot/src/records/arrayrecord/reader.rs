@@ -3,10 +3,8 @@
 use std::sync::Arc;
 
 use super::super::cache::Pin;
-use super::super::container::Stats;
-use super::super::container::{Cell, Container, Form};
+use super::super::container::{Cell, Container, Form, Stats, Stored};
 use super::super::content::content;
-use super::super::fetch::Files;
 use super::super::groups::Groups;
 use super::super::locate::Missing;
 use super::super::source::Source;
@@ -122,14 +120,6 @@ impl ArrayRecord {
         found.ok_or_else(|| Error::Invalid(format!("{}: no chunk begins at {offset}", self.name)))
     }
 
-    fn group_of(&self, chunk: usize) -> Result<Arc<Group>> {
-        let range = self.index.range(chunk);
-        self.groups.get_or_load(range.start, || {
-            let stored = Source::of(self).read(range.start, range.end - range.start)?;
-            self.unpack(chunk, &stored)
-        })
-    }
-
     /// Decodes all records of a chunk.
     pub(super) fn unpack(&self, number: usize, stored: &[u8]) -> Result<Group> {
         let begin = self.index.range(number).start;
@@ -139,7 +129,7 @@ impl ArrayRecord {
             check_chunk(&chunk, rows.end - rows.start, self.index.decoded_len(number))?;
             decode_group(&chunk)
         };
-        let corrupt = |why| Source::of(self).corrupt(begin, why).at_record(rows.start);
+        let corrupt = |why| self.source().corrupt(begin, why).at_record(rows.start);
         let (header, _) = Chunk::measure(stored, begin).map_err(corrupt)?;
         self.check_memory(rows.start, stored.len() as u64, header.decoded_len)?;
         decode().map_err(corrupt)
@@ -188,68 +178,9 @@ pub(super) fn decode_group(chunk: &Chunk<'_>) -> Result<Group, Violation> {
     }
 }
 
-impl Container for ArrayRecord {
-    fn name(&self) -> &str {
-        &self.name
-    }
-
-    fn storage(&self) -> &Arc<dyn ReadAt> {
-        &self.storage
-    }
-
-    fn num_rows(&self) -> u64 {
-        self.index.records()
-    }
-
-    fn find(&self, row: u64) -> Result<Cell> {
-        let (chunk, inner) = self.index.place(row);
-        match self.find_loaded(row) {
-            Some(found) => found,
-            None => Ok(self.part(row, chunk, &*self.group_of(chunk)?, inner)),
-        }
-    }
-
-    #[inline]
-    fn find_loaded(&self, row: u64) -> Option<Result<Cell>> {
-        let (chunk, inner) = self.index.place(row);
-        if self.is_alone(chunk) {
-            let raw = self.index.decoded_len(chunk).unwrap_or_default();
-            let cell = Cell::unsummed(row, self.index.range(chunk), raw, Form::Chunk);
-            return Some(self.check_memory(row, cell.stored, raw).map(|()| cell));
-        }
-        let group = self.groups.get(self.index.range(chunk).start)?;
-        Some(Ok(self.part(row, chunk, &group, inner)))
-    }
-
-    fn missing(&self, rows: &[u64]) -> Vec<Missing> {
-        if self.index.group_size() == Some(1) {
-            return Vec::new();
-        }
-        let mut chunks: Vec<usize> = rows.iter().map(|&row| self.index.place(row).0).collect();
-        chunks.sort_unstable();
-        chunks.dedup();
-        let mut room = Groups::budget() / 2;
-        chunks.retain(|&chunk| {
-            let range = self.index.range(chunk);
-            if self.is_alone(chunk) || self.groups.get(range.start).is_some() {
-                return false;
-            }
-            let len = self.index.decoded_len(chunk).unwrap_or(0).max(range.end - range.start);
-            room = room.saturating_sub(len);
-            room > 0
-        });
-        let missing = chunks.into_iter().map(|chunk| {
-            let (range, storage) = (self.index.range(chunk), Arc::clone(&self.storage));
-            let (offset, len) = (range.start, range.end - range.start);
-            Missing { number: chunk as u64, storage, offset, len }
-        });
-        missing.collect()
-    }
-
-    fn load(&self, number: u64, bytes: Vec<u8>) -> Result<Pin> {
-        let chunk = number as usize;
-        let load = || self.unpack(chunk, &bytes);
-        Ok(self.groups.get_or_load(self.index.range(chunk).start, load)?)
+impl Stored for ArrayRecord {
+    fn source(&self) -> Source<'_> {
+        Source { storage: &*self.storage, name: &self.name }
     }
 
     fn decode(&self, cell: &Cell, stored: &[u8], value: &mut [u8]) -> Result<()> {
@@ -262,31 +193,70 @@ impl Container for ArrayRecord {
             value.copy_from_slice(&decode_group(&chunk)?.bytes);
             Ok(())
         };
-        decode().map_err(|why| Source::of(self).corrupt(cell.offset, why))
+        decode().map_err(|why| self.source().corrupt(cell.offset, why))
     }
 
     fn group(&self, cell: &Cell) -> Result<Arc<Group>> {
-        self.group_of(self.chunk_at(cell.offset)?)
+        let chunk = self.chunk_at(cell.offset)?;
+        self.groups.get_or_load(cell.offset, || {
+            self.unpack(chunk, &self.source().read(cell.offset, cell.stored)?)
+        })
+    }
+}
+
+impl Container for ArrayRecord {
+    fn num_rows(&self) -> u64 {
+        self.index.records()
+    }
+
+    #[inline]
+    fn find(&self, row: u64) -> Option<Result<Cell>> {
+        let (chunk, inner) = self.index.place(row);
+        if self.is_alone(chunk) {
+            let raw = self.index.decoded_len(chunk).unwrap_or_default();
+            let cell = Cell::unsummed(row, self.index.range(chunk), raw, Form::Chunk);
+            return Some(self.check_memory(row, cell.stored, raw).map(|()| cell));
+        }
+        let group = self.groups.get(self.index.range(chunk).start)?;
+        Some(Ok(self.part(row, chunk, &group, inner)))
+    }
+
+    fn missing(&self, rows: &[u64]) -> Vec<Missing<'_>> {
+        let chunks = rows.iter().map(|&row| self.index.place(row).0);
+        let mut chunks: Vec<usize> = chunks.filter(|&chunk| !self.is_alone(chunk)).collect();
+        chunks.sort_unstable();
+        chunks.dedup();
+        let mut room = Groups::budget() / 2;
+        chunks.retain(|&chunk| {
+            let range = self.index.range(chunk);
+            if self.groups.get(range.start).is_some() {
+                return false;
+            }
+            let has_room = room > 0;
+            let len = self.index.decoded_len(chunk).unwrap_or(0).max(range.end - range.start);
+            room = room.saturating_sub(len);
+            has_room
+        });
+        let missing = chunks.into_iter().map(|chunk| {
+            let range = self.index.range(chunk);
+            let (offset, len) = (range.start, range.end - range.start);
+            Missing { number: chunk as u64, source: self.source(), offset, len }
+        });
+        missing.collect()
+    }
+
+    fn load(&self, number: u64, bytes: Vec<u8>) -> Result<Pin> {
+        let chunk = number as usize;
+        let load = || self.unpack(chunk, &bytes);
+        Ok(self.groups.get_or_load(self.index.range(chunk).start, load)?)
     }
 
     fn stats(&self) -> Stats {
-        Stats {
-            rows: self.index.records(),
-            cells: self.index.records(),
-            file_bytes: self.file_bytes,
-            index_bytes: self.footer.bytes,
-            pages: 1,
-            closed: true,
-            ..Stats::default()
-        }
-    }
-
-    fn metadata(&self) -> &str {
-        "{}"
+        Stats::of_records(self.num_rows(), self.file_bytes, self.footer.bytes)
     }
 
     fn fingerprint(&self) -> Result<Vec<u8>> {
-        let content = content(Source::of(self))?;
+        let content = content(self.source())?;
         let footer = [self.footer.offset, self.footer.hash].map(u64::to_le_bytes);
         Ok([content, footer.concat()].concat())
     }
@@ -311,11 +281,5 @@ impl Container for ArrayRecord {
             groups: Groups::new(),
             ..*self
         })
-    }
-}
-
-impl Files for ArrayRecord {
-    fn file(&self, _number: u32) -> &dyn Container {
-        self
     }
 }

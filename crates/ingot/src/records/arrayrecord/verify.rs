@@ -1,9 +1,8 @@
 //! Checking every byte of an ArrayRecord file.
 
 use std::ops::Range;
-use std::sync::Mutex;
 
-use super::super::source::Source;
+use super::super::container::Stored as _;
 use super::super::verification::{Damage, Verification};
 use super::reader::ArrayRecord;
 use crate::error::Result;
@@ -62,18 +61,13 @@ fn rows_done(file: &ArrayRecord, batch: &[Stretch]) -> Option<u64> {
 
 /// Checks stretches on several threads.
 fn check(file: &ArrayRecord, batch: &[Stretch]) -> Vec<Damage> {
-    let damaged = Mutex::new(Vec::new());
-    Pool::compute().run(batch.len(), &|k| {
-        if let Some(damage) = check_stretch(file, &batch[k]) {
-            damaged.lock().expect("no panics under this lock").push(damage);
-        }
-    });
-    damaged.into_inner().expect("no panics under this lock")
+    let damaged = Pool::compute().map(batch.len(), &|k| check_stretch(file, &batch[k]));
+    damaged.into_iter().flatten().collect()
 }
 
 fn check_stretch(file: &ArrayRecord, stretch: &Stretch) -> Option<Damage> {
     let Range { start, end } = stretch.range;
-    let source = Source::of(file);
+    let source = file.source();
     let rows = stretch.chunk.map_or(0..0, |chunk| file.index().rows(chunk));
     let outcome = source.read(start, end - start).and_then(|stored| {
         let mut place = start;

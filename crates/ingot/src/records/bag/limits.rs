@@ -91,7 +91,7 @@ impl Limits {
     }
 
     /// Returns the blocks that are not loaded and that it takes to find records.
-    pub fn missing(&self, rows: &[u64]) -> Vec<Missing> {
+    pub fn missing(&self, rows: &[u64]) -> Vec<Missing<'_>> {
         let mut blocks: Vec<u64> =
             rows.iter().flat_map(|&row| [row.saturating_sub(1) / BLOCK, row / BLOCK]).collect();
         blocks.sort_unstable();
@@ -99,7 +99,7 @@ impl Limits {
         blocks.retain(|&block| !self.blocks.has(block as usize));
         let missing = blocks.into_iter().map(|number| {
             let (offset, len) = self.extent(number);
-            Missing { number, storage: Arc::clone(&self.storage), offset, len }
+            Missing { number, source: self.source(), offset, len }
         });
         missing.collect()
     }

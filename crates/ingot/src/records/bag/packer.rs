@@ -9,7 +9,7 @@ use crate::pool::Pool;
 /// Records that a thread takes at a time have about this many bytes.
 const SHARE_BYTES: usize = 64 << 10;
 
-/// Compresses each record of a bag by itself; what that takes is kept between batches.
+/// Compresses each record of a bag by itself. Keeps its compressors between batches.
 pub struct Packer {
     level: i32,
     dictionary: Vec<u8>,
@@ -23,23 +23,16 @@ impl Packer {
         Ok(Packer { level, dictionary: dictionary.to_vec(), idle: Mutex::new(vec![first]) })
     }
 
-    /// Compresses records, of which empty ones stay empty. Returns them in groups, one behind
-    /// the other.
+    /// Compresses records; empty ones stay empty. Returns them in groups, in order.
     pub fn pack(&self, records: &Group) -> Result<Vec<Group>, String> {
         let mean = records.bytes.len() / records.len().max(1) + 1;
         let count = (SHARE_BYTES / mean).max(1);
         let shares = records.len().div_ceil(count);
-        let packed: Vec<Mutex<Result<Group, String>>> =
-            (0..shares).map(|_| Mutex::new(Ok(Group::default()))).collect();
-        Pool::compute().run(shares, &|k| {
+        let packed = Pool::compute().map(shares, &|k| {
             let rows = k * count..records.len().min((k + 1) * count);
-            *packed[k].lock().expect("no panics under this lock") =
-                self.pack_share(rows.map(|row| records.record(row)));
+            self.pack_share(rows.map(|row| records.record(row)))
         });
-        packed
-            .into_iter()
-            .map(|share| share.into_inner().expect("no panics under this lock"))
-            .collect()
+        packed.into_iter().collect()
     }
 
     fn pack_share<'a>(&self, records: impl Iterator<Item = &'a [u8]>) -> Result<Group, String> {

@@ -4,10 +4,8 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::super::cache::Pin;
-use super::super::container::Stats;
-use super::super::container::{Cell, Container, Form};
+use super::super::container::{Cell, Container, Form, Stats, Stored};
 use super::super::content::content;
-use super::super::fetch::Files;
 use super::super::groups::Groups;
 use super::super::locate::Missing;
 use super::super::source::Source;
@@ -99,7 +97,7 @@ impl Bag {
         last.map_or(Ok(0), |row| Ok(self.limits.range(row)?.end))
     }
 
-    /// Returns the cell of a record in `range`, if that can be told from what is in memory.
+    /// Returns the cell of the record in `range`, if its length is known or can be read at once.
     fn cell_loaded(&self, row: u64, range: &Range<u64>) -> Option<Result<Cell>> {
         let stored = range.end - range.start;
         if stored == 0 || matches!(self.options.packing, Packing::Plain) {
@@ -126,26 +124,26 @@ impl Bag {
     fn content_size(&self, range: &Range<u64>) -> Result<Option<u64>> {
         let mut head = [0; frame::HEAD_LEN];
         let len = head.len().min((range.end - range.start) as usize);
-        let source = Source::of(self);
+        let source = self.source();
         source.read_into(range.start, &mut head[..len])?;
         let stored = usize::try_from(range.end - range.start).unwrap_or(usize::MAX);
         frame::content_len(&head[..len], stored)
             .map_err(|why| source.corrupt(range.start, Violation(why)))
     }
 
-    fn unpack(&self, range: &Range<u64>, stored: &[u8]) -> Result<Group> {
+    fn unpack(&self, offset: u64, stored: &[u8]) -> Result<Group> {
         let Packing::Zstd(dictionary) = &self.options.packing else {
             return Ok(Group { bytes: stored.to_vec(), ends: vec![stored.len()] });
         };
         let bytes = frame::decompress(dictionary.as_deref(), stored)
-            .map_err(|failure| self.undecodable(range.start, failure))?;
+            .map_err(|failure| self.undecodable(offset, failure))?;
         Ok(Group { ends: vec![bytes.len()], bytes })
     }
 
     /// Returns the error for a record that cannot be decompressed.
     fn undecodable(&self, offset: u64, failure: Failure) -> Error {
         let Failure::Damaged(why) = failure else {
-            return Source::of(self).undecoded(offset, failure);
+            return self.source().undecoded(offset, failure);
         };
         let advice = match self.options.packing {
             Packing::Zstd(None) => {
@@ -154,14 +152,7 @@ impl Bag {
             }
             _ => "; it is damaged, or was written with another dictionary",
         };
-        Source::of(self).corrupt(offset, Violation(format!("{why}{advice}")))
-    }
-
-    fn load(&self, range: &Range<u64>) -> Result<Arc<Group>> {
-        self.groups.get_or_load(range.start, || {
-            let stored = Source::of(self).read(range.start, range.end - range.start)?;
-            self.unpack(range, &stored)
-        })
+        self.source().corrupt(offset, Violation(format!("{why}{advice}")))
     }
 }
 
@@ -169,28 +160,32 @@ fn last_limit(source: Source<'_>, size: u64) -> Result<u64> {
     Ok(bag::limit(&source.read(size - LIMIT_LEN, LIMIT_LEN)?, 0))
 }
 
+impl Stored for Bag {
+    fn source(&self) -> Source<'_> {
+        Source { storage: &*self.storage, name: &self.name }
+    }
+
+    fn decode(&self, cell: &Cell, stored: &[u8], value: &mut [u8]) -> Result<()> {
+        let Packing::Zstd(dictionary) = &self.options.packing else {
+            return Err(Error::Invalid(format!("{}: it is not compressed", self.name)));
+        };
+        frame::decompress_into(dictionary.as_deref(), stored, value)
+            .map_err(|why| self.undecodable(cell.offset, why))
+    }
+
+    fn group(&self, cell: &Cell) -> Result<Arc<Group>> {
+        self.groups.get_or_load(cell.offset, || {
+            self.unpack(cell.offset, &self.source().read(cell.offset, cell.stored)?)
+        })
+    }
+}
+
 impl Container for Bag {
-    fn name(&self) -> &str {
-        &self.name
-    }
-
-    fn storage(&self) -> &Arc<dyn ReadAt> {
-        &self.storage
-    }
-
     fn num_rows(&self) -> u64 {
         self.limits.len()
     }
 
-    fn find(&self, row: u64) -> Result<Cell> {
-        let range = self.limits.range(row)?;
-        self.cell_loaded(row, &range).unwrap_or_else(|| {
-            let group = self.load(&range).map_err(|error| error.at_record(row))?;
-            Ok(Cell::unsummed(row, range.clone(), group.bytes.len() as u64, Form::Part(0)))
-        })
-    }
-
-    fn find_loaded(&self, row: u64) -> Option<Result<Cell>> {
+    fn find(&self, row: u64) -> Option<Result<Cell>> {
         match self.limits.range_loaded(row)? {
             Ok(range) => self.cell_loaded(row, &range),
             Err(error) => Some(Err(error)),
@@ -207,22 +202,16 @@ impl Container for Bag {
         }
     }
 
-    /// Limits first, then records that are compressed: only they tell how long they are.
-    fn missing(&self, rows: &[u64]) -> Vec<Missing> {
+    /// Limits first, then compressed records whose length only they themselves tell.
+    fn missing(&self, rows: &[u64]) -> Vec<Missing<'_>> {
         let limits = self.limits.missing(rows);
-        let is_plain = matches!(self.options.packing, Packing::Plain);
-        if !limits.is_empty() || is_plain || self.storage.cost().is_free() {
+        if !limits.is_empty() || matches!(self.options.packing, Packing::Plain) {
             return limits;
         }
-        let found = |&row: &u64| Some((row, self.limits.range_loaded(row)?.ok()?));
-        let compressed = rows.iter().filter_map(found);
-        let missing = compressed
-            .filter(|(_, range)| !range.is_empty() && self.groups.get(range.start).is_none());
-        let missing = missing.map(|(row, range)| Missing {
-            number: FIRST_RECORD + row,
-            storage: Arc::clone(&self.storage),
-            offset: range.start,
-            len: range.end - range.start,
+        let missing = rows.iter().filter(|&&row| self.find(row).is_none()).filter_map(|&row| {
+            let Range { start, end } = self.limits.range_loaded(row)?.ok()?;
+            let (number, source) = (FIRST_RECORD + row, self.source());
+            Some(Missing { number, source, offset: start, len: end - start })
         });
         missing.collect()
     }
@@ -231,40 +220,16 @@ impl Container for Bag {
         let Some(row) = number.checked_sub(FIRST_RECORD) else {
             return Ok(self.limits.load(number as usize, bytes));
         };
-        let range = self.limits.range(row)?;
-        Ok(self.groups.get_or_load(range.start, || self.unpack(&range, &bytes))?)
-    }
-
-    fn decode(&self, cell: &Cell, stored: &[u8], value: &mut [u8]) -> Result<()> {
-        let Packing::Zstd(dictionary) = &self.options.packing else {
-            return Err(Error::Invalid(format!("{}: it is not compressed", self.name)));
-        };
-        frame::decompress_into(dictionary.as_deref(), stored, value)
-            .map_err(|why| self.undecodable(cell.offset, why))
-    }
-
-    fn group(&self, cell: &Cell) -> Result<Arc<Group>> {
-        self.load(&(cell.offset..cell.offset + cell.stored))
+        let start = self.limits.range(row)?.start;
+        Ok(self.groups.get_or_load(start, || self.unpack(start, &bytes))?)
     }
 
     fn stats(&self) -> Stats {
-        Stats {
-            rows: self.num_rows(),
-            cells: self.num_rows(),
-            file_bytes: self.file_bytes,
-            index_bytes: self.num_rows() * LIMIT_LEN,
-            pages: 1,
-            closed: true,
-            ..Stats::default()
-        }
-    }
-
-    fn metadata(&self) -> &str {
-        "{}"
+        Stats::of_records(self.num_rows(), self.file_bytes, self.num_rows() * LIMIT_LEN)
     }
 
     fn fingerprint(&self) -> Result<Vec<u8>> {
-        let content = content(Source::of(self))?;
+        let content = content(self.source())?;
         Ok([&content[..], &self.num_rows().to_le_bytes(), &self.last].concat())
     }
 
@@ -282,11 +247,5 @@ impl Container for Bag {
             file_bytes: self.file_bytes,
             last: self.last.clone(),
         })
-    }
-}
-
-impl Files for Bag {
-    fn file(&self, _number: u32) -> &dyn Container {
-        self
     }
 }

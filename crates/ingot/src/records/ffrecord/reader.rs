@@ -2,12 +2,9 @@
 
 use std::sync::Arc;
 
-use super::super::container::Stats;
-use super::super::container::{Cell, Container, Form};
-use super::super::fetch::Files;
+use super::super::container::{Cell, Container, Form, Stats, Stored};
 use super::super::source::Source;
 use super::super::verification::{Verification, verify_records};
-use crate::compression::Codec;
 use crate::crc::Sum;
 use crate::error::Result;
 use crate::format::Violation;
@@ -43,37 +40,27 @@ impl FfRecord {
     }
 }
 
+impl Stored for FfRecord {
+    fn source(&self) -> Source<'_> {
+        Source { storage: &*self.storage, name: &self.name }
+    }
+}
+
 impl Container for FfRecord {
-    fn name(&self) -> &str {
-        &self.name
-    }
-
-    fn storage(&self) -> &Arc<dyn ReadAt> {
-        &self.storage
-    }
-
     fn num_rows(&self) -> u64 {
         self.index.len()
     }
 
-    fn find(&self, row: u64) -> Result<Cell> {
-        let entry = self.index.entry(row).map_err(|why| {
-            Source::of(self).corrupt(self.index.places(row).1 as u64, why).at_record(row)
-        })?;
-        let (sum, before) = if self.check { (Sum::Crc32, 0) } else { (Sum::None, entry.crc) };
-        Ok(Cell {
-            row,
-            offset: entry.offset,
-            stored: entry.len,
-            raw: entry.len,
-            sum,
-            before,
-            crc: entry.crc,
-            file: 0,
-            codec: Codec::None,
-            dictionary: 0,
-            form: Form::Alone,
-        })
+    fn find(&self, row: u64) -> Option<Result<Cell>> {
+        let found = self.index.entry(row).map(|entry| {
+            let (sum, before) = if self.check { (Sum::Crc32, 0) } else { (Sum::None, entry.crc) };
+            let range = entry.offset..entry.offset + entry.len;
+            let cell = Cell::unsummed(row, range, entry.len, Form::Alone);
+            Cell { sum, before, crc: entry.crc, ..cell }
+        });
+        Some(found.map_err(|why| {
+            self.source().corrupt(self.index.places(row).1 as u64, why).at_record(row)
+        }))
     }
 
     fn touch(&self, row: u64) {
@@ -83,19 +70,8 @@ impl Container for FfRecord {
     }
 
     fn stats(&self) -> Stats {
-        Stats {
-            rows: self.index.len(),
-            cells: self.index.len(),
-            file_bytes: self.file_bytes,
-            index_bytes: self.index.bytes().len() as u64,
-            pages: 1,
-            closed: true,
-            ..Stats::default()
-        }
-    }
-
-    fn metadata(&self) -> &str {
-        "{}"
+        let index_bytes = self.index.bytes().len() as u64;
+        Stats::of_records(self.num_rows(), self.file_bytes, index_bytes)
     }
 
     fn fingerprint(&self) -> Result<Vec<u8>> {
@@ -119,11 +95,5 @@ impl Container for FfRecord {
             index: Arc::clone(&self.index),
             ..*self
         })
-    }
-}
-
-impl Files for FfRecord {
-    fn file(&self, _number: u32) -> &dyn Container {
-        self
     }
 }

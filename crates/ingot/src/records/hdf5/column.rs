@@ -1,14 +1,14 @@
-//! Where the rows of a column lie.
+//! Where the rows of a column are.
 
 use std::ops::Range;
 
 use crate::format::Violation;
 use crate::format::hdf5::REFERENCE_LEN;
 
-/// How the elements of a column lie in a file: in blocks of one shape, each of them in one
-/// piece and in C order. A column in one piece is one block.
+/// Where the elements of a column are in a file: in blocks of one shape, each contiguous and in
+/// C order. A contiguous column is one block.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Layout {
+pub struct ColumnLayout {
     /// Number of rows.
     pub rows: u64,
     /// Bytes of an element, or of an element of the values if they vary in length.
@@ -26,7 +26,7 @@ pub struct Layout {
 /// A layout that fits its file.
 #[derive(Debug)]
 pub struct Column {
-    layout: Layout,
+    layout: ColumnLayout,
     /// Bytes of a row of a block.
     slab: u64,
     /// Number of blocks that a row is spread over, along each of its axes.
@@ -37,8 +37,8 @@ pub struct Column {
 
 impl Column {
     /// Checks a layout against a file of `size` bytes.
-    pub fn new(layout: Layout, size: u64) -> Result<Column, Violation> {
-        let Layout { rows, item, varies, shape, block, offsets } = &layout;
+    pub fn new(layout: ColumnLayout, size: u64) -> Result<Column, Violation> {
+        let ColumnLayout { rows, item, varies, shape, block, offsets } = &layout;
         let wrong = |what: &str| Violation(format!("the layout of a column cannot be: {what}"));
         if block.len() != shape.len() + 1 || block.contains(&0) || *item == 0 {
             return Err(wrong("blocks and rows are of other dimensions"));
@@ -83,7 +83,7 @@ impl Column {
         self.row
     }
 
-    /// Whether a row lies in one piece.
+    /// Whether a row is contiguous.
     pub fn is_whole(&self) -> bool {
         self.layout.block[1..] == self.layout.shape
     }

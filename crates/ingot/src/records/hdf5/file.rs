@@ -1,37 +1,30 @@
 //! A file, and reading rows of its columns.
 
-use std::fs;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::SystemTime;
 
-use super::super::container::Stats;
-use super::super::container::{Cell, Container, Form};
-use super::super::content::content;
+use super::super::container::{Cell, Form, Stored};
 use super::super::fetch::Files;
 use super::super::source::Source;
-use super::super::verification::Verification;
-use super::column::{Column, Layout};
+use super::column::{Column, ColumnLayout};
 use super::heaps::Heaps;
 use crate::error::{Error, Result};
 use crate::format::Violation;
 use crate::format::hdf5::{COLLECTION_MIN, REFERENCE_LEN, Reference};
 use crate::process;
-use crate::storage::{LocalFile, Read, ReadAt};
+use crate::storage::{Identity, LocalFile, Read, ReadAt};
 
 /// An HDF5 file. What is in it and where is for the HDF5 library to say; this reads it.
 pub struct Hdf5 {
     storage: Arc<dyn ReadAt>,
     name: String,
     size: u64,
-    stamp: Option<(PathBuf, Stamp)>,
+    /// Where it is, and what it was when it was opened.
+    opened: Option<(PathBuf, Identity)>,
     heaps: Heaps,
     generation: u64,
 }
-
-/// What tells one state of a file from another.
-type Stamp = (u64, Option<SystemTime>);
 
 /// What a batch reads of one column.
 pub struct Share<'c> {
@@ -58,11 +51,6 @@ struct Split<'b> {
     value: &'b mut [u8],
 }
 
-fn stamp(path: &Path) -> std::io::Result<Stamp> {
-    let metadata = fs::metadata(path)?;
-    Ok((metadata.len(), metadata.modified().ok()))
-}
-
 impl Hdf5 {
     /// Opens the file at `path`.
     pub fn open(path: &Path) -> Result<Hdf5> {
@@ -74,10 +62,10 @@ impl Hdf5 {
             action: "open",
             source,
         };
-        let stamp = stamp(path).map_err(failed)?;
         let storage = LocalFile::open(path).map_err(failed)?;
+        let identity = storage.identity().map_err(failed)?;
         let mut file = Hdf5::new(Arc::new(storage), &name)?;
-        file.stamp = Some((path.to_owned(), stamp));
+        file.opened = Some((path.to_owned(), identity));
         Ok(file)
     }
 
@@ -85,7 +73,7 @@ impl Hdf5 {
     pub fn new(storage: Arc<dyn ReadAt>, name: &str) -> Result<Hdf5> {
         let size = Source { storage: &*storage, name }.size()?;
         let (name, generation) = (name.to_owned(), process::generation());
-        Ok(Hdf5 { storage, name, size, stamp: None, heaps: Heaps::default(), generation })
+        Ok(Hdf5 { storage, name, size, opened: None, heaps: Heaps::default(), generation })
     }
 
     /// The process generation this file was opened in; see [`process::generation`].
@@ -100,16 +88,16 @@ impl Hdf5 {
             storage: Arc::clone(&self.storage),
             name: self.name.clone(),
             size: self.size,
-            stamp: self.stamp.clone(),
+            opened: self.opened.clone(),
             heaps: Heaps::default(),
             generation: process::generation(),
         }
     }
 
-    /// Returns a column that lies so.
-    pub fn column(&self, layout: Layout) -> Result<Column> {
+    /// Returns a column of this layout.
+    pub fn column(&self, layout: ColumnLayout) -> Result<Column> {
         let first = layout.offsets.first().copied().unwrap_or_default();
-        Column::new(layout, self.size).map_err(|why| Source::of(self).corrupt(first, why))
+        Column::new(layout, self.size).map_err(|why| self.source().corrupt(first, why))
     }
 
     /// Returns what it takes to read columns of `rows`: where values that vary in length are
@@ -143,7 +131,7 @@ impl Hdf5 {
         if cells.is_empty() {
             return Ok(Vec::new());
         }
-        let source = Source::of(self);
+        let source = self.source();
         let mut bytes = Vec::new();
         source.make_room(&mut bytes, cells.len() as u64 * REFERENCE_LEN)?;
         let places = bytes.chunks_exact_mut(REFERENCE_LEN as usize).collect();
@@ -227,7 +215,7 @@ impl Hdf5 {
         len: u64,
     ) -> Result<()> {
         let mut scratch = Vec::new();
-        Source::of(self).make_room(&mut scratch, len)?;
+        self.source().make_room(&mut scratch, len)?;
         let mut room = &mut scratch[..];
         let mut places: Vec<&mut [u8]> = places;
         for split in &splits {
@@ -253,8 +241,8 @@ impl Hdf5 {
 
     /// Refuses bytes of a file that was changed: there are no checksums that would tell.
     fn check_unchanged(&self) -> Result<()> {
-        let Some((path, before)) = &self.stamp else { return Ok(()) };
-        if stamp(path).is_ok_and(|now| now == *before) {
+        let Some((path, before)) = &self.opened else { return Ok(()) };
+        if Identity::at(path).is_ok_and(|now| now.is_unchanged(before)) {
             return Ok(());
         }
         let reason = "the file was changed or removed after it was opened: open it again";
@@ -298,46 +286,8 @@ pub fn read_ranges(source: Source<'_>, ranges: Vec<Range<u64>>) -> Vec<Result<Ve
     found
 }
 
-impl Container for Hdf5 {
-    fn name(&self) -> &str {
-        &self.name
-    }
-
-    fn storage(&self) -> &Arc<dyn ReadAt> {
-        &self.storage
-    }
-
-    fn num_rows(&self) -> u64 {
-        0
-    }
-
-    fn find(&self, _row: u64) -> Result<Cell> {
-        Err(Error::Invalid(format!("{}: rows of HDF5 files have fields", self.name)))
-    }
-
-    fn stats(&self) -> Stats {
-        Stats { file_bytes: self.size, closed: true, ..Stats::default() }
-    }
-
-    fn metadata(&self) -> &str {
-        "{}"
-    }
-
-    fn fingerprint(&self) -> Result<Vec<u8>> {
-        content(Source::of(self))
-    }
-
-    fn verify(&self, _progress: &mut dyn FnMut(u64) -> Result<()>) -> Result<Verification> {
-        Ok(Verification::default())
-    }
-
-    fn after_fork(&self) -> Arc<dyn Container> {
-        Arc::new(self.reopened())
-    }
-}
-
-impl Files for Hdf5 {
-    fn file(&self, _number: u32) -> &dyn Container {
-        self
+impl Stored for Hdf5 {
+    fn source(&self) -> Source<'_> {
+        Source { storage: &*self.storage, name: &self.name }
     }
 }

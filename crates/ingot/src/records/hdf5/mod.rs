@@ -4,5 +4,5 @@ mod column;
 mod file;
 mod heaps;
 
-pub use column::{Column, Layout};
+pub use column::{Column, ColumnLayout};
 pub use file::{Hdf5, Share};

@@ -1,114 +1,88 @@
 //! Building the indexes of files.
 
-use std::collections::HashMap;
-use std::fs::{self, File};
-use std::io;
-use std::path::{Path, PathBuf};
+use std::fs;
+use std::path::Path;
 
 use super::Layout;
 use super::container::Indexed;
 use super::entry::{self, Width};
 use super::find::{
-    About, Content, Lookup, Plan, Target, VERSION, built, find, json_of, keep_content,
+    About, Content, Lookup, Plan, Target, VERSION, built, find, is_stale, json_of, keep_content,
 };
-use super::lock::FolderLock;
-use super::open::{Report, Request};
-use super::parallel::{Progress, in_parallel};
-use super::part::{sweep, temporary};
+use super::open::Request;
 use super::sink::Sink;
-use super::stale::remove_stale;
-use super::stamp::{Stamp, content};
 use super::stream::Stream;
 use crate::error::{Error, Result};
 use crate::format::Violation;
 use crate::format::foreign::kind::Kind;
 use crate::limit;
+use crate::records::derived::{Derived, Original, Places, Progress, Stamp, protect, publish};
 use crate::records::ingot::{Compression, Options, Writer, path};
 use crate::records::publish::failed;
 use crate::records::source::Source;
-use crate::records::unpack::remove_copy;
 use crate::storage::{Memory, ReadAt};
 
-/// Builds the indexes that were not found, on several threads; only one process does so in a
-/// folder at a time, and the others find what it has built.
-pub fn build_all(
-    targets: &[Target],
-    plan: &Plan<'_>,
-    found: &mut [Lookup],
-    request: &Request<'_>,
-    report: &mut Report<'_>,
-) -> Result<()> {
-    let is_sound = |one: &Lookup| matches!(one, Lookup::Sound(_));
-    let wanted: Vec<usize> = (0..targets.len()).filter(|&k| !is_sound(&found[k])).collect();
-    let folders = prepared_all(targets, &wanted)?;
-    let total = wanted.iter().map(|&k| targets[k].stamp.bytes).sum();
-    let mut next = 0;
-    let locks = FolderLock::wait(folders.clone(), &mut || {
-        report(0, total)?;
-        while let Some(&k) = wanted.get(next) {
-            match find(&targets[k], plan)? {
-                Lookup::Sound(one) => found[k] = Lookup::Sound(one),
-                _ => return Ok(false),
-            }
-            next += 1;
-        }
-        Ok(true)
-    })?;
-    let Some(_locks) = locks else { return report(total, total) };
-    tidy(targets, &wanted, &folders);
-    let made = in_parallel(wanted.len(), total, report, &|number, progress| {
-        let (k, target) = (wanted[number], &targets[wanted[number]]);
-        one(target, plan, &folders[number], progress, &|| match target.crc {
-            // It was admitted before it was decompressed.
-            Some(_) => Ok(()),
-            None => request.admit(k, progress),
+/// The index of a file, as a file that is derived of it.
+pub struct Index<'a> {
+    pub number: usize,
+    pub target: &'a Target,
+    pub plan: &'a Plan<'a>,
+    pub request: &'a Request<'a>,
+}
+
+impl Derived for Index<'_> {
+    type Made = Indexed;
+
+    const TITLE: &'static str = "index";
+
+    fn original(&self) -> &Original {
+        &self.target.original
+    }
+
+    fn places(&self) -> &Places {
+        &self.target.places
+    }
+
+    fn bytes(&self) -> u64 {
+        self.target.stamp().bytes
+    }
+
+    fn find(&self) -> Result<Option<Indexed>> {
+        Ok(match find(self.target, self.plan)? {
+            Lookup::Sound(found) => Some(found),
+            _ => None,
         })
-    })?;
-    for (&k, one) in wanted.iter().zip(made) {
-        found[k] = Lookup::Sound(Box::new(one));
     }
-    Ok(())
-}
 
-/// Finds the index of a file, or builds it in a folder.
-fn one(
-    target: &Target,
-    plan: &Plan<'_>,
-    folder: &Path,
-    progress: &Progress,
-    admit: &dyn Fn() -> Result<()>,
-) -> Result<Indexed> {
-    let read = |bytes| progress.add(bytes);
-    match find(target, plan)? {
-        Lookup::Sound(found) => {
-            progress.add(target.stamp.bytes)?;
-            return Ok(*found);
-        }
-        Lookup::Unsure(found, known) => {
-            let crc = content(target.source(), &read)?;
+    fn make(&self, place: &Path, progress: &Progress) -> Result<Indexed> {
+        let (target, plan) = (self.target, self.plan);
+        let read = |bytes| progress.add(bytes);
+        if let Lookup::Unsure(found, known) = find(target, plan)? {
+            let crc = Stream::of(target.source(), &read)?.finish()?;
             if crc == known.crc && is_steady(target)? {
-                keep_content(target, &Content { data: target.stamp.clone(), ..known });
-                return Ok(*found);
+                keep_content(target, &Content { data: target.stamp().clone(), ..known });
+                return Ok(found);
             }
         }
-        Lookup::Missing => {}
+        // What was decompressed just now was admitted before.
+        if target.copy.as_ref().is_none_or(|copy| copy.is_found) {
+            self.request.admit(self.number, progress)?;
+        }
+        let crc =
+            publish(place, |hidden| match write(target, plan, Width::Narrow, hidden, &read)? {
+                Written::Whole(crc) => Ok(crc),
+                Written::TooNarrow => match write(target, plan, Width::Wide, hidden, &read)? {
+                    Written::Whole(crc) => Ok(crc),
+                    Written::TooNarrow => Err(changed(target)),
+                },
+            })?;
+        let (found, index) = built(target, place, plan)?;
+        keep_content(target, &Content { index, data: target.stamp().clone(), crc });
+        Ok(found)
     }
-    admit()?;
-    let (place, crc) = build(target, plan, folder, &read)?;
-    let (found, index) = built(target, &place, plan).ok_or_else(|| changed(target))?;
-    keep_content(target, &Content { index, data: target.stamp.clone(), crc });
-    Ok(found)
-}
 
-/// Removes what is of no use in the folders of indexes that are about to be built.
-fn tidy(targets: &[Target], wanted: &[usize], folders: &[PathBuf]) {
-    let mut there: HashMap<&Path, Vec<&Target>> = HashMap::new();
-    for (&k, folder) in wanted.iter().zip(folders) {
-        there.entry(folder).or_default().push(&targets[k]);
-    }
-    for (folder, targets) in there {
-        sweep(folder);
-        remove_stale(folder, &targets);
+    fn is_stale(&self, place: &Path) -> bool {
+        is_stale(self.target, place)
     }
 }
 
@@ -134,85 +108,13 @@ pub fn examine(layout: &dyn Layout, storage: &dyn ReadAt, name: &str) -> Result<
 
 fn changed(target: &Target) -> Error {
     let reason = "the file was changed while its index was built; open it again".to_owned();
-    Error::Format { path: target.name.clone(), reason }
+    Error::Format { path: target.original.name.clone(), reason }
 }
 
 /// Returns the error for rows that cannot be indexed as they are.
 fn refused(name: &str, why: Violation) -> Error {
     let reason = format!("{why}; give ingot.open a spec with the fields that you need");
     Error::Format { path: name.to_owned(), reason }
-}
-
-/// Makes the folders for the indexes of files, and returns them.
-fn prepared_all(targets: &[Target], wanted: &[usize]) -> Result<Vec<PathBuf>> {
-    let mut known: HashMap<Option<&Path>, PathBuf> = HashMap::new();
-    let each = wanted.iter().map(|&k| {
-        let first = targets[k].places.write.first().and_then(|place| place.parent());
-        if let Some(folder) = known.get(&first) {
-            return Ok(folder.clone());
-        }
-        let folder = prepared(&targets[k])?;
-        known.insert(first, folder.clone());
-        Ok(folder)
-    });
-    each.collect()
-}
-
-/// Makes the folder for the index of a file, and returns it: the first that can be written to.
-fn prepared(target: &Target) -> Result<PathBuf> {
-    let mut refused = None;
-    for place in &target.places.write {
-        let folder = place.parent().unwrap_or(Path::new("."));
-        match fs::create_dir_all(folder).and_then(|()| try_folder(folder)) {
-            Ok(()) => return Ok(folder.to_path_buf()),
-            Err(source) => refused = Some((folder, source)),
-        }
-    }
-    let (folder, source) = refused.ok_or_else(|| {
-        let reason = "there is no folder for its index; pass index_dir".to_owned();
-        Error::Format { path: target.name.clone(), reason }
-    })?;
-    let path = format!(
-        "{} (the folder for the index of {}; INGOT_INDEX_DIR names another)",
-        folder.display(),
-        target.name
-    );
-    Err(Error::Storage { path, record: None, offset: 0, action: "write", source })
-}
-
-/// Fails if no file can be made in a folder.
-fn try_folder(folder: &Path) -> io::Result<()> {
-    let probe = temporary(&folder.join("probe"));
-    File::create(&probe)?;
-    fs::remove_file(probe)
-}
-
-/// Builds the index of a file in a folder, and returns where it is, and the checksum of all bytes
-/// of the file.
-fn build(
-    target: &Target,
-    plan: &Plan<'_>,
-    folder: &Path,
-    progress: &dyn Fn(u64) -> Result<()>,
-) -> Result<(PathBuf, u32)> {
-    let place = target.places.write.iter().find(|place| place.parent() == Some(folder));
-    let place = place.expect("one of these folders was prepared");
-    let hidden = temporary(place);
-    let mut outcome = write(target, plan, Width::Narrow, &hidden, progress);
-    if let Ok(Written::TooNarrow) = outcome {
-        outcome = write(target, plan, Width::Wide, &hidden, progress);
-    }
-    let published = outcome.and_then(|written| {
-        fs::rename(&hidden, place).map_err(|source| failed(place, "rename", source))?;
-        Ok(written)
-    });
-    match published {
-        Ok(Written::Whole(crc)) => Ok((place.clone(), crc)),
-        other => {
-            let _ = fs::remove_file(&hidden);
-            Err(other.err().unwrap_or_else(|| changed(target)))
-        }
-    }
 }
 
 enum Written {
@@ -236,16 +138,18 @@ fn write(
         fields: fields.to_vec(),
         inferred: is_inferred,
         wide: width == Width::Wide,
-        data: target.stamp.clone(),
+        data: target.stamp().clone(),
     };
-    // A torn index is found damaged and built again, so nobody waits for the device.
+    // A torn index is found damaged and built again, so this does not wait for the device.
     let options = Options { compression: Compression::None, level: 0, sync: false };
-    let schema = entry::schema(fields, width).map_err(|why| refused(&target.name, why))?;
+    let schema = entry::schema(fields, width).map_err(|why| refused(&target.original.name, why))?;
     let mut writer = path::create(hidden, schema, &json_of(&about), options)?;
+    protect(hidden, &target.original.location)
+        .map_err(|source| failed(hidden, "set permissions", source))?;
     let mut stream = Stream::of(target.source(), progress)?;
-    let mut sink = Sink::new(&mut writer, &target.name, fields, width, layout.unit());
+    let mut sink = Sink::new(&mut writer, &target.original.name, fields, width, layout.unit());
     sink.is_strict = is_inferred;
-    sink.max_bytes = limit::max_index_bytes(target.origin.bytes);
+    sink.max_bytes = limit::max_index_bytes(target.original.stamp.bytes);
     let scanned = layout.scan(&Kind::of_fields(fields), &mut stream, &mut sink);
     let is_too_narrow = sink.is_too_narrow && width == Width::Narrow;
     if let Err(error) = scanned {
@@ -256,19 +160,18 @@ fn write(
     let crc = stream.finish();
     writer.close()?;
     let crc = crc?;
-    if target.crc.is_some_and(|known| known != crc) {
-        remove_copy(Path::new(&target.name));
+    if let Some(copy) = target.copy.as_ref().filter(|copy| copy.crc != crc) {
+        copy.remove();
         let why = format!(
-            "this decompressed copy of {} was damaged, and is removed; open the file again",
-            target.home.name()
+            "its decompressed copy {} was damaged, and is removed; open the file again",
+            copy.path.display()
         );
         return Err(target.source().corrupt(0, Violation(why)));
     }
     if is_steady(target)? { Ok(Written::Whole(crc)) } else { Err(changed(target)) }
 }
 
-/// Whether nobody has written to a file since its index was looked for.
+/// Whether a file was not written to since its index was looked for.
 fn is_steady(target: &Target) -> Result<bool> {
-    let current = Stamp::unsettled(&target.location, target.source())?;
-    Ok(current.is_steady(&target.stamp))
+    Ok(Stamp::unsettled(target.source())?.is_steady(target.stamp()))
 }

@@ -3,13 +3,12 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::entry::{ROW_LEN, Width, row_place};
+use super::entry::{Place, ROW_LEN, Width, row_place};
 use crate::error::{Error, Result};
 use crate::format::Violation;
 use crate::format::ingot::{FieldKind, Schema};
 use crate::records::cache::Pin;
-use crate::records::container::{Cell, Container, Stats, Table};
-use crate::records::fetch::Files;
+use crate::records::container::{Cell, Container, Form, Stats, Stored, Table};
 use crate::records::locate::Missing;
 use crate::records::source::Source;
 use crate::records::verification::{Verification, verify_records};
@@ -38,13 +37,17 @@ impl Indexed {
             "the index does not belong to {}; remove the index, it is then built again",
             self.name
         );
-        Source::of(&*self.index).corrupt(0, Violation(why)).at_record(row)
+        self.index.source().corrupt(0, Violation(why)).at_record(row)
     }
 
-    fn row_start(&self, row: u64) -> Result<u64> {
+    fn place(&self, row: u64) -> Result<Place> {
         let mut entry = Vec::with_capacity(ROW_LEN);
-        self.table().column_value(row, 0, &mut entry)?;
-        row_place(&entry).map(|place| place.offset).ok_or_else(|| self.refused(row))
+        self.looked_up(self.table().column_value(row, 0, &mut entry))?;
+        row_place(&entry).ok_or_else(|| self.refused(row))
+    }
+
+    fn cell(&self, row: u64, place: Option<Place>) -> Result<Cell> {
+        place.and_then(|place| place.cell(row, self.size)).ok_or_else(|| self.refused(row))
     }
 
     fn check(&self, field: usize, kind: FieldKind) -> Result<()> {
@@ -56,36 +59,33 @@ impl Indexed {
     }
 }
 
+impl Stored for Indexed {
+    fn source(&self) -> Source<'_> {
+        Source { storage: &*self.storage, name: &self.name }
+    }
+
+    fn decode(&self, cell: &Cell, stored: &[u8], value: &mut [u8]) -> Result<()> {
+        let Form::Foreign(coding) = cell.form else { return Err(self.refused(cell.row)) };
+        let decoded = coding.decode(stored, value);
+        decoded.map_err(|why| self.source().corrupt(cell.offset, why))
+    }
+}
+
 impl Container for Indexed {
-    fn name(&self) -> &str {
-        &self.name
-    }
-
-    fn storage(&self) -> &Arc<dyn ReadAt> {
-        &self.storage
-    }
-
     fn num_rows(&self) -> u64 {
         self.index.num_rows()
     }
 
-    fn find(&self, row: u64) -> Result<Cell> {
-        let mut entry = Vec::with_capacity(ROW_LEN);
-        self.table().column_value(row, 0, &mut entry)?;
-        let place = row_place(&entry);
-        place.and_then(|place| place.cell(row, self.size)).ok_or_else(|| self.refused(row))
+    fn find(&self, row: u64) -> Option<Result<Cell>> {
+        self.index.missing(&[row]).is_empty().then(|| self.cell(row, Some(self.place(row)?)))
     }
 
-    fn find_loaded(&self, row: u64) -> Option<Result<Cell>> {
-        self.index.missing(&[row]).is_empty().then(|| self.find(row))
-    }
-
-    fn missing(&self, rows: &[u64]) -> Vec<Missing> {
+    fn missing(&self, rows: &[u64]) -> Vec<Missing<'_>> {
         self.index.missing(rows)
     }
 
     fn load(&self, number: u64, bytes: Vec<u8>) -> Result<Pin> {
-        self.index.load(number, bytes)
+        self.looked_up(self.index.load(number, bytes))
     }
 
     fn touch(&self, row: u64) {
@@ -108,10 +108,6 @@ impl Container for Indexed {
         }
     }
 
-    fn metadata(&self) -> &str {
-        "{}"
-    }
-
     fn fingerprint(&self) -> Result<Vec<u8>> {
         Ok(self.fingerprint.clone())
     }
@@ -125,7 +121,7 @@ impl Container for Indexed {
     }
 
     fn info(&self) -> String {
-        serde_json::json!({"index": self.index.name()}).to_string()
+        serde_json::json!({"index": self.index.source().name}).to_string()
     }
 
     fn after_fork(&self) -> Arc<dyn Container> {
@@ -147,59 +143,133 @@ impl Table for Indexed {
 
     fn locate_field(&self, row: u64, field: usize) -> Result<Cell> {
         self.check(field, FieldKind::Cell)?;
-        let start = self.row_start(row)?;
+        let start = self.place(row)?.offset;
         let mut entry = Vec::with_capacity(self.width.entry_len());
-        self.table().column_value(row, field + 1, &mut entry)?;
-        let place = self.width.take(&entry, start);
-        place.and_then(|place| place.cell(row, self.size)).ok_or_else(|| self.refused(row))
+        self.looked_up(self.table().column_value(row, field + 1, &mut entry))?;
+        self.cell(row, self.width.take(&entry, start))
     }
 
-    fn locate_elements(&self, row: u64, field: usize, range: Range<u64>) -> Result<Vec<Cell>> {
+    fn list(&self, row: u64, field: usize) -> Result<Option<(Cell, &dyn Stored)>> {
         self.check(field, FieldKind::Sequence)?;
-        let start = self.row_start(row)?;
-        let cell = self.table().locate_field(row, field + 1)?;
-        let mut entries = vec![0; cell.raw as usize];
-        Alone(&*self.index).fetch_one(&cell, &mut entries)?;
+        let cell = self.looked_up(self.table().locate_field(row, field + 1))?;
+        Ok(Some((cell, &*self.index)))
+    }
+
+    fn unlisted(&self, error: Error) -> Error {
+        match self.looked_up::<()>(Err(error)) {
+            Err(error) => error,
+            Ok(()) => unreachable!("an error stays one"),
+        }
+    }
+
+    fn locate_elements(
+        &self,
+        row: u64,
+        field: usize,
+        range: Range<u64>,
+        list: &[u8],
+    ) -> Result<Vec<Cell>> {
+        self.check(field, FieldKind::Sequence)?;
+        let start = self.place(row)?.offset;
         let len = self.width.entry_len();
-        let wanted = entries.get(range.start as usize * len..range.end as usize * len);
+        let wanted = list.get(range.start as usize * len..range.end as usize * len);
         let wanted = wanted.ok_or_else(|| {
             Error::Invalid(format!("{}: record {row} has no elements {range:?}", self.name))
         })?;
-        let cells = wanted.chunks_exact(len).map(|entry| {
-            let place = self.width.take(entry, start);
-            place.and_then(|place| place.cell(row, self.size)).ok_or_else(|| self.refused(row))
-        });
-        cells.collect()
+        wanted
+            .chunks_exact(len)
+            .map(|entry| self.cell(row, self.width.take(entry, start)))
+            .collect()
     }
 
     fn num_elements(&self, row: u64, field: usize) -> Result<u64> {
         self.check(field, FieldKind::Sequence)?;
-        let cell = self.table().locate_field(row, field + 1)?;
+        let cell = self.looked_up(self.table().locate_field(row, field + 1))?;
         Ok(cell.raw / self.width.entry_len() as u64)
     }
 
     fn column_value(&self, row: u64, field: usize, values: &mut Vec<u8>) -> Result<()> {
         self.check(field, FieldKind::Column)?;
-        self.table().column_value(row, field + 1, values)
+        self.looked_up(self.table().column_value(row, field + 1, values))
     }
 
     fn append_column(&self, field: usize, values: &mut Vec<u8>) -> Result<()> {
         self.check(field, FieldKind::Column)?;
-        self.table().append_column(field + 1, values)
+        self.looked_up(self.table().append_column(field + 1, values))
     }
 }
 
-impl Files for Indexed {
-    fn file(&self, _number: u32) -> &dyn Container {
-        self
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::path::Path;
+    use std::sync::atomic::{AtomicU64, Ordering};
+    use std::time::Duration;
+
+    use super::*;
+    use crate::records::indexed::{Request, open};
+    use crate::records::ingot::Reader;
+    use crate::records::open::Mode;
+    use crate::records::{Ask, Rows, fetch_found, layout_of};
+    use crate::storage::{Delayed, Location, Memory};
+
+    const DELAY: Duration = Duration::from_millis(2);
+
+    fn lines(file: usize) -> String {
+        let line = |row| format!("{{\"t\": [\"{file}\", \"{row}\", \"{}\"]}}\n", "x".repeat(row));
+        (0..32).map(line).collect()
     }
-}
 
-/// One file.
-struct Alone<'a>(&'a dyn Container);
+    /// Opens a file of JSON lines, and its index, on storages that share a clock.
+    fn open_slow(path: &Path, folder: &Path, clock: &Arc<AtomicU64>) -> Arc<dyn Container> {
+        let layout = layout_of(r#"{"format": "jsonlines"}"#).unwrap();
+        let request = Request { folder: Some(folder.to_owned()), ..Request::of(layout) };
+        let opened = open(&[Location::from(path).into()], &request, &mut |_, _| Ok(())).unwrap();
+        let info: serde_json::Value =
+            serde_json::from_str(&opened.as_ref().unwrap()[0].info()).unwrap();
+        let slow = |path: &Path| -> Arc<dyn ReadAt> {
+            let bytes = Memory::from(fs::read(path).unwrap());
+            Arc::new(Delayed::new(bytes, DELAY).with_clock(clock))
+        };
+        let index = slow(Path::new(info["index"].as_str().unwrap()));
+        Arc::new(Indexed {
+            storage: slow(path),
+            name: "slow".to_owned(),
+            size: path.metadata().unwrap().len(),
+            index: Arc::new(Reader::open(index, "index", Mode::Whole, &mut || Ok(())).unwrap()),
+            schema: opened.unwrap()[0].table().map(|table| table.schema().clone()),
+            width: Width::Narrow,
+            fingerprint: Vec::new(),
+        })
+    }
 
-impl Files for Alone<'_> {
-    fn file(&self, _number: u32) -> &dyn Container {
-        self.0
+    #[test]
+    fn sequences_of_any_number_of_rows_take_three_waits() {
+        let folder = tempfile::tempdir().unwrap();
+        let paths: Vec<_> =
+            (0..4).map(|file| folder.path().join(format!("{file}.jsonl"))).collect();
+        for (file, path) in paths.iter().enumerate() {
+            fs::write(path, lines(file)).unwrap();
+        }
+        let clock = Arc::new(AtomicU64::new(0));
+        let indexes = folder.path().join("indexes");
+        let waits_of = |rows: &[u64]| {
+            let files = paths.iter().map(|path| open_slow(path, &indexes, &clock)).collect();
+            let set = Rows::of(Arc::new(files)).unwrap();
+            let before = clock.load(Ordering::SeqCst);
+            let found = set.find(rows, &[Ask { field: 0, elements: None }]).unwrap();
+            let values = fetch_found(&[(&set, found)], |len| Some(vec![0; len])).unwrap();
+            let expected = rows
+                .iter()
+                .map(|row| format!("{}{}{}", row / 32, row % 32, "x".repeat((row % 32) as usize)));
+            assert_eq!(values[0][0], expected.collect::<String>().into_bytes());
+            clock.load(Ordering::SeqCst) - before
+        };
+        for count in [1, 8, 64] {
+            let rows: Vec<u64> = (0..count).map(|k| k * 7 % 128).collect();
+            // On a busy machine a thread may come too late to wait with the others.
+            let waits = (0..5).map(|_| waits_of(&rows)).min();
+            assert_eq!(waits, Some(3), "pages of the index, lists of elements, elements");
+        }
     }
 }

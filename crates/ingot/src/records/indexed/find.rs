@@ -1,34 +1,33 @@
-//! Finding the index of a file: one that is sound, and made of this very file.
+//! Finding the index of a file: one that was made of this very file.
 
+use std::fs;
 use std::path::Path;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
+use super::Layout;
 use super::container::Indexed;
+use super::copy::Copy;
 use super::entry::{self, Width};
-use super::note;
-use super::place::Places;
-use super::stamp::{Change, Stamp};
-use super::{Input, Layout};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::format::Violation;
 use crate::format::ingot::{Field, Schema};
 use crate::records::container::Container;
+use crate::records::derived::{Change, Original, Places, Stamp};
 use crate::records::ingot::{Reader, path};
-use crate::records::open::{Mode, reading};
+use crate::records::open::Mode;
 use crate::records::source::Source;
-use crate::records::unpack::Copy;
-use crate::storage::{Location, ReadAt};
+use crate::storage::{FileId, ReadAt};
 
 /// The version of what is in an index.
 pub const VERSION: u32 = 3;
 
+/// How the name of an index ends.
+pub const INDEX: &str = "index";
+
 /// The ending of the note with the checksum of all that an index was made of.
 const SUM: &str = "sum";
-
-/// An index of no more bytes is read and verified whole when it is opened.
-const VERIFIED: u64 = 64 << 20;
 
 /// What an index says about itself: the metadata of its file.
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -37,7 +36,7 @@ pub struct About {
     pub format: String,
     pub options: String,
     pub fields: Vec<Field>,
-    /// Whether nobody has asked for these fields, so that no row has any other.
+    /// Whether these fields were inferred, so that no row has any other.
     pub inferred: bool,
     pub wide: bool,
     pub data: Stamp,
@@ -54,39 +53,26 @@ pub struct Content {
     pub crc: u32,
 }
 
-/// A file whose index is looked for.
+/// A file whose rows an index finds.
 pub struct Target {
-    pub location: Location,
-    pub storage: Arc<dyn ReadAt>,
-    pub name: String,
-    pub stamp: Stamp,
-    /// The file that users have named: this one, or the one that it is a decompressed copy of.
-    pub home: Location,
-    pub origin: Stamp,
-    /// The CRC-32C of all its bytes, if it is a copy.
-    pub crc: Option<u32>,
+    pub original: Original,
+    /// The file that is indexed, if the original is compressed.
+    pub copy: Option<Copy>,
     pub places: Places,
 }
 
 impl Target {
-    pub fn of(input: &Input, copy: Option<Copy>) -> Result<Target> {
-        let home = input.location.clone();
-        let Some(copy) = copy else {
-            let (storage, name) = (reading(&home)?, home.name());
-            let stamp = Stamp::of(&home, Source { storage: &*storage, name: &name })?;
-            let (location, origin) = (home.clone(), stamp.clone());
-            let places = Places::default();
-            return Ok(Target { location, storage, name, stamp, home, origin, crc: None, places });
-        };
-        let location = Location::Path(copy.path);
-        let (storage, name) = (reading(&location)?, location.name());
-        let (stamp, origin, crc, places) =
-            (copy.stamp, copy.origin, Some(copy.crc), Places::default());
-        Ok(Target { location, storage, name, stamp, home, origin, crc, places })
+    pub fn storage(&self) -> &Arc<dyn ReadAt> {
+        self.copy.as_ref().map_or(&self.original.storage, |copy| &copy.storage)
     }
 
+    /// Returns the bytes that are indexed, under the name of the file that users know.
     pub fn source(&self) -> Source<'_> {
-        Source { storage: &*self.storage, name: &self.name }
+        Source { storage: &**self.storage(), name: &self.original.name }
+    }
+
+    pub fn stamp(&self) -> &Stamp {
+        self.copy.as_ref().map_or(&self.original.stamp, |copy| &copy.stamp)
     }
 }
 
@@ -94,7 +80,7 @@ impl Target {
 pub struct Plan<'a> {
     pub layout: &'a dyn Layout,
     pub fields: &'a [Field],
-    /// Whether nobody has asked for these fields, so that others must not be lost.
+    /// Whether these fields were inferred, so that others must not be lost.
     pub is_inferred: bool,
 }
 
@@ -112,15 +98,16 @@ pub fn json_of(value: &impl Serialize) -> String {
 
 /// What was found of an index.
 pub enum Lookup {
-    /// It is sound, and belongs to the file.
-    Sound(Box<Indexed>),
-    /// It is sound, and belongs to the file if that has the same bytes.
-    Unsure(Box<Indexed>, Content),
-    /// There is none of this file.
+    /// It belongs to the file.
+    Sound(Indexed),
+    /// It belongs to the file if that has the same bytes.
+    Unsure(Indexed, Content),
+    /// The file has no index.
     Missing,
 }
 
-/// Looks for an index that is sound and belongs to a file. Fails if the file is damaged.
+/// Looks for an index that belongs to a file. Fails if the file is damaged. The pages of the index
+/// are verified when they are loaded.
 pub fn find(target: &Target, plan: &Plan<'_>) -> Result<Lookup> {
     let mut best = Lookup::Missing;
     for place in &target.places.read {
@@ -134,125 +121,162 @@ pub fn find(target: &Target, plan: &Plan<'_>) -> Result<Lookup> {
 }
 
 fn look(target: &Target, place: &Path, plan: &Plan<'_>) -> Result<Lookup> {
-    let Some((index, about)) = ours(place, plan) else { return Ok(Lookup::Missing) };
-    let id = id_of(&index);
+    let Ok(Some((index, about))) = ours(place, plan) else { return Ok(Lookup::Missing) };
+    let (id, stamp) = (id_of(&index), target.stamp());
     let mut known = None;
-    match target.crc {
+    match &target.copy {
         // The bytes of a copy are known to be those that were decompressed.
-        Some(crc) => {
-            let is_same = |one: &Content| one.crc == crc && one.data.bytes == target.stamp.bytes;
+        Some(copy) => {
+            let is_same = |one: &Content| one.crc == copy.crc && one.data.bytes == stamp.bytes;
             if !known_content(target, &id).is_some_and(|one| is_same(&one)) {
                 return Ok(Lookup::Missing);
             }
         }
-        None => match target.stamp.since(&about.data) {
+        None => match stamp.since(&about.data) {
             Change::Same => {}
             Change::Changed => return Ok(Lookup::Missing),
             Change::Damaged(offset) => {
                 let why = format!(
-                    "these bytes are not those that were indexed, although nobody has written to \
-                     the file: it is damaged; copy it again, or remove {} to read it as it is",
+                    "these bytes are not those that were indexed, although the file was not \
+                     written to: it is damaged; copy it again, or remove {} to read it as it is",
                     place.display()
                 );
                 return Err(target.source().corrupt(offset, Violation(why)));
             }
             Change::Unsure => match known_content(target, &id) {
                 None => return Ok(Lookup::Missing),
-                Some(one) if target.stamp.since(&one.data) == Change::Same => {}
+                Some(one) if stamp.since(&one.data) == Change::Same => {}
                 Some(one) => known = Some(one),
             },
         },
     }
-    let Some(found) = opened(target, index, about) else { return Ok(Lookup::Missing) };
-    let found = Box::new(found);
+    let found = container(target, index, about)?;
     Ok(match known {
         None => Lookup::Sound(found),
         Some(one) => Lookup::Unsure(found, one),
     })
 }
 
-/// Opens the index that was just built.
-pub fn built(target: &Target, place: &Path, plan: &Plan<'_>) -> Option<(Indexed, String)> {
-    let (index, about) = ours(place, plan)?;
+/// Opens the index that was just built, and returns its id too.
+pub fn built(target: &Target, place: &Path, plan: &Plan<'_>) -> Result<(Indexed, String)> {
+    let (index, about) = ours(place, plan)?.ok_or_else(|| {
+        let why = "this is not the index that was just built here; open the data again";
+        Error::Format { path: place.display().to_string(), reason: why.to_owned() }
+    })?;
     let id = id_of(&index);
-    opened(target, index, about).map(|found| (found, id))
+    Ok((container(target, index, about)?, id))
 }
 
 /// Keeps the checksum of what an index was made of.
 pub fn keep_content(target: &Target, content: &Content) {
-    let places = target.places.with_extension(SUM);
-    let _ = places.write.iter().find(|place| note::save(place, content));
+    target.places.with_extension(SUM).save_note(content);
 }
 
 fn known_content(target: &Target, id: &str) -> Option<Content> {
-    let places = target.places.with_extension(SUM);
-    let known = places.read.iter().filter_map(|place| note::load::<Content>(place));
-    let mut known: Vec<Content> = known.filter(|one| one.index == id).collect();
-    let newest = known.iter().position(|one| target.stamp.since(&one.data) == Change::Same);
+    let notes = target.places.with_extension(SUM);
+    let mut known: Vec<Content> = notes.notes().filter(|one: &Content| one.index == id).collect();
+    let newest = known.iter().position(|one| target.stamp().since(&one.data) == Change::Same);
     (!known.is_empty()).then(|| known.swap_remove(newest.unwrap_or(0)))
+}
+
+/// Returns whether an index was made of another state of a file than its current one, in whatever
+/// way.
+pub fn is_stale(target: &Target, place: &Path) -> bool {
+    let index = match place.extension() {
+        Some(end) if end == INDEX => path::open(place, Mode::Whole),
+        _ => return false,
+    };
+    let about = match &index {
+        Ok(index) => serde_json::from_str::<About>(index.metadata()).ok(),
+        // What cannot be opened for want of descriptors or memory may be sound.
+        Err(Error::Storage { .. } | Error::Memory { .. }) => return false,
+        Err(_) => None,
+    };
+    about.is_none_or(|about| {
+        let (then, now) = (&about.data, target.stamp());
+        (then.bytes, then.mtime_ns) != (now.bytes, now.mtime_ns)
+    })
 }
 
 fn id_of(index: &Reader) -> String {
     index.header().id.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// Opens an index that is made in this way, of whatever file.
-fn ours(place: &Path, plan: &Plan<'_>) -> Option<(Reader, About)> {
-    let index = path::open(place, Mode::Whole).ok()?;
-    let about: About = serde_json::from_str(index.metadata()).ok()?;
-    let width = width_of(&about);
+/// Opens an index; none if it was made in another way.
+fn ours(place: &Path, plan: &Plan<'_>) -> Result<Option<(Reader, About)>> {
+    let index = path::open(place, Mode::Whole)?;
+    let Ok(about) = serde_json::from_str::<About>(index.metadata()) else { return Ok(None) };
     let is_ours = about.index == VERSION
         && about.format == plan.layout.format()
         && about.options == plan.layout.options()
         && about.fields == plan.fields
         && about.inferred == plan.is_inferred
-        && entry::schema(&about.fields, width).is_ok_and(|schema| schema == *index.schema());
-    is_ours.then_some((index, about))
+        && entry::schema(&about.fields, width_of(&about))
+            .is_ok_and(|schema| schema == *index.schema());
+    Ok(is_ours.then_some((index, about)))
 }
 
 fn width_of(about: &About) -> Width {
     if about.wide { Width::Wide } else { Width::Narrow }
 }
 
-fn opened(target: &Target, index: Reader, about: About) -> Option<Indexed> {
-    if !is_sound(&index) {
-        return None;
-    }
+fn container(target: &Target, index: Reader, about: About) -> Result<Indexed> {
     let width = width_of(&about);
-    let schema = match &about.fields[..] {
-        [] => None,
-        fields => Some(Schema::new(fields.to_vec()).ok()?),
+    let schema = match about.fields {
+        fields if fields.is_empty() => None,
+        fields => Some(Schema::new(fields).map_err(|why| target.source().corrupt(0, why))?),
     };
-    Some(Indexed {
-        storage: Arc::clone(&target.storage),
-        name: target.name.clone(),
-        size: target.stamp.bytes,
+    Ok(Indexed {
+        storage: Arc::clone(target.storage()),
+        name: target.original.name.clone(),
+        size: target.stamp().bytes,
         index: Arc::new(index),
         schema,
         width,
-        fingerprint: target.origin.content(),
+        fingerprint: target.original.stamp.content(),
     })
 }
 
-/// Whether nothing in an index is damaged, as far as that is looked at now. What is found
-/// damaged later is an error that names the index.
-fn is_sound(index: &Reader) -> bool {
-    let is_small = index.stats().file_bytes <= VERIFIED;
-    !is_small || index.verify(&mut |_| Ok(())).is_ok_and(|found| found.damaged.is_empty())
+impl Indexed {
+    /// Takes what was looked up in the index. If that is damaged, it is removed, and built again
+    /// when the file is opened the next time.
+    pub(super) fn looked_up<T>(&self, found: Result<T>) -> Result<T> {
+        found.map_err(|error| match error {
+            Error::Corrupt { path, record, offset, reason } if path == self.index.source().name => {
+                let is_removed = remove_damaged(&*self.index);
+                let what = if is_removed { "was removed" } else { "must be removed" };
+                let reason = format!(
+                    "{reason}: this index is damaged and {what}; open {} again, and a new one is \
+                     built",
+                    self.name
+                );
+                Error::Corrupt { path, record, offset, reason }
+            }
+            error => error,
+        })
+    }
+}
+
+/// Removes an index, unless another one has its name already. Returns whether it is gone.
+#[cold]
+fn remove_damaged(index: &dyn Container) -> bool {
+    let place = Path::new(index.source().name);
+    let (Ok(own), Ok(there)) = (index.source().storage.identity(), FileId::at(place)) else {
+        return !place.exists();
+    };
+    own.tag.file != there || fs::remove_file(place).is_ok()
 }
 
 #[cfg(test)]
 mod tests {
-    use std::fs;
-
     use super::*;
-    use crate::error::Error;
     use crate::records::indexed::{Request, open};
     use crate::records::ingot::{Compression, Options};
     use crate::records::layout_of;
+    use crate::storage::Location;
 
     #[test]
-    fn bytes_that_changed_although_nobody_has_written_are_damage() {
+    fn bytes_that_changed_without_a_write_are_damage() {
         let folder = tempfile::tempdir().unwrap();
         let data = folder.path().join("x.csv");
         let rows: String = (0..20_000).map(|k| format!("{k},text\n")).collect();

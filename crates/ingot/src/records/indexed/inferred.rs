@@ -6,11 +6,11 @@ use serde::{Deserialize, Serialize};
 
 use super::Layout;
 use super::find::VERSION;
-use super::note;
-use super::place::Places;
-use super::stamp::Stamp;
 use crate::format::ingot::Field;
-use crate::storage::Location;
+use crate::records::derived::{Original, Places, Stamp};
+
+/// How the name of the note ends.
+const FIELDS: &str = "fields";
 
 /// All that decides which fields are inferred.
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -37,15 +37,10 @@ pub struct Inferred {
 
 impl Inferred {
     /// Returns where the fields of files are kept, of which these are looked at.
-    pub fn of(
-        layout: &dyn Layout,
-        files: &[(&Location, &Stamp)],
-        folder: Option<&Path>,
-    ) -> Inferred {
+    pub fn of(layout: &dyn Layout, files: &[&Original], folder: Option<&Path>) -> Inferred {
         let last = |name: String| name.rsplit(['/', '\\']).next().map(str::to_owned);
-        let named = files
-            .iter()
-            .map(|(location, stamp)| (last(location.name()).unwrap_or_default(), (*stamp).clone()));
+        let named =
+            files.iter().map(|one| (last(one.name.clone()).unwrap_or_default(), one.stamp.clone()));
         let origin = Origin {
             index: VERSION,
             format: layout.format().to_owned(),
@@ -55,23 +50,21 @@ impl Inferred {
         let names = origin.files.iter().map(|(name, _)| name.as_str());
         let key: Vec<&str> =
             [origin.format.as_str(), &origin.options].into_iter().chain(names).collect();
-        let places = files.first().map(|(first, _)| Places::of(first, &key.join("\n"), folder));
-        let places = places.unwrap_or_default().with_extension("fields");
+        let key = key.join("\n");
+        let places = files.first().map(|one| Places::of(&one.location, &key, FIELDS, folder));
+        let places = places.unwrap_or_default();
         Inferred { origin, places }
     }
 
     /// Returns the fields, if they are kept.
     pub fn load(&self) -> Option<Vec<Field>> {
-        self.places.read.iter().find_map(|place| {
-            let about: About = note::load(place)?;
-            (about.inferred == self.origin).then_some(about.fields)
-        })
+        let mut kept = self.places.notes::<About>();
+        kept.find(|about| about.inferred == self.origin).map(|about| about.fields)
     }
 
-    /// Keeps the fields in the first place that can be written to. They are inferred again
-    /// where there is none.
+    /// Keeps the fields. They are inferred again where that is not possible.
     pub fn save(self, fields: &[Field]) {
         let about = About { inferred: self.origin, fields: fields.to_vec() };
-        let _ = self.places.write.iter().find(|place| note::save(place, &about));
+        self.places.save_note(&about);
     }
 }

@@ -1,39 +1,39 @@
 //! Opening files of other formats: their fields, and their indexes.
 
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
-use super::build::build_all;
-use super::find::{Lookup, Plan, Target, find};
+use super::build::Index;
+use super::copy::{Compressed, unpack_all};
+use super::find::{INDEX, Plan, Target};
 use super::inferred::Inferred;
-use super::parallel::Progress;
-use super::place::Places;
-use super::stamp::Stamp;
 use super::stream::Stream;
 use super::{Layout, PROBE_ROWS};
 use crate::error::{Error, Result};
 use crate::format::foreign::kind::Kind;
 use crate::format::ingot::Field;
-use crate::pool::Pool;
 use crate::records::container::Container;
-use crate::records::unpack::{Compressed, Copy, unpack_all};
-use crate::storage::Location;
+use crate::records::derived::{Original, Places, Progress, Report, each, provide};
+use crate::records::ingot::FORMAT as INGOT;
+use crate::records::open::front;
+use crate::storage::{Location, ReadAt};
 
 /// Files that are looked at to infer fields.
 const PROBED: usize = 8;
 
 /// A file to open.
-#[derive(Debug, Clone)]
 pub struct Input {
     /// Where it is.
     pub location: Location,
+    /// Its bytes, if it is open already.
+    pub storage: Option<Arc<dyn ReadAt>>,
     /// How it is compressed as a whole, if it is.
     pub packed: Option<Compressed>,
 }
 
 impl From<Location> for Input {
     fn from(location: Location) -> Input {
-        Input { location, packed: None }
+        Input { location, storage: None, packed: None }
     }
 }
 
@@ -60,17 +60,14 @@ impl Request<'_> {
         Request { layout, fields: None, folder: None, admit: None }
     }
 
-    /// Lets those who know more of a file look at it before anything is made of it.
+    /// Verifies a file by what else is known of it, before anything is made of it.
     pub fn admit(&self, file: usize, progress: &Progress) -> Result<()> {
         self.admit.map_or(Ok(()), |admit| admit(file, &|| progress.add(0)))
     }
 }
 
-/// Called with the bytes done and their total, now and then; an error stops the work.
-pub type Report<'a> = dyn FnMut(u64, u64) -> Result<()> + 'a;
-
 /// Opens files by their indexes, and builds those that are needed first. None if no fields are
-/// asked for, and the records have none.
+/// asked for and the records have none, or if the first is an Ingot file, whatever its name.
 pub fn open(
     inputs: &[Input],
     request: &Request<'_>,
@@ -78,13 +75,21 @@ pub fn open(
 ) -> Result<Option<Vec<Arc<dyn Container>>>> {
     let layout = &*request.layout;
     let folder = request.folder.as_deref();
-    let copies = unpack_all(inputs, request, report)?;
-    let copies: Vec<Mutex<Option<Copy>>> = copies.into_iter().map(Mutex::new).collect();
-    let targets = each(inputs.len(), &|k| {
-        let copy = copies[k].lock().expect("no panics under this lock").take();
-        Target::of(&inputs[k], copy)
+    let opened = each(inputs.len(), &|k| {
+        let input = &inputs[k];
+        let original = Original::open(&input.location, input.storage.as_ref())?;
+        Ok((original, input.packed.clone()))
     });
-    let mut targets = targets.into_iter().collect::<Result<Vec<Target>>>()?;
+    let opened = opened.into_iter().collect::<Result<Vec<_>>>()?;
+    if opened.first().is_some_and(|(first, _)| (INGOT.begins)(&front(&*first.storage))) {
+        return Ok(None);
+    }
+    let copies = unpack_all(&opened, request, report)?;
+    let targets = opened.into_iter().zip(copies).map(|((original, _), copy)| {
+        let places = Places::default();
+        Target { original, copy, places }
+    });
+    let mut targets: Vec<Target> = targets.collect();
     let (fields, kept) = match &request.fields {
         Some(fields) => (fields.clone(), None),
         None => match known_fields(layout, &targets, folder)? {
@@ -95,30 +100,18 @@ pub fn open(
     let plan = Plan { layout, fields: &fields, is_inferred: request.fields.is_none() };
     let key = plan.key();
     for target in &mut targets {
-        target.places = Places::of(&target.home, &key, folder);
+        target.places = Places::of(&target.original.location, &key, INDEX, folder);
     }
-    let found = each(targets.len(), &|k| find(&targets[k], &plan));
-    let mut found = found.into_iter().collect::<Result<Vec<Lookup>>>()?;
-    if found.iter().any(|one| !matches!(one, Lookup::Sound(_))) {
-        let built = build_all(&targets, &plan, &mut found, request, report);
-        built.map_err(|error| unknown_field(&targets, &plan).unwrap_or(error))?;
-    }
+    let index = |(number, target)| Index { number, target, plan: &plan, request };
+    let indexes: Vec<Index<'_>> = targets.iter().enumerate().map(index).collect();
+    let found = provide(&indexes, report).map_err(|error| match error {
+        Error::Format { .. } => unknown_field(&targets, &plan).unwrap_or(error),
+        error => error,
+    })?;
     if let Some(kept) = kept {
         kept.save(&fields);
     }
-    let sound = found.into_iter().filter_map(|one| match one {
-        Lookup::Sound(one) => Some(one),
-        _ => None,
-    });
-    Ok(Some(sound.map(|one| Arc::from(one as Box<dyn Container>)).collect()))
-}
-
-/// Does something for each of many files, many at a time.
-pub(in crate::records) fn each<T: Send>(
-    count: usize,
-    work: &(dyn Fn(usize) -> T + Sync),
-) -> Vec<T> {
-    if count == 1 { vec![work(0)] } else { Pool::blocking().map(count, work) }
+    Ok(Some(found.into_iter().map(|one| Arc::new(one) as Arc<dyn Container>).collect()))
 }
 
 /// Returns the fields that the rows of files have, and where to keep them if they are not kept
@@ -129,7 +122,7 @@ fn known_fields(
     folder: Option<&Path>,
 ) -> Result<(Option<Vec<Field>>, Option<Inferred>)> {
     let looks = !layout.knows_fields();
-    let inferred = looks.then(|| Inferred::of(layout, &probed(targets), folder));
+    let inferred = looks.then(|| Inferred::of(layout, &originals(targets), folder));
     match inferred.as_ref().and_then(Inferred::load) {
         Some(fields) => Ok((Some(fields), None)),
         None => Ok((inferred_from(layout, targets)?, inferred)),
@@ -141,8 +134,8 @@ fn looked_at(targets: &[Target]) -> impl Iterator<Item = &Target> {
     targets.iter().step_by(targets.len().div_ceil(PROBED).max(1))
 }
 
-fn probed(targets: &[Target]) -> Vec<(&Location, &Stamp)> {
-    looked_at(targets).map(|one| (&one.home, &one.origin)).collect()
+fn originals(targets: &[Target]) -> Vec<&Original> {
+    looked_at(targets).map(|one| &one.original).collect()
 }
 
 /// Returns the fields that the rows of some files have.
@@ -172,7 +165,7 @@ fn unknown_field(targets: &[Target], plan: &Plan<'_>) -> Option<Error> {
             && !names.iter().any(|name| is_in(name, &kind.name) || is_in(&kind.name, name))
     })?;
     let reason = format!("there is no field {:?}; the fields are {names:?}", unknown.name);
-    Some(Error::Format { path: targets.first()?.name.clone(), reason })
+    Some(Error::Format { path: targets.first()?.original.name.clone(), reason })
 }
 
 /// Returns how many rows of a file are looked at.

@@ -2,49 +2,165 @@
 
 use std::ops::Range;
 
+use super::Layout;
 use super::offsets::Offsets;
 use super::sink::Sink;
 use super::stream::Stream;
 use crate::crc::Sum;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::format::Violation;
+use crate::format::foreign::Coding;
+use crate::format::foreign::kind::{Kind, by_name, field};
+use crate::format::foreign::mds::list;
+use crate::format::foreign::number::Number;
+use crate::format::ingot::{Field, FieldKind};
 
-/// Goes through the samples that are next in a stream, and calls `put` for each value: its
-/// number in the sample, its offset in the file, and its bytes. `sizes` has the sizes of values,
-/// none for one whose size each sample tells.
-pub fn scan_samples(
-    offsets: &Offsets,
-    sizes: &[Option<u64>],
-    stream: &mut Stream<'_>,
-    sink: &mut Sink<'_>,
-    mut put: impl FnMut(usize, u64, &[u8], &mut Sink<'_>) -> Result<()>,
-) -> Result<()> {
-    for row in 0..offsets.num_rows() {
-        let range = offsets.range(row, stream)?;
-        let (start, len) = (range.start, range.end - range.start);
-        let sample = stream.peek(len)?;
-        sink.begin(start);
-        let parts = parts(sizes, sample).map_err(|why| sink.refuse(&why))?;
-        for (k, part) in parts.into_iter().enumerate() {
-            put(k, start + part.start as u64, &sample[part], sink)?;
-        }
-        let crc = Sum::Crc32c.append(0, sample);
-        stream.advance(len as usize);
-        sink.end(len, crc)?;
-    }
-    Ok(())
+/// How an Arrow file begins, which LitData can have in place of samples.
+const ARROW: &[u8] = b"ARROW1\0\0";
+
+/// The layout of files of samples: a table of offsets, then samples of these columns.
+#[derive(Debug, Clone)]
+pub struct Samples {
+    format: &'static str,
+    options: String,
+    columns: Vec<Column>,
 }
 
-/// Returns where the values of a sample are: the sizes of those that vary come first.
+/// A column of samples: its field, and how its values are stored.
+#[derive(Debug, Clone)]
+pub struct Column {
+    /// The name of the field.
+    pub name: String,
+    /// The type of the field.
+    pub type_name: String,
+    /// Bytes of a value; none if each sample says how many.
+    pub size: Option<u64>,
+    /// How values are stored.
+    pub value: Value,
+}
+
+/// How a value is stored.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Value {
+    /// As a number.
+    Number(Number),
+    /// As the text of a number.
+    Text,
+    /// As bytes that are decoded by a coding.
+    Cell(Coding),
+    /// As a list of byte strings, which begins with their number after so many bytes.
+    List(usize, Coding),
+}
+
+impl Samples {
+    /// Returns the layout of a format with these options, which decide the columns.
+    pub fn new(format: &'static str, options: String, columns: Vec<Column>) -> Samples {
+        Samples { format, options, columns }
+    }
+}
+
+impl Layout for Samples {
+    fn format(&self) -> &'static str {
+        self.format
+    }
+
+    fn options(&self) -> String {
+        self.options.clone()
+    }
+
+    fn knows_fields(&self) -> bool {
+        true
+    }
+
+    fn infer(&self, _files: &mut [Stream<'_>]) -> Result<Option<Vec<Field>>> {
+        let fields = self.columns.iter().map(|one| field(&one.name, &one.type_name, false));
+        Ok(Some(fields.collect()))
+    }
+
+    fn scan(
+        &self,
+        kinds: &[Option<Kind>],
+        stream: &mut Stream<'_>,
+        sink: &mut Sink<'_>,
+    ) -> Result<()> {
+        let fields = by_name(kinds);
+        let places: Vec<Option<usize>> =
+            self.columns.iter().map(|one| fields.get(one.name.as_str()).copied()).collect();
+        let sizes: Vec<Option<u64>> = self.columns.iter().map(|one| one.size).collect();
+        let offsets = Offsets::read(stream)?;
+        if stream.left() >= ARROW.len() as u64 && stream.peek(ARROW.len() as u64)? == ARROW {
+            let reason = "the chunk holds an Arrow file, but its end does not say so, or the \
+                          first chunk holds none";
+            let path = stream.name().to_owned();
+            return Err(Error::Format { path, reason: reason.to_owned() });
+        }
+        for row in 0..offsets.num_rows() {
+            let range = offsets.range(row, stream)?;
+            let (start, len) = (range.start, range.end - range.start);
+            let sample = stream.peek(len)?;
+            sink.begin(start);
+            let parts = parts(&sizes, sample).map_err(|why| sink.refuse(&why))?;
+            for ((part, column), place) in parts.into_iter().zip(&self.columns).zip(&places) {
+                if let Some(place) = *place {
+                    column.put(place, start + part.start as u64, &sample[part], sink)?;
+                }
+            }
+            let crc = Sum::Crc32c.append(0, sample);
+            stream.advance(len as usize);
+            sink.end(len, crc)?;
+        }
+        Ok(())
+    }
+}
+
+impl Column {
+    fn put(&self, field: usize, offset: u64, stored: &[u8], sink: &mut Sink<'_>) -> Result<()> {
+        match (self.value, sink.kind(field).kind) {
+            (Value::Number(number), FieldKind::Column) => {
+                if stored.len() != number.width() {
+                    let why = Violation(format!("the value has {} bytes", stored.len()));
+                    return Err(sink.misfit(field, &why));
+                }
+                let is_true = number == Number::Bool && stored != [0];
+                sink.column(field, if is_true { &[1] } else { stored });
+                Ok(())
+            }
+            (Value::Text, FieldKind::Column) => {
+                let number = sink.kind(field).number.unwrap_or(Number::Float(8));
+                let given = number.parse(stored).map_err(|why| sink.misfit(field, &why))?;
+                sink.number(field, given)
+            }
+            (Value::Cell(coding), FieldKind::Cell) => sink.cell(field, offset, stored, coding),
+            (Value::List(head, coding), FieldKind::Sequence) => {
+                sink.sequence(field);
+                let parts = list(stored, head).map_err(|why| sink.misfit(field, &why))?;
+                for part in parts {
+                    let at = offset + part.start as u64;
+                    sink.element(field, at, &stored[part], coding)?;
+                }
+                Ok(())
+            }
+            (Value::Text | Value::List(..), FieldKind::Cell) => {
+                sink.cell(field, offset, stored, Coding::RAW)
+            }
+            _ => {
+                let why = Violation(format!("the values are stored as {}", self.type_name));
+                Err(sink.misfit(field, &why))
+            }
+        }
+    }
+}
+
+/// Returns where the values of a sample are: variable sizes come first.
 fn parts(sizes: &[Option<u64>], sample: &[u8]) -> Result<Vec<Range<usize>>, Violation> {
     let cut = || Violation("the sample is cut short".to_owned());
-    let varying = sizes.iter().filter(|size| size.is_none()).count();
-    let (head, _) = sample.split_at_checked(4 * varying).ok_or_else(cut)?;
-    let mut told = head.as_chunks().0.iter().map(|&one| u32::from_le_bytes(one) as usize);
+    let num_varying = sizes.iter().filter(|size| size.is_none()).count();
+    let (head, _) = sample.split_at_checked(4 * num_varying).ok_or_else(cut)?;
+    let mut varying = head.as_chunks().0.iter().map(|&one| u32::from_le_bytes(one) as usize);
     let mut at = head.len();
     let mut parts = Vec::with_capacity(sizes.len());
     for size in sizes {
-        let size = size.map_or_else(|| told.next(), |size| usize::try_from(size).ok());
+        let size = size.map_or_else(|| varying.next(), |size| usize::try_from(size).ok());
         let end = size.and_then(|size| at.checked_add(size)).filter(|&end| end <= sample.len());
         let end = end.ok_or_else(cut)?;
         parts.push(at..end);

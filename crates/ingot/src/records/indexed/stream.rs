@@ -107,6 +107,12 @@ impl<'a> Stream<'a> {
         Ok(&self.buffer[start..self.taken])
     }
 
+    /// Returns the next bytes that are there without taking them; none at the end.
+    pub fn ready(&mut self) -> Result<&[u8]> {
+        let have = (self.buffer.len() - self.taken) as u64;
+        self.peek(if have == 0 { self.left().min(CHUNK as u64) } else { have })
+    }
+
     /// Skips bytes, which are read all the same.
     pub fn skip(&mut self, mut len: u64) -> Result<()> {
         while len > 0 {

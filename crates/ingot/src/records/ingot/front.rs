@@ -9,13 +9,13 @@ use crate::format::ingot::{
 use crate::format::{Violation, arrayrecord, ffrecord};
 
 impl Source<'_> {
-    pub fn trailer(&self, offset: u64, header: &Header) -> Result<(Trailer, u32)> {
+    pub(super) fn trailer(&self, offset: u64, header: &Header) -> Result<(Trailer, u32)> {
         let bytes = self.read(offset, TRAILER_LEN as u64)?;
         Trailer::decode(&bytes, offset, &header.id).map_err(|why| self.corrupt(offset, why))
     }
 
     /// Reads the directory that a closing trailer commits.
-    pub fn directory(&self, trailer: &Trailer, seed: Seed) -> Result<Directory> {
+    pub(super) fn directory(&self, trailer: &Trailer, seed: Seed) -> Result<Directory> {
         let block = trailer.block;
         let bytes = self.read(block.offset, block.len)?;
         let (directory, crc) = Directory::decode(&bytes, block.offset, seed)
@@ -30,7 +30,12 @@ impl Source<'_> {
         Ok(directory)
     }
 
-    pub fn dictionary(&self, offset: u64, len: u64, seed: Seed) -> Result<(Dictionary, u32)> {
+    pub(super) fn dictionary(
+        &self,
+        offset: u64,
+        len: u64,
+        seed: Seed,
+    ) -> Result<(Dictionary, u32)> {
         if len > Dictionary::BYTES_MAX {
             let why = format!("dictionary says it has {len} bytes");
             return Err(self.corrupt(offset, Violation(why)));
@@ -47,7 +52,7 @@ pub enum Front {
     Torn,
 }
 
-/// Reads the header. A file that is none of ours is a format error, a damaged header corrupt.
+/// Reads the header. Another file is a format error, a damaged header corrupt.
 pub fn read_header(source: Source<'_>, size: u64) -> Result<Front> {
     use crate::format::ingot::HeaderError;
     let front = source.read(0, size.min(4096))?;
@@ -77,7 +82,7 @@ pub fn read_header(source: Source<'_>, size: u64) -> Result<Front> {
     Header::decode(&bytes).map(Front::Header).map_err(fail)
 }
 
-/// Says what a file looks like that is none of ours and begins with `front`.
+/// Describes a file of another kind that begins with `front`.
 fn looks(source: Source<'_>, front: &[u8], size: u64) -> &'static str {
     if front.starts_with(&arrayrecord::signature()) {
         return "looks like an ArrayRecord file, which can be read, but neither appended to nor \

@@ -9,10 +9,6 @@ use crate::error::Result;
 use crate::format::Violation;
 use crate::format::checksum::Seed;
 use crate::format::ingot::{Page, PageEntry, Schema};
-use crate::storage::ReadAt;
-
-/// Longer pages, of rows with very many cells, are loaded one by one.
-const LOAD_BYTES: u32 = 1 << 20;
 
 /// Finds the page of a row. Pages stay in memory as [`Blocks`] do.
 pub struct Pages {
@@ -88,17 +84,16 @@ impl Pages {
     }
 
     /// Returns the pages of rows, which must exist, that are not loaded.
-    pub fn missing(&self, rows: &[u64], storage: &Arc<dyn ReadAt>) -> Vec<Missing> {
+    pub fn missing<'a>(&self, rows: &[u64], source: Source<'a>) -> Vec<Missing<'a>> {
         let mut pages: Vec<usize> = rows.iter().map(|&row| self.find(row)).collect();
-        pages.retain(|&page| self.entries[page].len <= LOAD_BYTES && !self.blocks.has(page));
+        pages.retain(|&page| !self.blocks.has(page));
         pages.sort_unstable();
         pages.dedup();
-        pages.into_iter().map(|page| self.missing_page(page, storage)).collect()
-    }
-
-    fn missing_page(&self, page: usize, storage: &Arc<dyn ReadAt>) -> Missing {
-        let PageEntry { offset, len, .. } = self.entries[page];
-        Missing { number: page as u64, storage: Arc::clone(storage), offset, len: len.into() }
+        let missing = pages.into_iter().map(|page| {
+            let PageEntry { offset, len, .. } = self.entries[page];
+            Missing { number: page as u64, source, offset, len: len.into() }
+        });
+        missing.collect()
     }
 
     /// Takes the bytes of a page.

@@ -16,7 +16,7 @@ use super::recovery::{self, Recovery};
 use super::writer::{Options, Writer};
 use crate::error::{Error, Result};
 use crate::format::ingot::{HEADER_LEN, Header, Schema};
-use crate::storage::{self, AppendFile, ReadAt};
+use crate::storage::{AppendFile, FileId, ReadAt};
 
 /// Opens the file at `path` for reading.
 pub fn open(path: &Path, mode: Mode) -> Result<Reader> {
@@ -46,19 +46,19 @@ pub fn create(path: &Path, schema: Schema, metadata: &str, options: Options) -> 
 /// A file that a writer has made, as it can be told from another that has its name later.
 struct OwnFile {
     path: PathBuf,
-    identity: Option<(u64, u64)>,
+    id: Option<FileId>,
 }
 
 impl OwnFile {
     fn of(path: &Path, file: &AppendFile) -> Result<OwnFile> {
-        let identity = file.identity().map_err(|source| failed(path, "create", source))?;
-        Ok(OwnFile { path: path.to_path_buf(), identity })
+        let id = file.id().map_err(|source| failed(path, "create", source))?;
+        Ok(OwnFile { path: path.to_path_buf(), id })
     }
 
     /// Removes the file, unless somebody has put another one in its place.
     fn remove(&self) -> Result<()> {
-        match storage::identity_at(&self.path) {
-            Ok(found) if found == self.identity => remove(&self.path),
+        match FileId::at(&self.path) {
+            Ok(found) if found == self.id => remove(&self.path),
             Err(error) if error.kind() != io::ErrorKind::NotFound => {
                 Err(failed(&self.path, "remove", error))
             }

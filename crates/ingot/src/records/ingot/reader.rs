@@ -4,8 +4,7 @@ use std::path::Path;
 use std::sync::{Arc, OnceLock};
 
 use super::super::cache::Pin;
-use super::super::container::{Cell, Container, Form, Stats, Table};
-use super::super::fetch::Files;
+use super::super::container::{Cell, Container, Form, Stats, Stored, Table};
 use super::super::locate::{Missing, prepare};
 use super::super::open::Mode;
 use super::super::source::{Source, Watch};
@@ -178,10 +177,6 @@ impl Reader {
         Error::Index { path: self.name.clone(), index, rows: self.num_rows() }
     }
 
-    pub(super) fn source(&self) -> Source<'_> {
-        Source { storage: &*self.storage, name: &self.name }
-    }
-
     pub(super) fn seed(&self) -> Seed {
         self.seed
     }
@@ -196,6 +191,24 @@ impl Reader {
 
     pub(super) fn dictionaries(&self) -> impl Iterator<Item = &DictionaryEntry> {
         self.dictionaries.iter().map(|(entry, _)| entry)
+    }
+
+    /// Returns dictionary `number`, counted from 1, and reads it if need be.
+    fn dictionary(&self, number: u16) -> Result<&compression::Dictionary> {
+        let Some((entry, slot)) = self.dictionaries.get(usize::from(number) - 1) else {
+            let why = format!("dictionary {number} of {}", self.dictionaries.len());
+            return Err(self.source().corrupt(0, Violation(why)));
+        };
+        if let Some(dictionary) = slot.get() {
+            return Ok(dictionary);
+        }
+        let (block, crc) = self.source().dictionary(entry.offset, entry.len.into(), self.seed)?;
+        let made = compression::Dictionary::new(&block.bytes).filter(|_| crc == entry.crc);
+        let Some(made) = made else {
+            let why = Violation("dictionary is not the one that was committed".to_owned());
+            return Err(self.source().corrupt(entry.offset, why));
+        };
+        Ok(slot.get_or_init(|| made))
     }
 
     /// Calls `then` with the page of `row` and the row's number in it.
@@ -258,33 +271,36 @@ impl Reader {
     }
 }
 
+impl Stored for Reader {
+    fn source(&self) -> Source<'_> {
+        Source { storage: &*self.storage, name: &self.name }
+    }
+
+    fn decode(&self, cell: &Cell, stored: &[u8], value: &mut [u8]) -> Result<()> {
+        let dictionary = match cell.dictionary {
+            0 => None,
+            number => Some(self.dictionary(number)?),
+        };
+        compression::decompress(cell.codec, dictionary, stored, value)
+            .map_err(|failure| self.source().undecoded(cell.offset, failure))
+    }
+}
+
 impl Container for Reader {
-    fn name(&self) -> &str {
-        &self.name
-    }
-
-    fn storage(&self) -> &Arc<dyn ReadAt> {
-        &self.storage
-    }
-
     fn num_rows(&self) -> u64 {
         self.pages.num_rows()
     }
 
-    fn find(&self, row: u64) -> Result<Cell> {
-        self.locate_one(row, RECORD)
-    }
-
     #[inline]
-    fn find_loaded(&self, row: u64) -> Option<Result<Cell>> {
+    fn find(&self, row: u64) -> Option<Result<Cell>> {
         let page = self.pages.find(row);
         let local = (row - self.pages.first_row(page)) as u32;
         let found = self.locate_in(&*self.pages.loaded(page)?, row, local, RECORD);
         Some(found.map_err(|why| self.page_error(page, row, why)))
     }
 
-    fn missing(&self, rows: &[u64]) -> Vec<Missing> {
-        self.pages.missing(rows, &self.storage)
+    fn missing(&self, rows: &[u64]) -> Vec<Missing<'_>> {
+        self.pages.missing(rows, self.source())
     }
 
     fn load(&self, number: u64, bytes: Vec<u8>) -> Result<Pin> {
@@ -296,23 +312,6 @@ impl Container for Reader {
         if let Some(loaded) = self.pages.loaded(page) {
             std::hint::black_box(loaded.touch(row - self.pages.first_row(page)));
         }
-    }
-
-    fn dictionary(&self, number: u16) -> Result<&compression::Dictionary> {
-        let Some((entry, slot)) = self.dictionaries.get(usize::from(number) - 1) else {
-            let why = format!("dictionary {number} of {}", self.dictionaries.len());
-            return Err(self.source().corrupt(0, Violation(why)));
-        };
-        if let Some(dictionary) = slot.get() {
-            return Ok(dictionary);
-        }
-        let (block, crc) = self.source().dictionary(entry.offset, entry.len.into(), self.seed)?;
-        let made = compression::Dictionary::new(&block.bytes).filter(|_| crc == entry.crc);
-        let Some(made) = made else {
-            let why = Violation("dictionary is not the one that was committed".to_owned());
-            return Err(self.source().corrupt(entry.offset, why));
-        };
-        Ok(slot.get_or_init(|| made))
     }
 
     fn stats(&self) -> Stats {
@@ -345,12 +344,6 @@ impl Container for Reader {
             Self::over(&self.storage, &self.name, &self.header, &contents, self.closed);
         reader.file_bytes = self.file_bytes;
         Arc::new(reader)
-    }
-}
-
-impl Files for Reader {
-    fn file(&self, _number: u32) -> &dyn Container {
-        self
     }
 }
 

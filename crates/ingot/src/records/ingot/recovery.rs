@@ -71,8 +71,8 @@ pub fn append(
     watch: &mut Watch<'_>,
 ) -> Result<(Writer, Recovery)> {
     let (tail, recovery) = settle(storage, target, name, options, watch)?;
-    let schema = tail.schema().clone();
-    Ok((Writer::start(tail, name, schema, options)?, recovery))
+    let (id, schema) = (tail.id(), tail.schema().clone());
+    Ok((Writer::start(tail, name, id, schema, options)?, recovery))
 }
 
 /// Brings a file into a state in which rows can be added, and returns its end.

@@ -21,7 +21,13 @@ impl Table for Reader {
         self.locate_one(row, field)
     }
 
-    fn locate_elements(&self, row: u64, field: usize, range: Range<u64>) -> Result<Vec<Cell>> {
+    fn locate_elements(
+        &self,
+        row: u64,
+        field: usize,
+        range: Range<u64>,
+        _list: &[u8],
+    ) -> Result<Vec<Cell>> {
         self.check_field(field, FieldKind::Sequence)?;
         let len = self.num_elements(row, field)?;
         if range.start > range.end || range.end > len {

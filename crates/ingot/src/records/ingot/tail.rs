@@ -8,6 +8,7 @@ use super::training::{self, Choice, Decision, Decisions};
 use super::writer::Options;
 use crate::compression::{Codec, Compressor};
 use crate::error::{Error, Result};
+use crate::format::checksum::FileId;
 use crate::format::ingot::{
     Block, BlockKind, Dictionary, DictionaryEntry, Directory, Encoding, FieldKind, Header,
     PAGE_CELLS, PAGE_DATA, PageBuilder, PageEntry, Schema, Trailer, raw_limit,
@@ -60,13 +61,16 @@ struct FieldEncoder {
     tries: u32,
 }
 
-/// Cells as they go to the file.
+/// Cells as they are stored.
 #[derive(Default)]
 struct Encoded {
     bytes: Vec<u8>,
     /// Stored length, raw length and checksum of each.
     entries: Vec<(u64, u64, u32)>,
 }
+
+/// Bytes for which there was no memory.
+struct NoMemory(u64);
 
 /// What is in a file already when a writer starts at its end.
 #[derive(Default)]
@@ -107,6 +111,11 @@ impl Tail {
             decisions: Arc::new(Mutex::new(vec![None; fields.len()])),
             header,
         }
+    }
+
+    /// Returns the id of the file.
+    pub fn id(&self) -> FileId {
+        self.header.id
     }
 
     /// Returns the schema of the file.
@@ -215,22 +224,24 @@ impl Tail {
         let groups = group(batch);
         let seed = self.header.seed();
         let first = self.page.next_cell();
-        let outputs: Vec<Mutex<Encoded>> = groups.iter().map(|_| Mutex::default()).collect();
         let encoders = &self.fields;
-        Pool::compute().run(groups.len(), &|task| {
-            let mut output = outputs[task].lock().expect("no panics under this lock");
-            let Encoded { bytes, entries } = &mut *output;
+        let outputs = Pool::compute().map(groups.len(), &|task| {
+            let Encoded { mut bytes, mut entries } = Encoded::default();
             for k in groups[task].clone() {
                 let (cell, start) = (batch.cell(k), bytes.len());
                 let encoder = encoders[usize::from(fields[k])].as_ref().expect("chosen before");
-                encoder.encode(cell, task, bytes);
+                encoder.encode(cell, task, &mut bytes)?;
                 let crc = seed.cell(first + k as u64, &bytes[start..]);
                 entries.push(((bytes.len() - start) as u64, cell.len() as u64, crc));
             }
+            Ok(Encoded { bytes, entries })
         });
         for output in outputs {
-            let Encoded { bytes, entries } =
-                output.into_inner().expect("no panics under this lock");
+            let Encoded { bytes, entries } = output.map_err(|NoMemory(bytes)| Error::Memory {
+                path: self.name.clone(),
+                record: Some(self.page.next_row()),
+                bytes,
+            })?;
             for (stored, raw, crc) in entries {
                 self.page.push_cell(stored, raw, crc);
             }
@@ -416,14 +427,16 @@ impl FieldEncoder {
     }
 
     /// Appends the stored form of `value` to `out`.
-    fn encode(&self, value: &[u8], task: usize, out: &mut Vec<u8>) {
+    fn encode(&self, value: &[u8], task: usize, out: &mut Vec<u8>) -> Result<(), NoMemory> {
         let start = out.len();
         let compressor = &self.compressors[task % self.compressors.len()];
         let len = compressor.lock().expect("no panics under this lock").compress(value, out);
         if len.is_none_or(|len| value.len() as u64 > raw_limit(len as u64)) {
             out.truncate(start);
+            out.try_reserve(value.len()).map_err(|_| NoMemory(value.len() as u64))?;
             out.extend_from_slice(value);
         }
+        Ok(())
     }
 }
 

@@ -100,7 +100,8 @@ fn train(values: &[&[u8]], total: usize) -> Option<Vec<u8>> {
     if values.len() < DICTIONARY_VALUES_MIN || total / values.len() > DICTIONARY_VALUE_MAX {
         return None;
     }
-    let mut samples = Vec::with_capacity(total.min(SAMPLE));
+    let mut samples = Vec::new();
+    samples.try_reserve(total.min(SAMPLE)).ok()?;
     let mut sizes = Vec::with_capacity(values.len());
     for value in values {
         if samples.len() >= SAMPLE {

@@ -1,6 +1,7 @@
 //! Checking every byte of an Ingot file.
 
 use super::super::container::Cell;
+use super::super::container::Stored as _;
 use super::super::verification::{Damage, Verification, verify_cells};
 use super::chain;
 use super::reader::Reader;

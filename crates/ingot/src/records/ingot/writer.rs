@@ -13,7 +13,7 @@ use super::training::{Compression, Decision, Decisions, SAMPLE};
 use crate::error::{Error, Result};
 use crate::format::checksum::FileId;
 use crate::format::ingot::{Field, FieldKind, Header, Schema};
-use crate::limit::has_memory;
+use crate::limit::has_room_for_thread;
 use crate::storage::Append;
 
 /// Rows are handed over in batches of about this many bytes.
@@ -36,10 +36,6 @@ impl Default for Options {
     }
 }
 
-/// How many times the bytes of a batch are in memory, at most: as they were given, compressed,
-/// as samples, and those of the batches before it.
-const WORK: usize = 6;
-
 /// A record file, open for writing, in one pass and in bounded memory.
 ///
 /// A thread of the writer's own checksums, compresses and writes while the caller
@@ -47,23 +43,26 @@ const WORK: usize = 6;
 /// error: what was committed before it stays.
 pub struct Writer {
     draft: Draft<Drain>,
+    id: FileId,
     schema: Schema,
     batch: Pending,
     limit: usize,
     rows: u64,
+    /// The bytes of all rows that this writer was given.
+    bytes: u64,
     committed: Arc<AtomicU64>,
     decisions: Arc<Mutex<Decisions>>,
 }
 
 /// The writer's thread, and the ways to it.
 struct Drain {
-    orders: SyncSender<Order>,
+    commands: SyncSender<Command>,
     spare: Receiver<Pending>,
     thread: JoinHandle<()>,
 }
 
-/// What the writer's thread is to do with the rows it gets.
-enum Order {
+/// What the writer's thread does with the rows it receives.
+enum Command {
     Write(Pending),
     Flush(Pending, SyncSender<()>),
     Close(Pending),
@@ -94,30 +93,41 @@ impl Writer {
             .map_err(|why| Error::Invalid(format!("{name}: {why}")))?;
         let mut tail = Tail::new(storage, name, header.clone(), options, Beginning::default());
         tail.write_header()?;
-        Self::start(tail, name, header.schema, options)
+        Self::start(tail, name, id, header.schema, options)
     }
 
     /// Goes on at the end of a file that was settled by [`super::recovery::settle`].
-    pub(super) fn start(tail: Tail, name: &str, schema: Schema, options: Options) -> Result<Self> {
+    pub(super) fn start(
+        tail: Tail,
+        name: &str,
+        id: FileId,
+        schema: Schema,
+        options: Options,
+    ) -> Result<Self> {
         let rows = tail.committed();
         let committed = Arc::new(AtomicU64::new(rows));
         let decisions = tail.decisions();
         let failure = Arc::default();
-        let (orders, taken) = sync_channel(2);
+        let (commands, taken) = sync_channel(2);
         let (returned, spare) = sync_channel(4);
         let (told, noted) = (Arc::clone(&committed), Arc::clone(&failure));
+        if !has_room_for_thread() {
+            return Err(Error::Memory { path: name.to_owned(), record: None, bytes: BATCH as u64 });
+        }
         let thread = thread::Builder::new()
             .name("ingot-writer".to_owned())
             .spawn(move || drain(tail, &taken, &returned, &told, &noted))
             .map_err(|source| failed(name, 0, "start of a thread", source))?;
         let trains = matches!(options.compression, Compression::Auto | Compression::Zstd);
-        let drain = Drain { orders, spare, thread };
+        let drain = Drain { commands, spare, thread };
         Ok(Writer {
             draft: Draft::sharing(name, drain, Box::new(|_| Ok(())), failure),
+            id,
             batch: Pending::new(&schema),
             schema,
             limit: if trains { SAMPLE } else { BATCH },
             rows,
+            bytes: 0,
             committed,
             decisions,
         })
@@ -166,6 +176,11 @@ impl Writer {
         self.draft.name()
     }
 
+    /// Returns the id in the header of the file.
+    pub fn id(&self) -> FileId {
+        self.id
+    }
+
     /// Returns the fields of a row.
     pub fn schema(&self) -> &Schema {
         &self.schema
@@ -174,6 +189,11 @@ impl Writer {
     /// Rows appended so far, those in the file before this writer included.
     pub fn num_rows(&self) -> u64 {
         self.rows
+    }
+
+    /// The size of the rows that this writer was given, before compression.
+    pub fn num_bytes(&self) -> u64 {
+        self.bytes
     }
 
     /// Rows that are committed: they survive whatever happens to this process.
@@ -196,29 +216,30 @@ impl Writer {
         self.make_room(record.len())?;
         self.batch.push_record(record);
         self.rows += 1;
+        self.bytes += record.len() as u64;
         Ok(self.rows - 1)
     }
 
     /// Adds a row of several fields and returns its number; see [`Writer::push`].
     pub fn push_row(&mut self, values: &[Value<'_>]) -> Result<u64> {
         self.draft.check()?;
-        self.make_room(values.iter().map(Value::len).sum())?;
+        let bytes = values.iter().map(Value::len).sum();
+        self.make_room(bytes)?;
         self.batch.push(&self.schema, self.rows, values)?;
         self.rows += 1;
+        self.bytes += bytes as u64;
         Ok(self.rows - 1)
     }
 
-    /// Fails if there is no memory for a batch that grows by so many bytes, and for what
-    /// becomes of it on its way to the file.
+    /// Makes room in the batch for a row of so many bytes.
     #[inline]
-    fn make_room(&self, bytes: usize) -> Result<()> {
-        let (len, capacity) = (self.batch.bytes.len(), self.batch.bytes.capacity());
-        let wanted = len.saturating_add(bytes);
-        if wanted <= capacity || has_memory(wanted.max(2 * capacity).saturating_mul(WORK)) {
-            return Ok(());
-        }
-        let path = self.name().to_owned();
-        Err(Error::Memory { path, record: Some(self.rows), bytes: bytes as u64 })
+    fn make_room(&mut self, bytes: usize) -> Result<()> {
+        let room = self.batch.bytes.try_reserve(bytes);
+        room.map_err(|_| Error::Memory {
+            path: self.name().to_owned(),
+            record: Some(self.rows),
+            bytes: bytes as u64,
+        })
     }
 
     /// Adds `count` rows, of which each field is packed by itself.
@@ -231,27 +252,29 @@ impl Writer {
         if kinds.len() != fields.len() || !kinds.iter().zip(fields).all(is_like) {
             return Err(Error::Invalid("a row has one value for each field".to_owned()));
         }
+        let mut elements: Vec<Vec<&[u8]>> = Vec::with_capacity(fields.len());
+        for field in fields {
+            let count = field.counts.map_or(0, |_| field.ends.len());
+            let cells = (0..count).map(|k| field.value(k));
+            elements.push(cells.collect::<Option<_>>().ok_or_else(short)?);
+        }
         let mut firsts = vec![0_usize; fields.len()];
+        let mut values: Vec<Value<'_>> = Vec::with_capacity(fields.len());
         for row in 0..count {
-            let mut cells: Vec<Vec<&[u8]>> = Vec::with_capacity(fields.len());
-            for (field, first) in fields.iter().zip(&mut firsts) {
-                let number = match field.counts {
-                    Some(counts) => *counts.get(row).ok_or_else(short)? as usize,
-                    None => 1,
+            values.clear();
+            for (k, field) in fields.iter().enumerate() {
+                let first = firsts[k];
+                let number =
+                    field.counts.map_or(Some(1), |counts| Some(*counts.get(row)? as usize));
+                firsts[k] =
+                    number.and_then(|number| first.checked_add(number)).ok_or_else(short)?;
+                let value = match kinds[k] {
+                    FieldKind::Sequence => elements[k].get(first..firsts[k]).map(Value::Sequence),
+                    FieldKind::Cell => field.value(first).map(Value::Cell),
+                    FieldKind::Column => field.value(first).map(Value::Column),
                 };
-                let values = (*first..first.saturating_add(number)).map(|k| field.value(k));
-                cells.push(values.collect::<Option<_>>().ok_or_else(short)?);
-                *first += number;
+                values.push(value.ok_or_else(short)?);
             }
-            let values: Vec<Value<'_>> = kinds
-                .iter()
-                .zip(&cells)
-                .map(|(kind, cells)| match kind {
-                    FieldKind::Sequence => Value::Sequence(cells),
-                    FieldKind::Cell => Value::Cell(cells[0]),
-                    FieldKind::Column => Value::Column(cells[0]),
-                })
-                .collect();
             self.push_row(&values)?;
             if self.is_full() {
                 self.submit()?;
@@ -268,7 +291,7 @@ impl Writer {
     /// Hands the gathered rows to the writer's thread; waits while it is two batches behind.
     pub fn submit(&mut self) -> Result<()> {
         self.draft.check()?;
-        self.order(Order::Write)?;
+        self.send(Command::Write)?;
         self.limit = BATCH;
         self.draft.check_sound()
     }
@@ -296,7 +319,7 @@ impl Writer {
     pub fn flush(&mut self) -> Result<()> {
         self.draft.check()?;
         let (answer, done) = sync_channel(1);
-        self.order(|batch| Order::Flush(batch, answer))?;
+        self.send(|batch| Command::Flush(batch, answer))?;
         // The thread drops the answer unsent only if it ends: it has noted why, or panicked.
         let answered = done.recv().is_ok();
         self.draft.check_sound()?;
@@ -316,7 +339,7 @@ impl Writer {
             return self.draft.check_sound();
         }
         self.draft.check_process()?;
-        let sent = self.order(Order::Close);
+        let sent = self.send(Command::Close);
         let finished = self.stop(sent.is_ok());
         sent.and(self.draft.check_sound()).and(finished)
     }
@@ -324,16 +347,16 @@ impl Writer {
     /// Leaves the file as it is, with the rows that are committed.
     pub fn abandon(&mut self) {
         if !self.draft.is_foreign() {
-            // What is in the way of cleaning up is in the way of nothing else.
+            // A failed cleanup affects nothing else.
             let _ = self.stop(false);
         }
     }
 
-    fn order(&mut self, order: impl FnOnce(Pending) -> Order) -> Result<()> {
+    fn send(&mut self, command: impl FnOnce(Pending) -> Command) -> Result<()> {
         let drain = self.draft.file()?;
         let spare = drain.spare.try_recv().unwrap_or_else(|_| Pending::new(&self.schema));
         let batch = std::mem::replace(&mut self.batch, spare);
-        if drain.orders.send(order(batch)).is_err() {
+        if drain.commands.send(command(batch)).is_err() {
             self.draft.check_sound()?;
             return Err(self.crashed());
         }
@@ -342,10 +365,10 @@ impl Writer {
 
     /// Waits for the thread and ends the draft, which is whole if nothing failed.
     fn stop(&mut self, whole: bool) -> Result<()> {
-        let Some((Drain { orders, spare, thread }, finish)) = self.draft.take() else {
+        let Some((Drain { commands, spare, thread }, finish)) = self.draft.take() else {
             return Ok(());
         };
-        drop((orders, spare));
+        drop((commands, spare));
         let ended = thread.join().map_err(|_| self.crashed());
         let ended = self.draft.keep(ended).and_then(|()| self.draft.check_sound());
         finish(whole && ended.is_ok())
@@ -401,10 +424,10 @@ pub(super) fn random_id() -> Result<FileId> {
     Ok(id)
 }
 
-/// Carries out orders until there are no more, or one fails; tells what is committed.
+/// Executes commands until there are no more or one fails, and publishes what is committed.
 fn drain(
     mut tail: Tail,
-    orders: &Receiver<Order>,
+    commands: &Receiver<Command>,
     spare: &SyncSender<Pending>,
     committed: &AtomicU64,
     failure: &OnceLock<Error>,
@@ -413,18 +436,18 @@ fn drain(
         committed.store(tail.committed(), Ordering::Release);
         outcome.map_err(|error| drop(failure.set(error))).is_ok()
     };
-    for order in orders {
-        let outcome = match &order {
-            Order::Write(batch) => tail.write(batch, false),
-            Order::Flush(batch, _) => tail.write(batch, true).and_then(|()| tail.flush()),
-            Order::Close(batch) => tail.write(batch, true).and_then(|()| tail.close()),
+    for command in commands {
+        let outcome = match &command {
+            Command::Write(batch) => tail.write(batch, false),
+            Command::Flush(batch, _) => tail.write(batch, true).and_then(|()| tail.flush()),
+            Command::Close(batch) => tail.write(batch, true).and_then(|()| tail.close()),
         };
         if !tell(&tail, outcome) {
             return;
         }
-        let mut batch = match order {
-            Order::Write(batch) | Order::Close(batch) => batch,
-            Order::Flush(batch, answer) => {
+        let mut batch = match command {
+            Command::Write(batch) | Command::Close(batch) => batch,
+            Command::Flush(batch, answer) => {
                 let _ = answer.send(());
                 batch
             }

@@ -6,10 +6,8 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use super::container::Container;
 use super::indexed::{Extent, Layout, PROBE_BYTES, Seen, Sink, Stream, open_one, probe_rows};
-use super::open::{Format, Opening};
-use super::source::Watch;
+use super::open::Format;
 use crate::crc::Sum;
 use crate::error::{Error, Result};
 use crate::format::Violation;
@@ -27,9 +25,7 @@ pub static FORMAT: Format = Format {
     suffixes: &[".jsonl", ".ndjson"],
     is_checked: false,
     begins: |_| false,
-    open: |opening: Opening<'_>, watch: &mut Watch<'_>| -> Result<Arc<dyn Container>> {
-        open_one(&opening, Arc::new(JsonLines), Some(Vec::new()), watch)
-    },
+    open: |opening, watch| open_one(&opening, Arc::new(JsonLines), Some(Vec::new()), watch),
 };
 
 /// The layout of JSON lines.

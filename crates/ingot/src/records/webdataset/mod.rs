@@ -4,10 +4,8 @@ mod members;
 
 use std::sync::Arc;
 
-use super::container::Container;
 use super::indexed::{self, Layout, PROBE_BYTES, Place, Seen, Sink, Stream, probe_rows};
-use super::open::{Format, Opening};
-use super::source::Watch;
+use super::open::Format;
 use crate::crc::Sum;
 use crate::error::{Error, Result};
 use crate::format::Violation;
@@ -25,7 +23,7 @@ pub static FORMAT: Format = Format {
     suffixes: &[".tar"],
     is_checked: false,
     begins,
-    open: |opening: Opening<'_>, watch: &mut Watch<'_>| -> Result<Arc<dyn Container>> {
+    open: |opening, watch| {
         indexed::open_one(&opening, Arc::new(WebDataset::default()), None, watch)
     },
 };
@@ -40,12 +38,12 @@ const SMALL: u64 = 1 << 30;
 /// The layout of WebDataset archives.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct WebDataset {
-    /// Whether an archive that is cut short is read as far as it goes.
+    /// Whether the whole samples of a truncated archive are read.
     pub is_partial: bool,
 }
 
 impl WebDataset {
-    /// Refuses an archive that is cut short at an offset, behind so many whole samples.
+    /// Rejects an archive that is truncated at an offset, after `rows` whole samples.
     fn check_whole(self, cut: Option<u64>, rows: u64, stream: &Stream<'_>) -> Result<()> {
         match cut.filter(|_| !self.is_partial) {
             None => Ok(()),
@@ -97,7 +95,7 @@ impl Layout for WebDataset {
                 sample.fields.push((field, is_text));
                 stream.skip(padded(found.size))?;
             }
-            // What is behind the cut may have belonged to the last sample.
+            // The missing part may have belonged to the last sample.
             let last = sample.filter(|one| members.cut.is_none() || one.has_all(&seen));
             rows += u64::from(last.is_some());
             if let Some(sample) = last {

@@ -1,6 +1,5 @@
-//! What tells a file from what it was before.
+//! What an original was when something was made of it.
 
-use std::fs::{self, Metadata};
 use std::thread;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -9,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::error::Result;
 use crate::records::content::{offsets, samples, told};
 use crate::records::source::Source;
-use crate::storage::Location;
+use crate::storage::{Identity, Tag};
 
 /// Two changes within one tick of a file system's clock leave the same time: on one that counts
 /// parts of seconds, and on one that does not.
@@ -39,37 +38,29 @@ pub enum Change {
     Unsure,
     /// It was written to.
     Changed,
-    /// Nobody has written to it, but its bytes at this offset are others.
+    /// It was not written to, but its bytes at this offset differ.
     Damaged(u64),
 }
 
 impl Stamp {
     /// Returns the stamp of a file. Waits if it was changed within the last tick of its clock.
-    pub fn of(location: &Location, source: Source<'_>) -> Result<Stamp> {
-        if let Location::Path(path) = location
-            && let Some(pause) = fs::metadata(path).ok().and_then(|found| unsettled(&found))
-        {
+    pub fn of(source: Source<'_>) -> Result<Stamp> {
+        let found = source.storage.identity().map_err(|error| source.failed(0, error))?;
+        if let Some(pause) = remaining(found.tag.ctime_ns, SystemTime::now()) {
             thread::sleep(pause);
         }
         let now = SystemTime::now();
-        let stamp = Stamp::unsettled(location, source)?;
-        let changed = stamp.ctime_ns.map(|time| UNIX_EPOCH + Duration::from_nanos(time as u64));
-        let is_settled = changed.is_some_and(|time| remaining(time, now).is_none());
-        Ok(Stamp { ctime_ns: stamp.ctime_ns.filter(|_| is_settled), ..stamp })
+        let mut stamp = Stamp::unsettled(source)?;
+        if remaining(stamp.ctime_ns, now).is_some() {
+            stamp.ctime_ns = None;
+        }
+        Ok(stamp)
     }
 
-    /// As [`Stamp::of`], of a file that nobody else writes to.
-    pub fn unsettled(location: &Location, source: Source<'_>) -> Result<Stamp> {
-        let bytes = source.size()?;
-        let found = match location {
-            Location::Path(path) => fs::metadata(path).ok(),
-            Location::Url(_) => None,
-        };
-        let mtime = found.as_ref().and_then(|found| found.modified().ok());
-        let mtime_ns = mtime
-            .and_then(|time| time.duration_since(UNIX_EPOCH).ok())
-            .and_then(|since| i64::try_from(since.as_nanos()).ok());
-        let ctime_ns = found.as_ref().and_then(changed_ns);
+    /// As [`Stamp::of`], of a file that no other process writes to.
+    pub fn unsettled(source: Source<'_>) -> Result<Stamp> {
+        let found = source.storage.identity().map_err(|error| source.failed(0, error))?;
+        let Identity { size: bytes, tag: Tag { mtime_ns, ctime_ns, .. } } = found;
         Ok(Stamp { bytes, mtime_ns, ctime_ns, samples: samples(source, bytes)? })
     }
 
@@ -93,11 +84,11 @@ impl Stamp {
         }
     }
 
-    /// Whether nobody has written to the file since it had the stamp `before`, a moment ago.
+    /// Whether the file was not written to since it had the stamp `before`, a moment ago.
     pub fn is_steady(&self, before: &Stamp) -> bool {
         match self.since(before) {
             Change::Same => true,
-            // Nobody can tell. The next one to open the file compares its content.
+            // Unknown. The next process that opens the file compares its content.
             Change::Unsure => before.ctime_ns.is_none(),
             Change::Changed | Change::Damaged(_) => false,
         }
@@ -114,38 +105,14 @@ const HAS_CTIME: bool = true;
 #[cfg(not(unix))]
 const HAS_CTIME: bool = false;
 
-#[cfg(unix)]
-fn changed_ns(found: &Metadata) -> Option<i64> {
-    use std::os::unix::fs::MetadataExt;
-    let time = found.ctime().checked_mul(1_000_000_000)?.checked_add(found.ctime_nsec())?;
-    (time >= 0).then_some(time)
-}
-
-#[cfg(not(unix))]
-fn changed_ns(_found: &Metadata) -> Option<i64> {
-    None
-}
-
 /// Returns how long to wait until a change of a file leaves another time; none if it would do so
 /// at once.
-fn unsettled(found: &Metadata) -> Option<Duration> {
-    let time = UNIX_EPOCH + Duration::from_nanos(changed_ns(found)? as u64);
-    remaining(time, SystemTime::now())
-}
-
-fn remaining(changed: SystemTime, now: SystemTime) -> Option<Duration> {
-    let since = changed.duration_since(UNIX_EPOCH).ok()?;
+fn remaining(ctime_ns: Option<i64>, now: SystemTime) -> Option<Duration> {
+    let since = Duration::from_nanos(ctime_ns? as u64);
     let tick = if since.subsec_nanos() == 0 { TICKS.1 } else { TICKS.0 };
-    let left = (changed + tick).duration_since(now).ok()?;
+    let left = (UNIX_EPOCH + since + tick).duration_since(now).ok()?;
     // The clocks of two machines may differ by more: there is nothing to wait for.
     (!left.is_zero()).then_some(left.min(tick))
-}
-
-/// Returns the CRC-32C of all bytes of a file. `progress` is called with how many bytes more were
-/// read, and stops the work by an error.
-pub fn content(source: Source<'_>, progress: &dyn Fn(u64) -> Result<()>) -> Result<u32> {
-    let mut stream = super::Stream::of(source, progress)?;
-    stream.finish()
 }
 
 #[cfg(test)]
@@ -173,13 +140,15 @@ mod tests {
 
     #[test]
     fn a_file_settles_with_the_next_tick() {
-        let second = UNIX_EPOCH + Duration::from_secs(100);
+        let second = Duration::from_secs(100);
         let changed = second + Duration::from_millis(500);
-        let after = |time, millis| remaining(time, time + Duration::from_millis(millis));
+        let at = |time: Duration, now: Duration| {
+            remaining(Some(time.as_nanos() as i64), UNIX_EPOCH + now)
+        };
+        let after = |time, millis| at(time, time + Duration::from_millis(millis));
         assert_eq!(after(changed, 5), Some(Duration::from_millis(15)));
         assert_eq!(after(changed, 30), None);
         assert_eq!(after(second, 30), Some(Duration::from_millis(1970)));
-        let ahead = remaining(changed, second - Duration::from_secs(90));
-        assert_eq!(ahead, Some(TICKS.0));
+        assert_eq!(at(changed, Duration::from_secs(10)), Some(TICKS.0));
     }
 }

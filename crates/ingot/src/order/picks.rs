@@ -1,18 +1,18 @@
-//! Which rows some positions of an order are.
+//! The rows at some positions of an order.
 
 use crate::{Error, Result};
 
-/// At most so many rows are told at once.
+/// Most rows that are returned at once.
 const ROWS_MAX: usize = 1 << 27;
 
 /// The rows of some positions, one after the other.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub struct Rows {
+pub struct Picks {
     /// The source of each row.
     pub sources: Vec<i32>,
     /// Its number there.
     pub rows: Vec<i64>,
-    /// How often `repeat` has begun anew.
+    /// How often `repeat` has started over.
     pub epochs: Vec<i64>,
     /// The first wanted element; only if the order has windows or packs.
     pub starts: Vec<i64>,
@@ -36,18 +36,18 @@ pub struct Level {
     pub keys: Vec<u64>,
 }
 
-impl Rows {
+impl Picks {
     /// Returns room for `count` positions of an order with levels of these widths.
     pub(super) fn new(count: u64, widths: &[usize], has_cuts: bool) -> Result<Self> {
         let levels = widths.iter().map(|&width| Level { width, ..Level::default() }).collect();
-        let mut rows = Rows { levels, ..Rows::default() };
+        let mut picks = Picks { levels, ..Picks::default() };
         let groups = widths.len() - 1;
-        for level in &mut rows.levels[..groups] {
+        for level in &mut picks.levels[..groups] {
             level.offsets.push(0);
         }
         let count = usize::try_from(count).unwrap_or(usize::MAX);
-        rows.reserve(count, has_cuts)?;
-        Ok(rows)
+        picks.reserve(count, has_cuts)?;
+        Ok(picks)
     }
 
     /// Makes room for `more` rows, and for as many items of each level.
