@@ -31,17 +31,18 @@ from ingot.records import (
     Verification,
     View,
     Writer,
+    list_files,
 )
 from ingot.threads import set_threads
 
 if TYPE_CHECKING:
     from ingot.conversion import Conversion, convert
     from ingot.dataset.build.build import build
-    from ingot.dataset.write.arrow import from_arrow, from_generator, from_pandas
     from ingot.dataset.write.compaction import compact
     from ingot.dataset.write.metadata import set_metadata
     from ingot.dataset.write.recovery import recover
     from ingot.dataset.write.writer import DatasetWriter
+    from ingot.interchange import from_arrow, from_generator, from_pandas
     from ingot.loader import Loader
     from ingot.order import Order, Pictures, concat, interleave, mix
     from ingot.packed import PackedFolder, PackedPath, pack
@@ -79,6 +80,7 @@ __all__ = [
     "from_generator",
     "from_pandas",
     "interleave",
+    "list_files",
     "mix",
     "open",
     "open_dataset",
@@ -90,8 +92,8 @@ __all__ = [
     "set_threads",
 ]
 
-_MODULES = ("compat", "fsspec", "grain", "hf", "jax", "tf", "torch")
-"""What is for one framework, imported when it is first used."""
+_MODULES = ("beam", "codecs", "compat", "fsspec", "grain", "hf", "jax", "tf", "torch")
+"""Public modules, imported when they are first used."""
 
 _LATER = {
     "Conversion": "ingot.conversion",
@@ -105,9 +107,9 @@ _LATER = {
     "compact": "ingot.dataset.write.compaction",
     "concat": "ingot.order",
     "convert": "ingot.conversion",
-    "from_arrow": "ingot.dataset.write.arrow",
-    "from_generator": "ingot.dataset.write.arrow",
-    "from_pandas": "ingot.dataset.write.arrow",
+    "from_arrow": "ingot.interchange",
+    "from_generator": "ingot.interchange",
+    "from_pandas": "ingot.interchange",
     "interleave": "ingot.order",
     "mix": "ingot.order",
     "pack": "ingot.packed",
@@ -130,4 +132,4 @@ if not TYPE_CHECKING:  # With a `__getattr__`, checkers of types would accept an
 
 
 def __dir__() -> list[str]:
-    return __all__
+    return sorted([*__all__, *_MODULES])

@@ -19,6 +19,17 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+__all__ = [
+    "ClosedError",
+    "CorruptFileError",
+    "FormatError",
+    "IngotError",
+    "StorageError",
+    "UnfinishedFileError",
+    "UnsupportedVersionError",
+    "WorkerError",
+]
+
 
 def printable(text: str) -> str:
     """Return text with control characters escaped, so that a terminal does not act on them."""

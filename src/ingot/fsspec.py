@@ -4,6 +4,7 @@ pandas, pyarrow, dask, zarr and others can read through it. It requires the extr
 """
 
 import errno
+import inspect
 import io
 import os
 from typing import Any
@@ -150,3 +151,7 @@ class _File(io.BufferedReader):
     def __init__(self, content: bytes) -> None:
         super().__init__(io.BytesIO(content))
         self.size = len(content)
+
+
+# The metaclass of `AbstractFileSystem` takes any arguments, and would be asked first.
+PackedFileSystem.__signature__ = inspect.signature(PackedFileSystem.__init__.__get__(object()))

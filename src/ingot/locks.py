@@ -4,6 +4,8 @@ import os
 from contextlib import AbstractContextManager
 from threading import RLock
 
+__all__ = ["ProcessLock"]
+
 
 class ProcessLock:
     """A lock for each process. `with lock.own:` takes that of this one.

@@ -9,13 +9,13 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from ingot.dataset import Dataset
-from ingot.dataset.read.discovery import Options, find_dataset
-from ingot.dataset.read.images import Labels
 from ingot.dataset.spec import SpecLike
 from ingot.errors import FormatError, storage_errors
+from ingot.formats.discovery import find_dataset
+from ingot.formats.options import Labels, Options
+from ingot.formats.table import OPENED, format_of, plain_name
 from ingot.options import names_options
-from ingot.records.expand import StrPath, absolute, expand
-from ingot.records.formats import OPENED, format_of, plain_name
+from ingot.records.expand import StrPath, absolute, list_files
 from ingot.records.reader import Reader
 
 _RECORDS = ("tfrecord", "jsonlines")
@@ -180,7 +180,7 @@ def open_records(source: StrPath | Sequence[StrPath], *, partial: bool = False) 
     Raises:
         FormatError: These are rows of named fields, or as for `open`.
     """
-    paths = expand(source)
+    paths = list_files(source)
     first = format_of(plain_name(paths[0])) if paths else None
     if first is not None and first.name in _RECORDS:
         return Reader(source, partial=partial)

@@ -1,6 +1,19 @@
-"""How many threads work on one batch."""
+"""Threads: how many compute one batch, and those on which reads wait for a device."""
+
+import os
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
+from typing import Generic, TypeVar
 
 from ingot._core import set_threads as _set
+
+READS = 16
+"""How many reads outside of the engine wait at the same time in a process."""
+
+T = TypeVar("T")
+
+_pools: dict[int, ThreadPoolExecutor] = {}  # By process: threads do not survive a fork.
 
 
 def set_threads(n: int) -> None:
@@ -28,3 +41,39 @@ def set_threads(n: int) -> None:
         message = f"expected a positive number of threads, got {n!r:.50}"
         raise ValueError(message)
     _set(n)
+
+
+class Begun(Generic[T]):
+    """A read that begins on one of the threads that the reads of this process share.
+
+    `end` never waits for a thread: a read that none has taken up by then is made by the caller,
+    as is every read that was begun before a fork. A read may thus begin others.
+
+    Args:
+        read: The read.
+    """
+
+    def __init__(self, read: Callable[[], T]) -> None:
+        self._read = read
+        self._process = os.getpid()
+        self._future: Future[T] | None = None
+        pool = _pools.get(self._process) or _pools.setdefault(
+            self._process, ThreadPoolExecutor(READS, "ingot-read")
+        )
+        with suppress(RuntimeError):  # The system has no thread to spare, or the interpreter ends.
+            self._future = pool.submit(read)
+
+    def end(self) -> T:
+        """Wait for the read and return its result.
+
+        Raises:
+            Exception: What the read has raised.
+        """
+        if self._future is None or os.getpid() != self._process or self._future.cancel():
+            return self._read()
+        return self._future.result()
+
+    def cancel(self) -> None:
+        """Give up the read, unless a thread has taken it up."""
+        if self._future is not None and os.getpid() == self._process:
+            self._future.cancel()

@@ -10,12 +10,16 @@ with requirement("apache_beam", "ingot.beam"):
     import apache_beam as _  # noqa: F401
 
 from ingot.beam.conversion import ConvertTFRecord, convert_tfrecord
+from ingot.beam.shard import Shard
 from ingot.beam.sink import RecordSink
+from ingot.beam.source import RecordSource
+from ingot.beam.tfrecord import read_tfrecord, write_tfrecord
 from ingot.beam.transforms import (
     ReadAllFromArrayRecord,
     ReadAllFromIngot,
     ReadFromArrayRecord,
     ReadFromIngot,
+    Write,
     WriteToArrayRecord,
     WriteToIngot,
 )
@@ -27,7 +31,12 @@ __all__ = [
     "ReadFromArrayRecord",
     "ReadFromIngot",
     "RecordSink",
+    "RecordSource",
+    "Shard",
+    "Write",
     "WriteToArrayRecord",
     "WriteToIngot",
     "convert_tfrecord",
+    "read_tfrecord",
+    "write_tfrecord",
 ]

@@ -11,8 +11,8 @@ from apache_beam.options.value_provider import ValueProvider
 from ingot.beam.sink import RecordSink
 from ingot.beam.source import PatternSource, RecordSource
 from ingot.beam.transfer import absolute
+from ingot.formats.arrayrecord import ArrayRecordWriter
 from ingot.records import Writer
-from ingot.records.arrayrecord import ArrayRecordWriter, parse_writer_options
 from ingot.records.expand import StrPath
 
 SPLIT_BYTES = 64 << 20
@@ -92,11 +92,14 @@ class WriteToArrayRecord(Write):
         num_shards: The number of files; 0 leaves it to the runner.
         shard_name_template: The part between prefix and suffix.
         coder: Encodes an element as a record.
-        options: Options of ArrayRecord's writer, such as "group_size:1,zstd:3".
+        group_size: As for `ingot.formats.arrayrecord.ArrayRecordWriter`, as all that follow.
+        compression: How records are compressed.
+        level: The compression level.
+        window_log: Logarithm of the window size.
+        transpose: Split records that are protocol buffers by their fields.
+        transpose_bucket_size: How many bytes of fields are compressed together.
+        pad_to_block_boundary: Begin each group at a multiple of 64 KiB.
         sync: Whether to wait until the bytes are on the storage device, on a local disk.
-
-    Raises:
-        ValueError: The options are invalid.
     """
 
     def __init__(
@@ -107,12 +110,27 @@ class WriteToArrayRecord(Write):
         shard_name_template: str | None = None,
         coder: Coder | None = None,
         *,
-        options: str = "group_size:1",
+        group_size: int = 1,
+        compression: Literal["zstd", "brotli", "snappy"] | None = "zstd",
+        level: int | None = None,
+        window_log: int | None = None,
+        transpose: bool = False,
+        transpose_bucket_size: int = 256,
+        pad_to_block_boundary: bool = False,
         sync: bool = True,
     ) -> None:
-        parsed = {**parse_writer_options(options), "sync": sync}
+        options = {
+            "group_size": group_size,
+            "compression": compression,
+            "level": level,
+            "window_log": window_log,
+            "transpose": transpose,
+            "transpose_bucket_size": transpose_bucket_size,
+            "pad_to_block_boundary": pad_to_block_boundary,
+            "sync": sync,
+        }
         names = (file_path_prefix, file_name_suffix, num_shards, shard_name_template)
-        super().__init__(RecordSink(ArrayRecordWriter, parsed, *names, coder))
+        super().__init__(RecordSink(ArrayRecordWriter, options, *names, coder))
 
 
 class ReadFromIngot(beam.PTransform):

@@ -19,8 +19,10 @@ from ingot.cli.options import (
 from ingot.cli.text import line, size
 from ingot.conversion import Conversion
 from ingot.conversion import convert as convert_source
-from ingot.conversion.sinks.table import FORMATS
 from ingot.errors import counted
+from ingot.formats.table import FORMATS
+
+_WRITTEN = [one.name for one in FORMATS if one.is_written]
 
 ShardBytes = Annotated[
     str, typer.Option(help="The size of the files in a data set directory, such as 256MB.")
@@ -43,7 +45,7 @@ def convert(
     ],
     format: Annotated[  # noqa: A002 -- the name of the option
         str | None,
-        typer.Option(help=f"Of the target: {', '.join(one.name for one in FORMATS)}."),
+        typer.Option(help=f"Of the target: {', '.join(_WRITTEN)}."),
     ] = None,
     field: Fields = None,
     spec: Types = None,

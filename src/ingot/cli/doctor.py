@@ -3,6 +3,7 @@
 import os
 import platform
 import re
+import resource
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -130,10 +131,6 @@ def _uring() -> str:
 
 
 def _limits() -> dict[str, int | None]:
-    if sys.platform == "win32":
-        return {}
-    import resource  # noqa: PLC0415 -- there is none on Windows
-
     kinds = {
         "open files": resource.RLIMIT_NOFILE,
         "locked memory bytes": resource.RLIMIT_MEMLOCK,
@@ -155,10 +152,9 @@ def _memory() -> dict[str, int]:
 def _disk(path: Path) -> dict[str, str | int]:
     whole = path.resolve()
     found: dict[str, str | int] = {"path": str(whole), "file system": _file_system(whole)}
-    if hasattr(os, "statvfs"):
-        about = os.statvfs(whole)
-        found["free bytes"] = about.f_bavail * about.f_frsize
-        found["size bytes"] = about.f_blocks * about.f_frsize
+    about = os.statvfs(whole)
+    found["free bytes"] = about.f_bavail * about.f_frsize
+    found["size bytes"] = about.f_blocks * about.f_frsize
     return found
 
 

@@ -9,10 +9,10 @@ from ingot.cli import opened
 from ingot.cli.files import write_file
 from ingot.cli.options import AsJson, Fields, Full, Overwrite, Partial, Source, write_json
 from ingot.cli.values import write_rows
-from ingot.conversion.content import bytes_of
 from ingot.dataset import Dataset
 from ingot.dataset.nested import at
 from ingot.dataset.spec import Spec
+from ingot.formats.content import bytes_of
 from ingot.records import Reader
 from ingot.records.expand import absolute
 

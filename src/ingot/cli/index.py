@@ -8,9 +8,8 @@ from ingot.cli.options import AsJson, Source, write_json
 from ingot.cli.text import line
 from ingot.dataset import Dataset
 from ingot.dataset.read.dataset import selection_of
-from ingot.dataset.read.indexed import layout_of
-from ingot.dataset.read.indexed.folder import FolderSource
 from ingot.errors import counted
+from ingot.formats.table import format_named, format_of
 from ingot.opening import open as open_any
 from ingot.records import Reader
 
@@ -38,9 +37,11 @@ def index(
 
 
 def _num_indexes(opened: Reader | Dataset) -> int:
-    if isinstance(opened, Dataset) and isinstance(selection_of(opened).source, FolderSource):
-        return len(opened.paths)
-    return sum(layout_of(one) is not None for one in opened.paths)
+    if not isinstance(opened, Dataset):
+        formats = map(format_of, opened.paths)
+        return sum(one is not None and one.is_indexed for one in formats)
+    found = format_named(selection_of(opened).source.format)
+    return len(opened.paths) if found.is_indexed else 0
 
 
 def _state(num_indexes: int) -> str:

@@ -1,7 +1,7 @@
 """Figures about files and fields: what `ingot info` shows."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -13,17 +13,12 @@ from ingot.cli.values import plain
 from ingot.dataset import Dataset
 from ingot.dataset.manifest import Manifest
 from ingot.dataset.read.dataset import selection_of
-from ingot.dataset.read.granular import GranularRows
-from ingot.dataset.read.images.source import ImageRows
-from ingot.dataset.read.indexed.folder import FolderSource
-from ingot.dataset.read.ingot_source import IngotSource
 from ingot.dataset.spec import Field
+from ingot.formats.table import format_named, format_of
 from ingot.records import Reader, Stats
-from ingot.records.formats import format_of
 
 _SAMPLE = 10_000
 _TEXT = ("csv", "jsonlines")
-_INDEXED = ("litdata", "mds", "tfrecord", "webdataset")
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,17 +100,10 @@ def layout_of(found: Reader | Dataset) -> Layout:
 
 
 def _format(found: Reader | Dataset) -> str:
-    source = selection_of(found).source if isinstance(found, Dataset) else None
-    if isinstance(source, GranularRows):
-        return "granular"
-    if isinstance(source, ImageRows):
-        return "images"
-    if isinstance(source, FolderSource):
-        return "mds" if ".mds" in Path(found.paths[0]).name else "litdata"
+    if isinstance(found, Dataset):
+        return selection_of(found).source.format
     known = format_of(found.paths[0] if found.paths else found.path)
-    if known is not None and known.name != "ingot":
-        return known.name
-    return "directory" if source is not None and Path(source.path).is_dir() else "ingot"
+    return "ingot" if known is None else known.name
 
 
 def _sample(count: int) -> npt.NDArray[np.int64]:
@@ -133,34 +121,16 @@ def _record_bytes(found: Reader | Dataset) -> int | None:
 
 def _fields(dataset: Dataset) -> list[FieldFigures]:
     source = selection_of(dataset).source
-    sizes: Mapping[str, int | None] = {}
-    if isinstance(source, IngotSource):
-        sizes = _ingot_sizes(source, len(dataset))
-    elif isinstance(source, GranularRows):
-        folder = Path(source.path)
-        sizes = {name: (folder / f"{name}.bag").stat().st_size for name in source.spec}
-    is_ingot = isinstance(source, IngotSource)
+    sizes = source.field_bytes(_sample(len(source)))
+    has_index = source.stats().index_bytes is not None
     return [
-        FieldFigures(name, one.type, _place(one, is_ingot=is_ingot), sizes.get(name))
+        FieldFigures(name, one.type, _place(one, has_index=has_index), sizes.get(name))
         for name, one in dataset.spec.fields.items()
     ]
 
 
-def _ingot_sizes(source: IngotSource, count: int) -> dict[str, int | None]:
-    rows = _sample(count)
-    places = {name: place for place, (name, *_) in enumerate(source.native.fields())}
-    found: dict[str, int | None] = {}
-    for name, field in source.spec.fields.items():
-        if field.width is not None:
-            found[name] = field.width * count
-        else:
-            sizes = np.frombuffer(source.native.sizes(rows, places[name]), np.int64)
-            found[name] = round(float(sizes.sum()) * count / max(1, len(rows)))
-    return found
-
-
-def _place(field: Field, *, is_ingot: bool) -> str:
-    if not is_ingot:
+def _place(field: Field, *, has_index: bool) -> str:
+    if not has_index:
         return "column"
     return {"column": "index", "cell": "cell", "sequence": "cells"}[field.kind]
 
@@ -180,7 +150,7 @@ def _compression(format_name: str, stats: Stats, file_bytes: int, cells: int | N
         count = stats.dictionaries
         return f"zstd with {'a dictionary' if count == 1 else f'{count:,} dictionaries'}"
     # The index of files of others is not in them.
-    stored = file_bytes - (0 if format_name in _INDEXED else stats.index_bytes)
+    stored = file_bytes - (0 if format_named(format_name).is_indexed else stats.index_bytes)
     return "compressed" if stored < 0.98 * cells else "not compressed"
 
 

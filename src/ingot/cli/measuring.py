@@ -153,8 +153,7 @@ def advice_for(done: Sequence[Measurement], nbytes: int) -> list[str]:
             if ratio * _ENOUGH > 1
             else "cold data is read about as fast as data in memory: the device is not the limit"
         )
-    memory = _memory()
-    if memory is not None and nbytes > memory // 2:
+    if nbytes > _memory() // 2:
         found.append("the files do not fit into half of the memory: expect the cold rates")
     return found
 
@@ -164,7 +163,5 @@ def _smallest(measured: Sequence[Measurement], key: Callable[[Measurement], int]
     return min((one for one in measured if one.rows_per_s >= _ENOUGH * best), key=key)
 
 
-def _memory() -> int | None:
-    if "SC_PHYS_PAGES" not in getattr(os, "sysconf_names", {}):
-        return None
+def _memory() -> int:
     return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")

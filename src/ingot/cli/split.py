@@ -21,11 +21,11 @@ from ingot.cli.options import (
 from ingot.cli.text import line
 from ingot.conversion.convert import check_apart, fitting, paths_of
 from ingot.conversion.replacing import check_target
-from ingot.conversion.sinks.table import format_for
 from ingot.conversion.transfer import Job, transfer
 from ingot.dataset import Dataset
 from ingot.dataset.write.shards import limits
 from ingot.errors import counted
+from ingot.formats.table import target_format
 from ingot.records import View
 from ingot.records.expand import absolute
 
@@ -75,7 +75,7 @@ def split(
         for target in targets:
             check_apart(sources, target)
             check_target(target, overwrite=overwrite)
-        formats = [format_for(target, None) for target in targets]
+        formats = [target_format(target, None) for target in targets]
         pieces: Sequence[View | Dataset] = found.split(*sizes, seed=None if in_order else seed)
         contents = [fitting(piece, one, field) for piece, one in zip(pieces, formats, strict=False)]
         for target, one, content in zip(targets, formats, contents, strict=True):

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from ingot.cli.options import write_json
-from ingot.conversion.content import MEDIA, Content
 from ingot.dataset.nested import deep
 from ingot.dataset.spec import Field
+from ingot.formats.content import MEDIA, Content
 
 _TEXT = 200
 _BYTES = 16

@@ -12,8 +12,8 @@ from ingot.cli.options import AsJson, Partial, Quiet, Source, progress, write_js
 from ingot.cli.text import line, safe
 from ingot.dataset.manifest import NAME
 from ingot.errors import CorruptFileError, FormatError, UnsupportedVersionError, counted
+from ingot.formats.table import format_of, plain_name
 from ingot.records import Damage, Verification
-from ingot.records.formats import format_of, plain_name
 
 _LISTED = 100
 

@@ -7,7 +7,7 @@ import numpy as np
 from ingot._core import __version__
 from ingot.cli.options import AsJson, write_json
 from ingot.cli.text import line
-from ingot.records.formats import FORMATS
+from ingot.formats.table import FORMATS
 
 
 def version(as_json: AsJson = False) -> None:

@@ -31,6 +31,11 @@ class Codec(ABC):
     shape: tuple[int, ...] = ()
     takes_none: bool = False
 
+    @property
+    def own(self) -> "Codec":
+        """The codec with which Ingot's files store such values, if it is another one."""
+        return self
+
     @abstractmethod
     def encode(self, value: Any) -> bytes:
         """Encode a value.

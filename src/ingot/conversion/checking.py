@@ -4,15 +4,20 @@ from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 
-from ingot.conversion.ahead import Cuts, read_ahead
-from ingot.conversion.content import Content, Piece, Records, Rows, block_of, content_of
 from ingot.conversion.equality import difference
-from ingot.conversion.sinks.ingot import stored
-from ingot.conversion.sinks.sink import Sink, Stream
+from ingot.dataset import Dataset
+from ingot.dataset.read.ahead import Ranges, ReadAhead
 from ingot.dataset.spec import Spec
 from ingot.errors import CorruptFileError, FormatError
+from ingot.formats.content import Content, Piece, Records, Rows, block_of, content_of, pace_of
+from ingot.formats.ingot.sink import stored
+from ingot.formats.sink import Sink, Stream
 from ingot.opening import open as open_any
+from ingot.opening import open_dataset, open_records
+from ingot.records import Reader
 from ingot.records.progress import Report
+
+_INDEX = "index"
 
 
 def check(
@@ -32,7 +37,7 @@ def check(
     """
     stream = sink if isinstance(sink, Stream) else None
     try:
-        opened = open_any(path) if stream is None else stream.open()
+        opened = _opened(path, stream)
     except FormatError as error:
         message = f"{path.name}: what was written cannot be read: {error}"
         raise CorruptFileError(message, str(path)) from error
@@ -40,7 +45,8 @@ def check(
         written = content_of(opened, None)
         _check_count(path, len(content), len(written))
         read = _reader(content, written, stream)
-        with read_ahead(read, Cuts(len(content), 2 * content.nbytes), workers) as pieces:
+        pace = pace_of(len(content), 2 * content.nbytes)
+        with ReadAhead(read, Ranges(range(len(content))).take, pace, workers) as pieces:
             for rows, (expected, found) in pieces:
                 where = difference(expected, found)
                 if where is not None:
@@ -49,6 +55,16 @@ def check(
                     raise _differs(path, content, rows.start + one[0], one[1])
                 if report is not None:
                     report(rows.stop, len(content))
+
+
+def _opened(path: Path, stream: Stream | None) -> Reader | Dataset:
+    if stream is None:
+        found: Reader | Dataset = open_any(path)
+        return found
+    if stream.has_records:
+        return open_records(path)
+    # The index is in the folder of the draft, too.
+    return open_dataset(path, spec=stream.spec, index_dir=path.with_name(_INDEX))
 
 
 def _reader(

@@ -6,7 +6,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeAlias
 
-from ingot.conversion.content import (
+from ingot.conversion.transfer import Job, transfer
+from ingot.dataset import Dataset
+from ingot.dataset.spec import SpecLike
+from ingot.dataset.write.shards import Compression, limits
+from ingot.formats.content import (
     RECORD,
     Content,
     Records,
@@ -14,11 +18,7 @@ from ingot.conversion.content import (
     RowsAsRecords,
     content_of,
 )
-from ingot.conversion.sinks.table import Format, format_for
-from ingot.conversion.transfer import Job, transfer
-from ingot.dataset import Dataset
-from ingot.dataset.spec import SpecLike
-from ingot.dataset.write.shards import Compression, limits
+from ingot.formats.table import Format, target_format
 from ingot.opening import open as open_any
 from ingot.options import names_options
 from ingot.order import Order
@@ -124,7 +124,7 @@ def convert(
         >>> ingot.convert(ds.where(ds.column("label") == 3), "threes.jsonl")  # doctest: +SKIP
     """
     target = absolute(dst)
-    chosen = format_for(target, format)
+    chosen = target_format(target, format)
     shard, _ = limits(shard_bytes, None)
     job = Job(compression, sync, shard or 0, check, workers, resume, progress)
     with _opened(src, spec) as opened:

@@ -3,7 +3,6 @@
 import errno
 import os
 import shutil
-import sys
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
@@ -43,7 +42,7 @@ class Draft:
                 note = "leads elsewhere, but is where the target would be made: remove it"
                 raise FileExistsError(errno.EEXIST, note, str(self._folder))
             with suppress(FileNotFoundError):
-                flags = os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0)
+                flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW
                 handle = open_own(self._folder / _LOCK, flags)
                 self._handle = handle
                 if not try_lock(handle):
@@ -191,7 +190,7 @@ def _sync(path: Path) -> None:
     """Wait until the device has a file, or all files of a folder."""
     files = [path] if path.is_file() else [one for one in path.rglob("*") if one.is_file()]
     for file in files:
-        handle = os.open(file, os.O_RDONLY if sys.platform != "win32" else os.O_RDWR)
+        handle = os.open(file, os.O_RDONLY)
         try:
             os.fsync(handle)
         finally:

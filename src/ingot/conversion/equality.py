@@ -5,8 +5,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ingot.conversion.content import Columns, Piece
 from ingot.dataset.write.copying import PackedRows
+from ingot.formats.content import Columns, Piece
 from ingot.records import Batch
 
 

@@ -5,7 +5,7 @@ import os
 from pathlib import Path
 
 from ingot.dataset.manifest import NAME, is_shard
-from ingot.dataset.read.granular import layout
+from ingot.formats.granular import layout
 
 _GRANULAR = (".bag", ".idx", ".json")
 

@@ -4,16 +4,16 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
-from ingot.conversion.ahead import Cuts, read_ahead
 from ingot.conversion.checking import check
-from ingot.conversion.content import Content
 from ingot.conversion.draft import Draft
 from ingot.conversion.replacing import check_target
-from ingot.conversion.sinks.ingot import build_directory
-from ingot.conversion.sinks.sink import Sink, Stream
-from ingot.conversion.sinks.table import DIRECTORY, Format
+from ingot.dataset.read.ahead import Ranges, ReadAhead
 from ingot.dataset.write.shards import Compression
 from ingot.errors import FormatError
+from ingot.formats.content import Content, pace_of
+from ingot.formats.ingot.sink import build_directory
+from ingot.formats.sink import Sink, Stream
+from ingot.formats.table import Format, load
 from ingot.records.progress import Progress, Report, reporter
 
 _THREADS_MAX = 4
@@ -73,7 +73,7 @@ def transfer(
         rounded: set[str] = set()
         try:
             check_target(target, overwrite=overwrite)
-            if chosen is DIRECTORY:
+            if chosen.name == "directory":
                 if not job.resume:
                     draft.clear()
                 keeps, is_begun = True, draft.is_begun
@@ -110,7 +110,8 @@ def _build(content: Content, draft: Draft, job: Job, sources: list[str]) -> None
 
 def _write_file(content: Content, chosen: Format, draft: Draft, job: Job) -> set[str]:
     draft.clear()
-    sink = chosen.open(draft.path, content, job)
+    place = chosen.records if content.fields is None else chosen.rows
+    sink: Sink = load(place or "")(draft.path, content, job)
     try:
         _fill(content, sink, job)
         sink.finish()
@@ -124,8 +125,8 @@ def _write_file(content: Content, chosen: Format, draft: Draft, job: Job) -> set
 
 def _fill(content: Content, sink: Sink, job: Job) -> None:
     report, total = job.report("converted"), len(content)
-    cuts = Cuts(total, content.nbytes)
-    with read_ahead(lambda rows: sink.read(content, rows), cuts, job.threads) as pieces:
+    take, pace = Ranges(range(total)).take, pace_of(total, content.nbytes)
+    with ReadAhead(lambda rows: sink.read(content, rows), take, pace, job.threads) as pieces:
         for rows, piece in pieces:
             sink.add(rows, piece)
             if report is not None:

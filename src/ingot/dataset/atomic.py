@@ -1,26 +1,21 @@
 """A directory that several processes change: its lock, and small files that appear as a whole."""
 
 import errno
+import fcntl
 import json
 import logging
 import os
 import re
 import secrets
 import stat
-import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from threading import RLock, get_ident
 from time import sleep
-from typing import Any, TypeVar
+from typing import Any
 
 from ingot.errors import FormatError, StorageError, storage_errors
-
-if sys.platform != "win32":
-    import fcntl
-
-T = TypeVar("T")
 
 _logger = logging.getLogger(__name__)
 
@@ -85,8 +80,6 @@ def _opened(path: Path, flags: int) -> Iterator[int]:
 
 def _lock(handle: int, folder: Path) -> bool:
     """Wait for a lock; return whether there can be one."""
-    if sys.platform == "win32":
-        return True
     try:
         for _ in range(_TRIES):
             if try_lock(handle):
@@ -115,11 +108,10 @@ def _owner(handle: int) -> str:
 
 def try_lock(handle: int) -> bool:
     """Take the lock of an open file; return whether nobody else has it."""
-    if sys.platform != "win32":
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            return False
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
     return True
 
 
@@ -153,9 +145,8 @@ def close_own(handle: int) -> None:
 
 def _unlock(handle: int) -> None:
     """Release a lock, also if a program that was just started has a copy of the handle yet."""
-    if sys.platform != "win32":
-        with suppress(OSError):  # There is no lock where files cannot be locked.
-            fcntl.flock(handle, fcntl.LOCK_UN)
+    with suppress(OSError):  # There is no lock where files cannot be locked.
+        fcntl.flock(handle, fcntl.LOCK_UN)
 
 
 def _give_up_locks() -> None:
@@ -166,12 +157,11 @@ def _give_up_locks() -> None:
     _forking.release()
 
 
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(
-        before=_forking.acquire,
-        after_in_parent=_forking.release,
-        after_in_child=_give_up_locks,
-    )
+os.register_at_fork(
+    before=_forking.acquire,
+    after_in_parent=_forking.release,
+    after_in_child=_give_up_locks,
+)
 
 
 def make(path: Path, *, sync: bool) -> None:
@@ -280,19 +270,29 @@ def load(path: Path, bytes_max: int | None = None) -> bytes:
     return path.read_bytes()
 
 
-def parse(path: Path, what: str, data: bytes, make: Callable[[Any], T]) -> T:
-    """Return what `make` finds in the JSON of a file.
+@contextmanager
+def parsing(path: Path, what: str) -> Iterator[None]:
+    """Have whatever is wrong with the content of a file raised as an error that names it.
 
     Raises:
-        FormatError: It is no JSON, or `make` has an objection to it.
+        FormatError: Something is wrong.
     """
     try:
-        return make(json.loads(data, object_pairs_hook=_unique, parse_constant=_no_number))
+        yield
     except FormatError:
         raise
     except _WRONG as error:
         message = f"{path}: this is not {what}: {type(error).__name__}: {error}"
         raise FormatError(message, str(path)) from error
+
+
+def object_of(text: str | bytes) -> dict[str, Any]:
+    """Return a JSON object, or raise what `parsing` expects."""
+    found = json.loads(text, object_pairs_hook=_unique, parse_constant=_no_number)
+    if not isinstance(found, dict):
+        message = f"expected an object, got {type(found).__name__}"
+        raise TypeError(message)
+    return found
 
 
 def _no_number(name: str) -> float:

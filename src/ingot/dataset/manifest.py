@@ -4,26 +4,24 @@ import dataclasses
 import errno
 import json
 import re
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
+from ingot._core import Listing
 from ingot.dataset import atomic
 from ingot.errors import CorruptFileError, FormatError, UnsupportedVersionError, counted
 
 NAME = "dataset.json"
 VERSION = 1
-_LIMIT = 2**63
 _BYTES_MAX = 256 << 20
 _NAME_BYTES_MAX = 255
-_ID = re.compile("[0-9a-f]{32}")
 _SHARD = re.compile(r"(?:[0-9]{5,}-)?[0-9]{6,}-[^.]+\.ingot")
 _AGAIN = "copy it again, or open the other files with skip_damaged=True"
 
 
-@dataclass(frozen=True, slots=True)
-class Shard:
+class Shard(NamedTuple):
     """One file of a data set.
 
     Attributes:
@@ -40,7 +38,7 @@ class Shard:
 
     def content(self) -> dict[str, Any]:
         """Return what JSON says of it."""
-        return {name: value for name, value in asdict(self).items() if value is not None}
+        return {name: value for name, value in self._asdict().items() if value is not None}
 
     def check(self, folder: Path) -> None:
         """Compare the size of the file with the manifest.
@@ -94,27 +92,29 @@ class Manifest:
             FileNotFoundError: There is none.
             FormatError: It is damaged, or names files outside of the directory.
         """
-        return cls.parse(folder, cls.load(folder))
+        listing, head = cls.load(folder)
+        return dataclasses.replace(head, shards=shards_of(listing))
 
-    @staticmethod
-    def load(folder: Path) -> bytes:
-        """Return the manifest of a directory as it is stored.
+    @classmethod
+    def load(cls, folder: Path) -> tuple[Listing, "Manifest"]:
+        """Read the manifest of a directory as its list of files, and all but this list.
 
         Raises:
             FileNotFoundError: There is none.
-            FormatError: It is not a regular file, or too large.
-        """
-        return atomic.load(folder / NAME, _BYTES_MAX)
-
-    @classmethod
-    def parse(cls, folder: Path, data: bytes) -> "Manifest":
-        """Return the manifest that a directory stores as `data`.
-
-        Raises:
             FormatError: It is damaged, or names files outside of the directory.
         """
         path = folder / NAME
-        return atomic.parse(path, "the manifest of a data set", data, lambda it: cls._of(path, it))
+        data = atomic.load(path, _BYTES_MAX)
+        with atomic.parsing(path, "the manifest of a data set"):
+            listing, content = listed(data, path)
+            runs, build = content.get("runs", []), content.get("build")
+            head = cls(
+                texts(content["spec"]),
+                metadata=mapping(content["metadata"]),
+                runs=tuple(texts(dict(enumerate(items(runs)))).values()),
+                build=None if build is None else mapping(build),
+            )
+        return listing, head
 
     @classmethod
     def find(cls, folder: Path) -> "Manifest | None":
@@ -127,30 +127,27 @@ class Manifest:
     @classmethod
     def names(cls, folder: Path) -> set[str]:
         """Return the names of the files that the manifest of a directory lists, if it has one."""
-        found = cls.find(folder)
-        return {shard.name for shard in found.shards} if found else set()
+        try:
+            return set(cls.load(folder)[0].names())
+        except FileNotFoundError:
+            return set()
 
-    @classmethod
-    def _of(cls, path: Path, content: dict[str, Any]) -> "Manifest":
-        check_version(path, content)
-        return cls(
-            texts(content["spec"]),
-            shards_of(content["shards"]),
-            mapping(content["metadata"]),
-            tuple(texts(dict(enumerate(items(content.get("runs", []))))).values()),
-            None if content.get("build") is None else mapping(content["build"]),
-        )
-
-    def commit(self, folder: Path, *, overwrite: bool, sync: bool) -> "Manifest":
+    def commit(
+        self, folder: Path, found: "Manifest | None", *, overwrite: bool, sync: bool
+    ) -> None:
         """Put these files behind those that are committed, or in their place.
 
-        The directory must be locked. Happens at once or not at all, and twice is as good as
-        once. Returns what is committed now.
+        Happens at once or not at all, and twice is as good as once.
+
+        Args:
+            folder: The directory, which must be locked.
+            found: Its manifest, as read since it was locked.
+            overwrite: Whether to replace these files.
+            sync: Whether to wait until it is on the storage device.
 
         Raises:
             FormatError: Others have committed other fields.
         """
-        found = Manifest.find(folder)
         merged = self
         if found is not None and overwrite:
             merged = dataclasses.replace(self, runs=_joined(found.runs, self.runs))
@@ -161,7 +158,6 @@ class Manifest:
             shards, runs = _joined(found.shards, self.shards), _joined(found.runs, self.runs)
             merged = Manifest(found.spec, shards, found.metadata, runs)
         merged.replace(folder, sync=sync)
-        return merged
 
     def has(self, run: Sequence[Shard]) -> bool:
         """Return whether it lists these files, which follow each other."""
@@ -184,15 +180,10 @@ class Manifest:
 
     def replace(self, folder: Path, *, sync: bool) -> None:
         """Take the place of the manifest of a directory, which must be locked."""
-        content = {
-            "version": VERSION,
-            "spec": self.spec,
-            "shards": [shard.content() for shard in self.shards],
-            "metadata": self.metadata,
-        }
-        content |= {"runs": self.runs} if self.runs else {}
-        content |= {"build": self.build} if self.build else {}
-        atomic.replace(folder / NAME, json.dumps(content, indent=1) + "\n", sync=sync)
+        head = {"version": VERSION, "spec": self.spec, "metadata": self.metadata}
+        head |= {"runs": self.runs} if self.runs else {}
+        head |= {"build": self.build} if self.build else {}
+        atomic.replace(folder / NAME, listing_text(head, self.shards), sync=sync)
 
 
 def _joined(old: tuple[Any, ...], new: tuple[Any, ...]) -> tuple[Any, ...]:
@@ -244,13 +235,36 @@ def items(found: Any) -> list[Any]:
     return found
 
 
-def shards_of(found: Any) -> tuple[Shard, ...]:
-    """Return the files of a list, or raise TypeError or ValueError."""
-    shards = tuple(_checked(Shard(**one)) for one in items(found))
-    if len({shard.name for shard in shards}) < len(shards):
-        message = "it lists a file twice"
-        raise ValueError(message)
-    return shards
+def listed(data: bytes, versioned: Path | None = None) -> tuple[Listing, dict[str, Any]]:
+    """Return the files that a JSON object lists, and its other members.
+
+    Args:
+        data: The object.
+        versioned: The file that it is in, if it states a version.
+
+    Raises:
+        UnsupportedVersionError: A later version has written it.
+        TypeError, ValueError: It is not such an object; see `atomic.parsing`.
+    """
+    listing, rest = Listing.parse(data)
+    content = atomic.object_of(rest)
+    if versioned is not None:
+        check_version(versioned, content)
+    if isinstance(listing, str):
+        raise ValueError(listing)  # noqa: TRY004 -- it says what is wrong with the list
+    return listing, content
+
+
+def listing_text(head: dict[str, Any], shards: Iterable[Shard]) -> str:
+    """Return a JSON object that lists files, one on each line, behind other members."""
+    encode = json.JSONEncoder().encode  # Much faster than one that indents.
+    lines = ",\n  ".join([encode(shard.content()) for shard in shards])
+    return f'{json.dumps(head, indent=1)[:-2]},\n "shards": [\n  {lines}\n ]\n}}\n'
+
+
+def shards_of(listing: Listing) -> tuple[Shard, ...]:
+    """Return the files of a list."""
+    return tuple([Shard(*one) for one in listing.shards()])
 
 
 def check_name(name: Any) -> None:
@@ -259,15 +273,3 @@ def check_name(name: Any) -> None:
     if not is_name or not name.isprintable() or len(name.encode()) > _NAME_BYTES_MAX:
         message = f"{name!r} is not the name of a file in this directory"
         raise ValueError(message)
-
-
-def _checked(shard: Shard) -> Shard:
-    check_name(shard.name)
-    if shard.id is not None and not (isinstance(shard.id, str) and _ID.fullmatch(shard.id)):
-        message = f"{shard.name}: an id is 32 hexadecimal digits, not {shard.id!r:.40}"
-        raise TypeError(message)
-    for number in (shard.rows, shard.nbytes):
-        if type(number) is not int or not 0 <= number < _LIMIT:
-            message = f"{shard.name}: rows and bytes are numbers below 2^63, not {number!r:.40}"
-            raise TypeError(message)
-    return shard

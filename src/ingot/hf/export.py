@@ -5,11 +5,11 @@ from pathlib import Path
 from typing import Any
 
 from ingot.dataset import Dataset
-from ingot.dataset.read.arrow.library import pyarrow
 from ingot.dataset.read.dataset import selection_of
-from ingot.dataset.write.arrow.export import reader_of
+from ingot.formats.arrow.library import pyarrow
 from ingot.hf.features import features_of, metadata_with
 from ingot.hf.library import library
+from ingot.interchange.export import reader_of
 from ingot.order import Order
 
 

@@ -5,10 +5,10 @@ from typing import Any
 
 from ingot.codecs import FixedArray
 from ingot.dataset.nested import DOT
-from ingot.dataset.read.arrow.leaf import leaves_of
-from ingot.dataset.read.arrow.metadata import features_in, metadata_of
-from ingot.dataset.read.media import MEDIA
 from ingot.dataset.spec import Field, Spec
+from ingot.formats.arrow.leaf import leaves_of
+from ingot.formats.arrow.metadata import features_in, metadata_of
+from ingot.formats.media import MEDIA
 from ingot.hf.library import library
 
 _VALUES = {

@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 
 from ingot.dataset import Dataset
-from ingot.dataset.read.arrow.file import values_at
-from ingot.dataset.read.arrow.leaf import leaves_of
-from ingot.dataset.read.arrow.packing import valid
-from ingot.dataset.write.arrow.input import Input
-from ingot.dataset.write.arrow.intake import write_input
+from ingot.formats.arrow.file import values_at
+from ingot.formats.arrow.leaf import leaves_of
+from ingot.formats.arrow.packing import valid
 from ingot.hf.library import library
+from ingot.interchange.input import Input
+from ingot.interchange.intake import write_input
 
 _ROWS = 1000
 _INFO = ("description", "citation", "homepage", "license")

@@ -5,7 +5,7 @@ import time
 import weakref
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
-from typing import Any, Literal, NoReturn, Self, SupportsIndex
+from typing import TYPE_CHECKING, Any, Literal, NoReturn, Self, SupportsIndex
 
 from ingot.errors import ClosedError, counted
 from ingot.loader.arguments import (
@@ -31,6 +31,9 @@ from ingot.options import names_options
 from ingot.order.arguments import Samples, count_of
 from ingot.order.order import Order
 from ingot.order.rows import Rows
+
+if TYPE_CHECKING:
+    from multiprocessing.context import BaseContext
 
 _ERRORS_MAX = 10_000
 
@@ -68,6 +71,8 @@ class Loader:
             that hold the GIL. They are started as `multiprocessing` starts processes; if these
             are not forked, the order and the functions must be picklable. Batches come back
             through anonymous shared memory. If a process dies, another one makes the same batch.
+        mp_context: A context of `multiprocessing`, or the name of a start method, to start the
+            processes with; None for the default.
         prefetch: The number of batches that are read ahead; by default two for each worker.
         to: "numpy" for arrays, "torch" for tensors, "jax" for arrays of JAX; or a function that
             is called with each batch of numpy arrays, in a thread of this process, and returns
@@ -117,6 +122,7 @@ class Loader:
         global_batch_size: int | None = None,
         workers: int | None = None,
         processes: int = 0,
+        mp_context: "BaseContext | str | None" = None,
         prefetch: int | None = None,
         to: To = "numpy",
         shard: Shard = "auto",
@@ -157,17 +163,17 @@ class Loader:
         self._taking = threading.Lock()
         num_processes = count_of(processes, "processes")
         num_workers, ahead = threads_of(workers, num_processes, prefetch)
-        work = self._work(num_processes)
+        work = self._work(num_processes, mp_context)
         after = self._place.skipped.after
         self._pipeline: Pipeline[Made] = Pipeline(work, after, num_workers, ahead)
         weakref.finalize(self, self._pipeline.stop).atexit = False
 
-    def _work(self, num_processes: int) -> Work[Made]:
+    def _work(self, num_processes: int, context: "BaseContext | str | None") -> Work[Made]:
         if not num_processes:
             return Threads(self._maker, self._conversion)
         from ingot.loader.processes import Processes  # noqa: PLC0415 -- few need multiprocessing
 
-        return Processes(self._maker, self._conversion, num_processes)
+        return Processes(self._maker, self._conversion, num_processes, context)
 
     @property
     def step(self) -> int:

@@ -3,7 +3,7 @@
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
@@ -71,24 +71,6 @@ class _Failure:
 
 class Unwanted(BaseException):
     """The batch was cancelled; not a sample error."""
-
-
-class Makes(Protocol):
-    """What makes the batch of any step, on any thread or in any process.
-
-    Attributes:
-        cut: What else a batch depends on, and may change: it goes to a process with each step.
-    """
-
-    cut: Any
-
-    def fetch(self, steps: Sequence[int]) -> Sequence[Any]:
-        """Read what several steps need, together."""
-
-    def make(
-        self, step: int, fetched: Any = None, is_wanted: Callable[[], bool] | None = None
-    ) -> Made:
-        """Make the batch of a step."""
 
 
 class Maker:
@@ -292,7 +274,7 @@ class Conversion:
 class Threads:
     """Makes batches on the threads of a pipeline."""
 
-    def __init__(self, maker: Makes, conversion: Conversion) -> None:
+    def __init__(self, maker: Maker, conversion: Conversion) -> None:
         self._maker = maker
         self._conversion = conversion
 

@@ -12,6 +12,7 @@ import io
 import mmap
 import os
 import pickle
+import resource
 import socket
 import sys
 import weakref
@@ -40,7 +41,7 @@ _MAPPED_MAX = 256
 """Before Python 3.13 a mapping holds a descriptor; with more of these open, or half of those that
 the process may have, parcels are copied."""
 
-_HAS_FILES = hasattr(os, "memfd_create") and hasattr(socket, "send_fds")
+_HAS_FILES = hasattr(os, "memfd_create")
 
 _forks = [0]
 
@@ -49,8 +50,7 @@ def _count_fork() -> None:
     _forks[0] += 1
 
 
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_parent=_count_fork)
+os.register_at_fork(after_in_parent=_count_fork)
 
 
 @dataclass(frozen=True, slots=True)
@@ -271,8 +271,6 @@ def _next_descriptor(file: int) -> int:
 
 
 def _descriptors_max() -> int:
-    import resource  # noqa: PLC0415 -- Windows has no such module, and no memory files
-
     most: int = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
     return sys.maxsize if most == resource.RLIM_INFINITY else most
 

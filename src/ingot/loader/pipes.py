@@ -58,5 +58,4 @@ def _forget() -> None:
     _ends.clear()
 
 
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(before=_lock, after_in_parent=_unlock, after_in_child=_forget)
+os.register_at_fork(before=_lock, after_in_parent=_unlock, after_in_child=_forget)

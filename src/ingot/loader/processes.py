@@ -16,7 +16,7 @@ from multiprocessing.util import Finalize
 from typing import Any
 
 from ingot.errors import ClosedError, WorkerError
-from ingot.loader.making import Conversion, Made, Makes
+from ingot.loader.making import Conversion, Made, Maker
 from ingot.loader.parcel import Receiver, Sender, pickled, unpickled
 from ingot.loader.pipes import Pipe, connected
 from ingot.processes import (
@@ -47,18 +47,19 @@ class Processes:
     process that dies is replaced by one that makes the same batch.
 
     Args:
-        maker: Makes the batch of a step.
+        maker: Maker the batch of a step.
         conversion: Is applied to each batch in this process.
         count: The number of processes.
-        context: How they are started; None for the default of `multiprocessing`.
+        context: How they are started: a context of `multiprocessing`, the name of a start method,
+            or None for the default.
     """
 
     def __init__(
         self,
-        maker: Makes,
+        maker: Maker,
         conversion: Conversion,
         count: int,
-        context: BaseContext | None = None,
+        context: BaseContext | str | None = None,
     ) -> None:
         if multiprocessing.current_process().daemon:
             message = (
@@ -67,7 +68,11 @@ class Processes:
             )
             raise RuntimeError(message)
         self._maker = maker
-        self._context = context or multiprocessing.get_context()
+        if context is None:
+            context = multiprocessing.get_context()
+        elif isinstance(context, str):
+            context = multiprocessing.get_context(context)
+        self._context: BaseContext = context
         self._conversion = conversion
         self._count = count
         self._begin()
@@ -182,7 +187,7 @@ class _Worker:
         process: The process; None before it is started and after it has died.
     """
 
-    def __init__(self, maker: Makes, context: BaseContext) -> None:
+    def __init__(self, maker: Maker, context: BaseContext) -> None:
         self._maker = maker
         self._context: Any = context
         self.process: BaseProcess | None = None
@@ -256,7 +261,7 @@ def _death(step: int, how: str, *, is_forked: bool) -> str:
     )
 
 
-def _work(pipe: Pipe, maker: Makes) -> None:
+def _work(pipe: Pipe, maker: Maker) -> None:
     """Make batches until the pipe is closed."""
     settle_in()
     if "INGOT_THREADS" not in os.environ:
@@ -268,7 +273,7 @@ def _work(pipe: Pipe, maker: Makes) -> None:
         _serve(pipe, maker)
 
 
-def _serve(pipe: Pipe, maker: Makes) -> None:
+def _serve(pipe: Pipe, maker: Maker) -> None:
     sender = Sender(pipe)
     while True:
         try:

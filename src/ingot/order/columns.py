@@ -5,7 +5,7 @@ from typing import Any
 
 from ingot.dataset import Dataset
 from ingot.dataset.nested import deep
-from ingot.dataset.read.dataset import raw, selection_of
+from ingot.dataset.read.dataset import selection_of
 from ingot.dataset.read.merging import back, merged
 from ingot.dataset.read.source import Source
 from ingot.order.node import Map, Node
@@ -49,7 +49,7 @@ class Columns:
         sources = [one.source for one in selections]
         if names:
             try:
-                sources = [raw(one, names) for one in sources]
+                sources = [one.raw(names) for one in sources]
             except TypeError:  # Files of others, which are decoded as they are read.
                 return None
         return cls(node, pictures, dict(enumerate(sources)))

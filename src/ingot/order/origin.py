@@ -8,10 +8,7 @@ from typing import Any
 import numpy as np
 
 from ingot.dataset import Dataset
-from ingot.dataset.read.chain import Chain
 from ingot.dataset.read.dataset import selection_of
-from ingot.dataset.read.ingot_source import IngotSource
-from ingot.dataset.read.source import Source
 from ingot.order.arguments import Samples
 from ingot.order.rows import Int64s, Rows
 from ingot.records import Reader, View
@@ -70,7 +67,9 @@ def _of_sequence(source: Samples, numbers: Int64s) -> list[Origin]:
     match source:
         case Dataset():
             selection = selection_of(source)
-            return _of_source(selection.source, selection.numbers(numbers))
+            runs = selection.source.runs(selection.numbers(numbers))
+            each = (_in_files(one.path, one.paths, one.counts, own) for one, own in runs)
+            return [origin for run in each for origin in run]
         case View():
             return _of_sequence(source.reader, numbers_at(source.rows, numbers))
         case Reader():
@@ -78,18 +77,6 @@ def _of_sequence(source: Samples, numbers: Int64s) -> list[Origin]:
             return _in_files(source.path, source.paths, np.frombuffer(counts, np.int64), numbers)
     path = getattr(source, "path", None)
     return [Origin(row, path if isinstance(path, str) else None) for row in numbers.tolist()]
-
-
-def _of_source(source: Source, numbers: Int64s) -> list[Origin]:
-    match source:
-        case Chain():
-            runs = source.runs(numbers)
-            return [one for part, own in runs for one in _of_source(part.source, own)]
-        case IngotSource():
-            counts = [] if source.closed else source.native.row_counts()
-            return _in_files(source.path, source.paths, counts, numbers)
-    only = source.paths[0] if len(source.paths) == 1 else None
-    return [Origin(row, source.path, only) for row in numbers.tolist()]
 
 
 def _in_files(

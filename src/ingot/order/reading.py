@@ -10,10 +10,10 @@ import numpy.typing as npt
 
 from ingot.dataset import Dataset
 from ingot.dataset.nested import deep_each
-from ingot.dataset.read import iteration
 from ingot.dataset.read.dataset import selection_of
 from ingot.dataset.read.plan import Fetched, Plan, fetch
 from ingot.dataset.read.source import Source
+from ingot.dataset.read.stacking import rows_of
 from ingot.errors import counted
 from ingot.order.arguments import Samples
 from ingot.order.node import Map, Node
@@ -129,7 +129,7 @@ def items_of(node: Node, content: Content) -> list[Any]:
         source: Any = node.sources[number]
         if isinstance(source, Dataset):
             batch, fields = next(batches), source.spec.fields
-            flat = iteration.rows_of(batch, fields, len(places), copy=False)
+            flat = rows_of(batch, fields, len(places), copy=False)
             found = list(deep_each(flat, fields))
         else:
             found = content.items[number]

@@ -280,7 +280,6 @@ class PackedFolder(Mapping[str, bytes]):
             NotADirectoryError: Something other than a folder is in the place of a folder.
             FormatError: A name is not a valid file name on this system. Nothing was written.
             CorruptFileError: A file is damaged. Some of the others were written.
-            NotImplementedError: The system cannot open files relative to a folder (Windows).
         """
         unpack(self._reader, self._tree, target, overwrite=overwrite, progress=progress)
 

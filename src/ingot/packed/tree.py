@@ -7,10 +7,10 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from ingot._core import decode_tree
 from ingot.errors import FormatError, UnsupportedVersionError
 from ingot.records import Reader
 from ingot.records.expand import StrPath, text_of
-from ingot.records.ffrecord import decode_tree
 
 Tree: TypeAlias = dict[str, "int | Tree"]
 

@@ -18,15 +18,13 @@ from ingot.records.progress import Progress, reporter
 _BATCH_BYTES = 64 << 20
 _FILE_BYTES = 256  # The cost of an empty file in a batch.
 _NAME_BYTES_MAX = 255
-_BENEATH = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)
+_BENEATH = os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 def unpack(
     reader: Reader, tree: Tree, target: StrPath, *, overwrite: bool, progress: Progress
 ) -> None:
     """Write the files of `tree` under `target`; see `PackedFolder.unpack`."""
-    if os.open not in os.supports_dir_fd:
-        raise NotImplementedError("unpacking requires a system that can open files by folder")
     _check_names(tree, reader.path)
     report = reporter(progress, "unpacked", "files")
     records = np.fromiter(rows(tree), np.int64)

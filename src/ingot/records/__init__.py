@@ -1,6 +1,7 @@
 """Record files: bytes in, bytes out, in any order."""
 
 from ingot.records.batch import Batch
+from ingot.records.expand import list_files
 from ingot.records.reader import Reader, Stats, open  # noqa: A004
 from ingot.records.recovery import Recovery, recover
 from ingot.records.verification import Damage, Verification
@@ -16,6 +17,7 @@ __all__ = [
     "Verification",
     "View",
     "Writer",
+    "list_files",
     "open",
     "recover",
 ]

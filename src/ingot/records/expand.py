@@ -9,8 +9,8 @@ from typing import TypeAlias
 from urllib.parse import unquote
 
 from ingot.errors import FormatError, storage_errors
+from ingot.formats.table import OPENED, SUFFIXES, format_of, plain_name
 from ingot.records.braces import braces
-from ingot.records.formats import OPENED, SUFFIXES, format_of, plain_name
 
 StrPath: TypeAlias = str | os.PathLike[str]
 
@@ -35,19 +35,20 @@ def check_target(path: StrPath) -> None:
         message = "the path is empty"
         raise FileNotFoundError(message)
     other = format_of(name)
-    if other is not None and other.writer is not None:
-        message = (
-            f"{name}: other programs would take an Ingot file for {other.title}; name it .ingot, "
-            f"or write {other.title} with {other.writer}"
-        )
-        raise FormatError(message, name)
     if other is not None and other.name != "ingot":
-        message = f"{name}: other programs would take an Ingot file for {other.title}"
-        raise FormatError(f"{message}; name it .ingot", name)
+        message = (
+            f"{name}: other programs would take an Ingot file for {other.title}; name it .ingot"
+        )
+        if other.writer is not None:
+            message += f", or write {other.title} with {other.writer}"
+        raise FormatError(message, name)
 
 
-def expand(source: StrPath | Sequence[StrPath]) -> list[str]:
-    """Return the absolute paths of the files that `source` refers to, in order.
+def list_files(source: StrPath | Sequence[StrPath]) -> list[str]:
+    """Return the absolute paths of the record files that `source` refers to, in order.
+
+    These are the files that `ingot.open` reads as records, for example to give each of several
+    programs its part of them. A plain path need not exist.
 
     Args:
         source: A file, a directory (its record files, sorted by name), a pattern such as

@@ -78,6 +78,9 @@ class Meter:
         total: The number of inputs, if there are inputs and it is known.
         done: The number of inputs that are already done.
         rows: The number of rows made from those.
+
+    Attributes:
+        is_on: Whether there is anything to report to.
     """
 
     def __init__(
@@ -87,7 +90,7 @@ class Meter:
             message = f"progress must be True or a function of rows and bytes, got {progress!r:.50}"
             raise TypeError(message)
         self._call: Report | None = progress if callable(progress) else None
-        self._is_on = bool(progress)
+        self.is_on = bool(progress)
         self._label = printable(label)
         self._total = total
         self._skipped = done
@@ -97,14 +100,14 @@ class Meter:
 
     def update(self, rows: int, nbytes: int, inputs: int | None = None) -> None:
         """Report progress, unless the last report was just now."""
-        if self._is_on and self._line.is_due():
+        if self.is_on and self._line.is_due():
             self._tell(rows, nbytes, inputs, is_last=False)
 
     def finish(self, rows: int, nbytes: int, inputs: int | None = None) -> None:
         """Report the end."""
-        if self._is_on:
+        if self.is_on:
             self._tell(rows, nbytes, inputs, is_last=True)
-            self._is_on = False
+            self.is_on = False
 
     def _tell(self, rows: int, nbytes: int, inputs: int | None, *, is_last: bool) -> None:
         if self._call is not None:

@@ -12,9 +12,9 @@ import numpy.typing as npt
 
 from ingot._core import Reader as NativeReader
 from ingot.errors import FormatError, counted
+from ingot.formats.table import format_of
 from ingot.records.batch import Batch
-from ingot.records.expand import StrPath, absolute, expand, name_of, shown
-from ingot.records.formats import format_of
+from ingot.records.expand import StrPath, absolute, list_files, name_of, shown
 from ingot.records.indices import Indices
 from ingot.records.progress import Progress, reporter
 from ingot.records.verification import Damage, Verification
@@ -67,7 +67,7 @@ class Reader(NativeReader, ChoosingRecords, Sequence[bytes]):
         cls, source: StrPath | Sequence[StrPath], *, partial: bool = False, verify: bool = True
     ) -> Self:
         """Open the files; see `ingot.open`."""
-        paths = expand(source)
+        paths = list_files(source)
         reader = super().__new__(cls, paths, partial, verify)
         reader._paths = paths
         reader._opened = name_of(source, paths)

@@ -28,9 +28,8 @@ from ingot.compat.array_record.instructions import (
     listed,
     part_of,
 )
+from ingot.compat.array_record.options import parse_reader_options
 from ingot.locks import ProcessLock
-from ingot.records.arrayrecord import parse_reader_options
-from ingot.records.indices import outside
 
 __all__ = [
     "ArrayRecordDataSource",
@@ -175,9 +174,9 @@ class ArrayRecordDataSource:
         if keys.ndim != 1:
             message = f"record keys must have one dimension, got {keys.ndim}"
             raise TypeError(message)
-        wrong = outside(keys, 0, self._num_records)
-        if wrong is not None:
-            raise self._no_record(wrong)
+        wrong = (keys < 0) | (keys >= self._num_records)
+        if wrong.any():
+            raise self._no_record(int(keys[wrong.argmax()]))
         return keys.astype(np.int64, copy=False)
 
     def _read_parts(self, keys: npt.NDArray[np.int64]) -> list[bytes]:

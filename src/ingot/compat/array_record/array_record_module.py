@@ -16,8 +16,9 @@ from ingot.compat.array_record.errors import (
     RecordIndexError,
     translated,
 )
-from ingot.errors import counted
-from ingot.records import arrayrecord
+from ingot.compat.array_record.options import parse_reader_options, parse_writer_options
+from ingot.compat.closing import Closing
+from ingot.formats import arrayrecord
 
 if TYPE_CHECKING:
     from typing_extensions import Buffer as BytesLike
@@ -45,7 +46,7 @@ class ArrayRecordWriter:
 
     def __init__(self, path: StrPath, options: str = "", **kwargs: object) -> None:
         del kwargs
-        arguments = arrayrecord.parse_writer_options(options)
+        arguments = parse_writer_options(options)
         self._path = os.fsdecode(path)
         self._is_open = True
         self._failure: Caught | None = None
@@ -118,14 +119,14 @@ class ArrayRecordWriter:
         writer = getattr(self, "_writer", None)
         if writer is None or writer.closed:
             return
-        num_records = len(writer)
+        count = len(writer)
         self._abandon()
-        lost = f"{counted(num_records, 'record')} {'is' if num_records == 1 else 'are'} lost"
-        message = f"{self._path}: the writer was never closed; its {lost}"
+        lost = "1 record is" if count == 1 else f"{count:,} records are"
+        message = f"{self._path}: the writer was never closed; its {lost} lost"
         warnings.warn(message, stacklevel=2)
 
 
-class ArrayRecordReader:
+class ArrayRecordReader(Closing):
     """Reads records of a file, in order or at random.
 
     Errors with the file are raised by the first read, not by the constructor. Several threads
@@ -143,7 +144,7 @@ class ArrayRecordReader:
 
     def __init__(self, path: StrPath, options: str = "", **kwargs: object) -> None:
         del kwargs
-        arrayrecord.parse_reader_options(options)
+        parse_reader_options(options)
         self._path = os.fsdecode(path)
         self._is_open = True
         self._failure: Caught | None = None
@@ -290,12 +291,6 @@ class ArrayRecordReader:
             raise RecordIndexError(message, self._path) from None
         except CAUGHT as error:
             raise translated(error, self._path) from error
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
     def __getstate__(self) -> dict[str, Any]:
         return self.__dict__ | {"_stream": None}

@@ -14,7 +14,7 @@ import numpy.typing as npt
 from ingot.compat.array_record.array_record_module import ArrayRecordReader
 from ingot.compat.array_record.errors import CAUGHT, translated
 from ingot.compat.array_record.instructions import ReadInstruction
-from ingot.records.arrayrecord import ArrayRecordReader as Reader
+from ingot.formats.arrayrecord import ArrayRecordReader as Reader
 
 T = TypeVar("T")
 

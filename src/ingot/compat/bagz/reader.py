@@ -12,9 +12,7 @@ from ingot.compat.bagz.errors import translated
 from ingot.compat.bagz.options import LimitsPlacement, ReaderOptions, ShardingLayout
 from ingot.compat.bagz.spec import bag_file, paths_of
 from ingot.errors import FormatError
-from ingot.records.bag import BagReader, Stream
-from ingot.records.expand import text_of
-from ingot.records.indices import numbers_at, outside, wrapped
+from ingot.formats.bag import BagReader, Stream
 
 Rows: TypeAlias = npt.NDArray[np.int64]
 Indices: TypeAlias = Sequence[SupportsIndex] | npt.NDArray[np.integer[Any]]
@@ -56,7 +54,7 @@ class Reader(Sequence[bytes]):
     def __init__(
         self, file_spec: str | os.PathLike[str], options: ReaderOptions | None = None
     ) -> None:
-        self._file_spec = text_of(file_spec)
+        self._file_spec = os.fspath(file_spec)
         self._options = ReaderOptions() if options is None else options
         self._open()
 
@@ -211,10 +209,12 @@ class Reader(Sequence[bytes]):
             message = f"indices must be integers, got {wanted.dtype}"
             raise TypeError(message)
         count = len(self._rows)
-        wrong = outside(wanted, -count, count)
-        if wrong is not None:
-            self._place(wrong)
-        return numbers_at(self._rows, wrapped(wanted, count))
+        wrong = (wanted < -count) | (wanted >= count)
+        if wrong.any():
+            self._place(int(wanted[wrong.argmax()]))
+        places = wanted.astype(np.int64)
+        places[places < 0] += count
+        return self._rows.start + places * self._rows.step
 
     def read_indices_iter(
         self, indices: Iterable[SupportsIndex], *, read_ahead: int | None = None

@@ -4,15 +4,16 @@ import os
 import re
 from pathlib import Path
 from typing import Literal
+from urllib.parse import unquote, urlsplit
 
+import ingot
 from ingot.compat.bagz.options import (
     Compression,
     CompressionAutoDetect,
     CompressionZstd,
     LimitsPlacement,
 )
-from ingot.records.bag import BagFile
-from ingot.records.expand import shards, text_of
+from ingot.formats.bag import BagFile
 
 _FILE_SYSTEM = re.compile(r"/?([A-Za-z][A-Za-z0-9+.-]*):(.*)", re.DOTALL)
 
@@ -23,26 +24,30 @@ def paths_of(file_spec: str | os.PathLike[str]) -> list[str]:
     Raises:
         FileNotFoundError: There are none, or they are on another file system.
     """
-    spec = text_of(file_spec)
-    paths = [path for one in spec.split(",") if one for path in shards(local(one)) or [local(one)]]
+    spec = os.fspath(file_spec)
+    each = [local(one) for one in spec.split(",") if one]
+    # Shards are named as Ingot names them. Other patterns are names of files in Bagz.
+    paths = [path for one in each for path in (ingot.list_files(one) if "@" in one else [one])]
     if not paths:
         message = f"{spec!r}: there are no files to open"
         raise FileNotFoundError(message)
     return paths
 
 
-def local(path: str) -> str:
+def local(path: str | os.PathLike[str]) -> str:
     """Return a path without a prefix that names the local file system.
 
     Raises:
         FileNotFoundError: The prefix names another file system.
     """
-    path = os.path.expanduser(path)  # noqa: PTH111 -- no user is no error
+    path = os.path.expanduser(os.fspath(path))  # noqa: PTH111 -- no user is no error
     found = _FILE_SYSTEM.fullmatch(path)
     if found is None or Path(path).exists():
         return path
     if found[1] == "posix":
         return found[2]
+    if found[1] == "file":
+        return unquote(urlsplit(path).path)
     message = f"{path}: no file system {found[1]!r}; copy the files to the local file system"
     raise FileNotFoundError(message)
 

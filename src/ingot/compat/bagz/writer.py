@@ -2,23 +2,22 @@
 
 import os
 import warnings
+import weakref
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING
 
 from ingot.compat.bagz.errors import translated
 from ingot.compat.bagz.options import LimitsPlacement, WriterOptions
 from ingot.compat.bagz.spec import dictionary_of, level_of, limits_path, local
-from ingot.errors import counted
-from ingot.records.bag import BagWriter
-from ingot.records.expand import text_of
-from ingot.records.unclosed import watch
+from ingot.compat.closing import Closing
+from ingot.formats.bag import BagWriter
 
 if TYPE_CHECKING:
     from typing_extensions import Buffer as BytesLike
 
 
-class Writer:
+class Writer(Closing):
     """Writes a bag that Bagz itself can read.
 
     If the limits are at its end, the bag exists from the start, with the limits in
@@ -43,20 +42,20 @@ class Writer:
         self, filename: str | os.PathLike[str], options: WriterOptions | None = None
     ) -> None:
         options = WriterOptions() if options is None else options
-        self._path = local(text_of(filename))
-        self._is_separate = options.limits_placement is LimitsPlacement.SEPARATE
+        self._path = local(filename)
+        is_separate = options.limits_placement is LimitsPlacement.SEPARATE
         try:
             self._writer = BagWriter(
                 self._path,
                 limits_path(self._path, options.limits_placement),
-                mode="replace" if self._is_separate else "replace-in-place",
+                mode="replace" if is_separate else "replace-in-place",
                 level=level_of(self._path, options.compression),
                 dictionary=dictionary_of(options.compression),
             )
         except OSError as error:
             raise translated(error, self._path) from error
-        self._process = os.getpid()
-        watch(self)
+        left = self._writer, self._path, is_separate, os.getpid()
+        self._never_closed = weakref.finalize(self, _settle, *left)
 
     @property
     def path(self) -> str:
@@ -96,36 +95,34 @@ class Writer:
         Raises:
             ValueError: The file cannot be written.
         """
+        self._never_closed.detach()
         try:
             self._writer.close()
         except OSError as error:
             raise translated(error, self._path) from error
 
-    def __enter__(self) -> Self:
-        return self
 
-    def __exit__(self, *_: object) -> None:
-        self.close()
+def _settle(writer: BagWriter, path: str, is_separate: bool, process: int) -> None:
+    """Keep all records of a writer that was never closed, and warn; the bag is not finished."""
+    if writer.closed or process != os.getpid():
+        return
+    count = len(writer)
+    done = f"its {'1 record is' if count == 1 else f'{count:,} records are'} there"
+    if is_separate:
+        writer.close()
+    else:
+        done += f", and their limits in {_leave_limits(writer, path)}"
+    warnings.warn(f"{path}: the writer was never closed; {done}", stacklevel=2)
 
-    def _settle(self, *, failed: bool) -> str:
-        """Keep all records without closing the bag; return where they are."""
-        del failed
-        count = len(self._writer)
-        done = f"its {counted(count, 'record')} {'is' if count == 1 else 'are'} there"
-        if self._is_separate:
-            self._writer.close()
-            return done
-        self._writer.flush()
-        records = Path(self._path).resolve()
-        limits = str(limits_path(self._path, LimitsPlacement.SEPARATE))
-        if Path(f"{records}.part").exists():  # It was to replace another bag.
-            Path(f"{records}.part").replace(records)
-            Path(f"{records}.spool").replace(limits)
-        with suppress(FileNotFoundError):  # The writer has nothing left to remove.
-            self._writer.abandon()
-        return f"{done}, and their limits in {limits}"
 
-    def __del__(self) -> None:
-        if getattr(self, "_process", None) == os.getpid() and not self.closed:
-            message = f"{self._path}: the writer was never closed; {self._settle(failed=False)}"
-            warnings.warn(message, stacklevel=2)
+def _leave_limits(writer: BagWriter, path: str) -> str:
+    """Leave the limits of an unfinished bag in a separate file; return which."""
+    writer.flush()
+    records = Path(path).resolve()
+    limits = str(limits_path(path, LimitsPlacement.SEPARATE))
+    if Path(f"{records}.part").exists():  # It was to replace another bag.
+        Path(f"{records}.part").replace(records)
+        Path(f"{records}.spool").replace(limits)
+    with suppress(FileNotFoundError):  # The writer has nothing left to remove.
+        writer.abandon()
+    return limits

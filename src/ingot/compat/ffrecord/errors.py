@@ -7,6 +7,10 @@ class PathError(IngotError, AssertionError, ValueError):
     """A path is not that of an FFRecord file; FFRecord uses an assertion."""
 
 
+class MisuseError(AssertionError, ValueError):
+    """An invalid argument of a PyTorch class, or a call that it does not support."""
+
+
 class SampleError(CorruptFileError, RuntimeError):
     """A sample or an index is damaged."""
 

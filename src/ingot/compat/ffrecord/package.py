@@ -2,15 +2,14 @@
 
 import pickle
 from collections import OrderedDict
-from collections.abc import Sequence
-from pathlib import Path
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path, PurePath
 from typing import Any, TypeAlias
 
 from ingot.compat.ffrecord.errors import PathError
 from ingot.compat.ffrecord.reader import FileReader, Sample, StrPath
 from ingot.compat.ffrecord.writer import FileWriter
-from ingot.packed import tree
-from ingot.records.ffrecord import decode_tree
+from ingot.formats.ffrecord import decode_tree
 
 Tree: TypeAlias = OrderedDict[str, Any]
 
@@ -118,7 +117,7 @@ class PackedFolder:
             raise PathError(message, str(path))
         return [
             name
-            for name, node in (tree.entries(node) if recursive else node.items())
+            for name, node in (_entries(node) if recursive else node.items())
             if (list_dir if isinstance(node, dict) else list_file)
         ]
 
@@ -134,8 +133,11 @@ class PackedFolder:
         """Return whether there is a folder."""
         return isinstance(self._find(path), dict)
 
-    def _find(self, path: StrPath) -> "int | tree.Tree | None":
-        return tree.find(self.structure, tree.parts_of(path))
+    def _find(self, path: StrPath) -> int | Tree | None:
+        node: int | Tree | None = self.structure
+        for part in PurePath(path).parts:
+            node = node.get(part) if isinstance(node, OrderedDict) else None
+        return node
 
     def _index(self, fname: StrPath) -> int:
         node = self._find(fname)
@@ -144,6 +146,21 @@ class PackedFolder:
         what = "does not exist" if node is None else "is not a file but a directory"
         message = f"{fname} {what}"
         raise PathError(message, str(fname))
+
+
+def _entries(folder: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    """Yield the name and the node of each entry, at any depth, relative to the folder."""
+    left = [("", iter(folder.items()))]
+    while left:
+        above, entries = left[-1]
+        found = next(entries, None)
+        if found is None:
+            left.pop()
+            continue
+        name, node = above + found[0], found[1]
+        yield name, node
+        if isinstance(node, Mapping):
+            left.append((f"{name}/", iter(node.items())))
 
 
 def _ordered(decoded: dict[str, Any]) -> Tree:

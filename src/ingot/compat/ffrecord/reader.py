@@ -6,11 +6,12 @@ import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Self, SupportsIndex, TypeAlias, overload
+from typing import Any, SupportsIndex, TypeAlias, overload
 
 import numpy as np
 import numpy.typing as npt
 
+from ingot.compat.closing import Closing
 from ingot.compat.ffrecord.errors import (
     PathError,
     ReaderClosedError,
@@ -18,8 +19,7 @@ from ingot.compat.ffrecord.errors import (
     SampleIndexError,
 )
 from ingot.errors import ClosedError, CorruptFileError
-from ingot.records.expand import absolute
-from ingot.records.ffrecord import FFRecordReader
+from ingot.formats.ffrecord import FFRecordReader
 
 StrPath: TypeAlias = str | os.PathLike[str]
 Sample: TypeAlias = npt.NDArray[np.uint8]
@@ -28,7 +28,7 @@ _CAUGHT = (CorruptFileError, IndexError, ClosedError)
 _LEGACY = "an old FFRecord file without a checksum of its index; rewrite it to add one"
 
 
-class FileReader:
+class FileReader(Closing):
     """Reads samples of one or more `.ffr` files, in any order, as arrays of bytes.
 
     Forked processes and several threads may use it at the same time. The arrays of one `read`
@@ -129,12 +129,6 @@ class FileReader:
             return self.read_one(index)
         return self.read(index)
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
     def __getstate__(self) -> dict[str, Any]:
         return {name: value for name, value in vars(self).items() if name != "_reader"}
 
@@ -170,9 +164,9 @@ def _translated(error: CorruptFileError | IndexError | ClosedError) -> Exception
 
 def _resolve(fname: StrPath | Sequence[StrPath]) -> list[str]:
     if isinstance(fname, list | tuple):
-        names = [str(absolute(one)) for one in fname]
+        names = [absolute(one) for one in fname]
     elif isinstance(fname, str | os.PathLike):
-        path = absolute(fname)
+        path = Path(absolute(fname))
         names = sorted(str(one) for one in path.glob("*.ffr")) if path.is_dir() else [str(path)]
     else:
         message = "fname must be str, os.PathLike, list or tuple"
@@ -183,6 +177,11 @@ def _resolve(fname: StrPath | Sequence[StrPath]) -> list[str]:
     for name in names:
         check_file(name)
     return names
+
+
+def absolute(path: StrPath) -> str:
+    """Return an absolute path; a leading `~` is the home directory."""
+    return str(Path(os.path.expanduser(path)).absolute())  # noqa: PTH111 -- no user is no error
 
 
 def check_file(name: str) -> None:

@@ -6,8 +6,7 @@ import warnings
 from typing import TYPE_CHECKING, Self, SupportsIndex, TypeAlias
 
 from ingot.compat.ffrecord.errors import CountError, PathError, refused
-from ingot.records.expand import absolute, text_of
-from ingot.records.ffrecord import FFRecordWriter
+from ingot.formats.ffrecord import FFRecordWriter
 
 if TYPE_CHECKING:
     from typing_extensions import Buffer as BytesLike
@@ -36,15 +35,15 @@ class FileWriter:
     def __init__(
         self, fname: StrPath, n: SupportsIndex | None = None, *, sync: bool = True
     ) -> None:
-        path = text_of(fname)
-        if not path.endswith(".ffr"):
+        path = os.fspath(fname) if isinstance(fname, os.PathLike) else fname
+        if isinstance(path, str) and not path.endswith(".ffr"):
             message = f"{path} does not end with .ffr"
             raise PathError(message, path)
         self._name = path
         self._n = None if n is None else _count(n, path)
         self._count = 0
         try:
-            self._writer = FFRecordWriter(str(absolute(path)), self._n, sync=sync)
+            self._writer = FFRecordWriter(path, self._n, sync=sync)
         except OSError as error:
             raise refused(error, path) from error
 

@@ -8,28 +8,17 @@ import numpy as np
 import numpy.typing as npt
 
 from ingot.compat.granular.buffer import BufferView, SharedBuffer
-from ingot.compat.granular.files import open_reader, open_writer
-from ingot.compat.granular.handles import LIMIT_BYTES
-from ingot.compat.granular.indices import rows_of
-from ingot.compat.granular.owners import take
-from ingot.compat.granular.paths import AnyPath, local
-from ingot.compat.granular.utils import Closing
+from ingot.compat.granular.rows import rows_of
+from ingot.formats import granular
+from ingot.formats.granular import AnyPath, Closing
 
 __all__ = ["BagReader", "BagWriter", "BufferView", "SharedBuffer"]
 
 Indices: TypeAlias = Sequence[SupportsIndex] | npt.NDArray[np.integer[Any]]
 
-_NEWEST = 3
-_OLDEST = 1
 
-
-class BagWriter(Closing):
-    """Writes a bag that Granular itself can read.
-
-    Version 3 (Granular 0.22 and later) is a pair of files. They can be read up to the last
-    flush and appended to later: an incomplete record of a writer that died is cut off, and
-    another writer of this process that has the bag open is closed. Versions 2 and 1 are one
-    file, which appears under its name when it is closed.
+class BagWriter(granular.BagWriter):
+    """Writes a bag that Granular itself can read; see `ingot.formats.granular.BagWriter`.
 
     Args:
         bag_path: The file of records.
@@ -37,10 +26,6 @@ class BagWriter(Closing):
             A number is taken as `version`, which has this position in Granular 0.21.
         version: 3, 2 or 1.
         filepath: `bag_path`, as it is called in Granular 0.21.
-
-    Raises:
-        FileExistsError: There is a file, and the version is not 3.
-        CorruptFileError: There is a pair with fewer records than limits.
     """
 
     def __init__(
@@ -51,81 +36,19 @@ class BagWriter(Closing):
         version: int | None = None,
         filepath: AnyPath | None = None,
     ) -> None:
-        super().__init__()
         path: Any = bag_path if filepath is None else filepath
         if isinstance(idx_path, int):
             idx_path, version = None, idx_path
-        self.version = _NEWEST if version is None else version
-        if self.version not in range(_OLDEST, _NEWEST + 1):
-            message = f"the version of a bag must be 1, 2 or 3, got {version}"
-            raise ValueError(message)
-        if self.version != _NEWEST and idx_path is not None:
-            message = f"version {version} has its limits in the same file"
-            raise ValueError(message)
-        if self.version == _NEWEST:
-            take(local(path), self)
-        self._writer = open_writer(path, idx_path, paired=self.version == _NEWEST)
-        self._is_bare = len(self._writer) == 0
-        self._flushed_bytes = self._writer.size - LIMIT_BYTES * len(self._writer)
-        if self.version == _OLDEST:
-            self._writer.append(b"")
-
-    @property
-    def size(self) -> int:
-        """Bytes of records and limits; for version 3, without records that are not flushed."""
-        if self.version == _NEWEST:
-            return self._flushed_bytes + LIMIT_BYTES * len(self)
-        return self._writer.size
+        super().__init__(path, idx_path, version=3 if version is None else version)
 
     @property
     def length(self) -> int:
         """The number of records."""
         return len(self)
 
-    def __len__(self) -> int:
-        return len(self._writer) - (self.version == _OLDEST)
-
     def append(self, record: object, flush: bool = True) -> int:
-        """Append a record; return its number.
-
-        Raises:
-            TypeError: It is not bytes.
-            ValueError: It is empty and the first record of a bag of version 2: Granular would take
-                the bag for one of version 1.
-        """
-        self._check_open()
-        if not isinstance(record, bytes):
-            message = f"a record must be bytes, got {type(record).__name__}"
-            raise TypeError(message)
-        if not record and self._is_bare and self.version == _NEWEST - 1:
-            message = (
-                "the first record of a bag of version 2 must not be empty: it would be taken for "
-                "one of version 1; pass version=3, which allows it"
-            )
-            raise ValueError(message)
-        self._is_bare = False
-        number = self._writer.append(record) - (self.version == _OLDEST)
-        if flush:
-            self.flush()
-        return number
-
-    def flush(self) -> None:
-        """Write all records so far to the files."""
-        self._check_open()
-        self._flush()
-
-    def _flush(self) -> None:
-        self._writer.flush()
-        self._flushed_bytes = self._writer.size - LIMIT_BYTES * len(self._writer)
-
-    def _close(self) -> None:
-        self._flush()
-        self._writer.close()
-
-    def abandon(self) -> None:
-        """Give up the bag. Version 3 keeps what was flushed, other versions nothing."""
-        self.closed = True
-        self._writer.abandon()
+        """Append a record, and with `flush` write all so far to the files; return its number."""
+        return super().append(record, flush=flush)
 
 
 class BagReader(Closing):
@@ -168,8 +91,8 @@ class BagReader(Closing):
         self._open()
 
     def _open(self) -> None:
-        self._bag = open_reader(
-            self._source, self._limits, single=self._single, cached=self._cached
+        self._bag = granular.open_bag(
+            self._source, self._limits, single_file=self._single, cached=self._cached
         )
 
     @property

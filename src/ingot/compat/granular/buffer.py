@@ -1,10 +1,11 @@
 """Bytes that several processes share, by name."""
 
 import atexit
+import io
 import os
+from contextlib import suppress
 from multiprocessing import shared_memory
-from types import TracebackType
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 
 class SharedBuffer:
@@ -72,38 +73,22 @@ class SharedBuffer:
         self._bytes = None
         shared, self._shared = self._shared, None
         if shared is not None:
-            _released(shared)
+            with suppress(BufferError):  # The memory is released with the last use of the bytes.
+                shared.close()
             if self._maker == os.getpid():
                 atexit.unregister(self.close)
                 shared.unlink()
 
 
-def _released(shared: shared_memory.SharedMemory) -> None:
-    try:
-        shared.close()
-    except BufferError:  # Somebody still uses the bytes; the memory is released with them.
-        return
-
-
-class BufferView:
+class BufferView(io.IOBase):
     """Bytes as a readable file. Offsets count from `offset`."""
 
     def __init__(self, buf: memoryview | bytes, size: int, offset: int = 0) -> None:
+        super().__init__()
         self._buf: memoryview | bytes = buf
         self.size = size
         self.offset = offset
         self.pos = 0
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
 
     def seek(self, offset: int, whence: int = 0) -> int:
         """Go to another position; return it."""
@@ -115,7 +100,7 @@ class BufferView:
         """Return the next `n` bytes; all of them if `n` is negative."""
         end = self.size if n < 0 else min(self.size, self.pos + n)
         found = bytes(self._buf[self.pos : end])
-        self.pos = max(self.pos, end)
+        self.pos += len(found)
         return found
 
     def tell(self) -> int:
@@ -125,3 +110,4 @@ class BufferView:
     def close(self) -> None:
         """Release the bytes."""
         self._buf = b""
+        super().close()

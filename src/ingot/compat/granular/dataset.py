@@ -2,27 +2,30 @@
 
 import copy
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Self, SupportsIndex
 
-from ingot.cached import cached_property
-from ingot.codecs.granular import Decoder, Encoder
 from ingot.compat.granular.bag import BagReader, BagWriter
-from ingot.compat.granular.files import open_folder, read_spec
-from ingot.compat.granular.indices import rows_at, rows_of
-from ingot.compat.granular.kinds import GivenCodec, Layout, function_of, layout_of
-from ingot.compat.granular.paths import AnyPath, PathLike, local
-from ingot.compat.granular.rows import PairedRows, ReferencedRows
-from ingot.compat.granular.utils import Closing
-from ingot.dataset.read.granular import GranularRows
-from ingot.dataset.read.granular.layout import REFS, check_spec, element, is_sequence
-from ingot.dataset.read.mask import Mask, elements_of
-from ingot.dataset.read.source import ALL, Elements
+from ingot.compat.granular.rows import Mask, Row, RowReader, place_of
+from ingot.errors import FormatError
+from ingot.formats.granular import (
+    REFS,
+    AnyPath,
+    Closing,
+    Layout,
+    Stored,
+    check_spec,
+    element,
+    is_sequence,
+    layout_of,
+    local,
+    open_folder,
+    open_writer,
+)
+from ingot.formats.granular.codecs import Decoder, Encoder
 from ingot.locks import ProcessLock
-from ingot.records.indices import place_of
 
-Row = dict[str, Any]
+_WHOLE = slice(None)
 
 
 class DatasetWriter(Closing):
@@ -61,14 +64,13 @@ class DatasetWriter(Closing):
         super().__init__()
         self._spec = check_spec(dict(spec))
         self.encoders: dict[str, Encoder | None] = {
-            key: None if encoders is None else function_of(encoders, key, kind, "encoders")
+            key: None if encoders is None else _function_of(encoders, key, kind, "encoders")
             for key, kind in self._spec.items()
         }
         self._lock = ProcessLock()
         self.layout = layout_of(self._spec, layout)
-        kind = PairedRows if self.layout == "0.22" else ReferencedRows
-        self.directory: Path | PathLike = local(directory)
-        self._rows: PairedRows | ReferencedRows = kind(self.directory, self._spec)
+        self.directory: Any = local(directory)
+        self._rows = open_writer(self.directory, self._spec, layout=self.layout, make_bag=_make_bag)
 
     @property
     def spec(self) -> dict[str, str]:
@@ -76,8 +78,8 @@ class DatasetWriter(Closing):
         return dict(self._spec)
 
     @property
-    def writers(self) -> dict[str, BagWriter]:
-        """The writer of each key's bag."""
+    def writers(self) -> dict[str, Any]:
+        """The `BagWriter` of each key."""
         return dict(self._rows.bags)
 
     @property
@@ -107,7 +109,7 @@ class DatasetWriter(Closing):
                 self._rows.flush()
         return number
 
-    def _encode_all(self, key: str, value: Any) -> bytes | list[bytes]:
+    def _encode_all(self, key: str, value: Any) -> Stored:
         if not is_sequence(self._spec[key]):
             return self._encode(key, value)
         if isinstance(value, str | bytes | Mapping):
@@ -138,7 +140,7 @@ class DatasetWriter(Closing):
             self._rows.close()
 
 
-class DatasetReader(Closing):
+class DatasetReader(RowReader):
     """Reads a data set of any version of Granular.
 
     `reader[i]` is a row; a slice, a range or a list of numbers returns a dict of lists, in one
@@ -171,100 +173,97 @@ class DatasetReader(Closing):
     ) -> None:
         super().__init__()
         del cache_index, parallel, pool_name
-        self._folder = folder = local(directory)
+        self._folder = local(directory)
         self._given = decoders
         self.cache_keys = cache_keys
-        spec = read_spec(folder)
-        if unknown := [key for key in cache_keys if key not in (*spec, REFS)]:
-            message = f"{folder}: there is no key {unknown[0]!r} to cache in {spec}"
-            raise KeyError(message)
         self._open()
 
     def _open(self) -> None:
-        spec, given = read_spec(self._folder), self._given
+        self._columns = open_folder(self._folder, tuple(self.cache_keys))
+        self._spec, given = self._columns.spec, self._given
+        if unknown := [key for key in self.cache_keys if key not in (*self._spec, REFS)]:
+            message = f"{self._folder}: there is no key {unknown[0]!r} to cache in {self._spec}"
+            raise KeyError(message)
         self._decoders = {
-            key: None if given is None else function_of(given, key, kind, "decoders")
-            for key, kind in spec.items()
+            key: None if given is None else _function_of(given, key, kind, "decoders")
+            for key, kind in self._spec.items()
         }
-        codecs = {
-            element(kind): GivenCodec(element(kind), self._decoders[key])
-            for key, kind in spec.items()
-        }
-        self._rows = GranularRows(open_folder(self._folder, spec, tuple(self.cache_keys)), codecs)
-        self._all = dict.fromkeys(spec, ALL)
+        self._all = dict.fromkeys(self._spec, _WHOLE)
+        self._readers: dict[str, BagReader] | None = None
 
     @property
     def spec(self) -> dict[str, str]:
         """The keys and their types."""
-        return dict(self._rows.columns.spec)
+        return dict(self._spec)
 
     @property
     def decoders(self) -> Mapping[str, Decoder | None]:
         """The decoding function of each key; do not change it."""
         return MappingProxyType(self._decoders)
 
-    @cached_property
+    @property
     def readers(self) -> dict[str, BagReader]:
         """A reader for the bag of each key, and for the references if there are any.
 
         They are opened on first access.
         """
-        is_old = self._rows.columns.version < 3  # noqa: PLR2004 -- with references
-        keys = [REFS, *self.spec] if is_old else [*self.spec]
-        return {key: BagReader(self._folder / f"{key}.bag", single_file=is_old) for key in keys}
+        if self._readers is None:
+            is_old = self._columns.version < 3  # noqa: PLR2004 -- with references
+            keys = [REFS, *self._spec] if is_old else [*self._spec]
+            self._readers = {
+                key: BagReader(self._folder / f"{key}.bag", single_file=is_old) for key in keys
+            }
+        return self._readers
 
     @property
     def size(self) -> int:
         """Bytes of all bags."""
-        return self._rows.nbytes
-
-    @property
-    def length(self) -> int:
-        """The number of rows."""
-        return len(self._rows)
+        return self._columns.nbytes
 
     def __len__(self) -> int:
-        return len(self._rows)
+        return len(self._columns)
 
     def available(self, index: SupportsIndex) -> dict[str, bool | range]:
         """Return which keys a row has, as a mask that reads all of them."""
         self._check_open()
-        return self._rows.available(place_of(index, len(self)), tuple(self.spec))
-
-    def __getitem__(self, index: Any) -> Row:
-        """Return a row, or a dict with the values of several rows for each key.
-
-        Raises:
-            IndexError: There is no such row.
-            KeyError: There is no such key.
-        """
-        self._check_open()
-        which, mask = index if isinstance(index, tuple) else (index, None)
-        return self.read(rows_of(which, len(self)), mask)
-
-    def __getitems__(self, indices: Sequence[SupportsIndex]) -> list[Row]:
-        """Return rows, in one native read per key."""
-        return rows_at(self, DatasetReader, indices)
+        found = self._columns.find(place_of(index, len(self)))
+        return {
+            key: True if isinstance(ref, int) else range(len(ref)) for key, ref in found.items()
+        }
 
     def read(self, rows: int | Sequence[int], mask: Mask | None) -> Row:
         """Read some keys of existing rows; all keys if there is no mask."""
         wanted = self._all if mask is None else self._wanted(mask)
         if isinstance(rows, int):
-            return self._rows.read_row(rows, wanted)
-        if any(elements != ALL for elements in wanted.values()):
+            stored = self._columns.read(rows, wanted)
+            return {key: self._value(key, one, rows) for key, one in stored.items()}
+        if any(part != _WHOLE for part in wanted.values()):
             message = "a range of elements requires a single row"
             raise TypeError(message)
-        return self._rows.read_values(rows, list(wanted))
-
-    def _wanted(self, mask: Mask) -> dict[str, Elements]:
-        parts = mask if isinstance(mask, Mapping) else dict.fromkeys(mask, True)
-        fields = self._rows.fields
-        if unknown := [key for key in parts if key not in fields]:
-            message = f"{self._rows.paths[0]}: there is no key {unknown[0]!r} in {self.spec}"
-            raise KeyError(message)
-        keys = self._all if isinstance(mask, Mapping) else parts
         return {
-            key: ALL if parts[key] is True else elements_of(fields[key], parts[key])
+            key: [self._value(key, *one) for one in zip(values, rows, strict=True)]
+            for key, values in self._columns.read_many(rows, wanted).items()
+        }
+
+    def _value(self, key: str, stored: Stored, row: int) -> Any:
+        decode = self._decoders[key]
+        if decode is None:
+            return stored
+        try:
+            return [decode(one) for one in stored] if isinstance(stored, list) else decode(stored)
+        except (ValueError, OSError) as error:
+            path = self._columns.path
+            message = f"{path}: row {row}: field {key!r} is not valid {self._spec[key]}: {error}"
+            raise FormatError(message, path) from error
+
+    def _wanted(self, mask: Mask) -> dict[str, slice]:
+        parts = mask if isinstance(mask, Mapping) else dict.fromkeys(mask, True)
+        if unknown := [key for key in parts if key not in self._spec]:
+            message = f"{self._columns.path}: there is no key {unknown[0]!r} in {self._spec}"
+            raise KeyError(message)
+        keys = self._spec if isinstance(mask, Mapping) else parts
+        return {
+            key: _WHOLE if parts[key] is True else _elements(key, self._spec[key], parts[key])
             for key in keys
             if parts.get(key, False) is not False
         }
@@ -274,7 +273,7 @@ class DatasetReader(Closing):
         return copy.copy(self)
 
     def __getstate__(self) -> dict[str, Any]:
-        opened = ("_rows", "_decoders", "readers")
+        opened = ("_all", "_columns", "_decoders", "_readers", "_spec")
         return {name: value for name, value in vars(self).items() if name not in opened}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -283,6 +282,41 @@ class DatasetReader(Closing):
         self._open()
 
     def _close(self) -> None:
-        self._rows.close()
-        for reader in vars(self).get("readers", {}).values():
+        self._columns.close()
+        for reader in (self._readers or {}).values():
             reader.close()
+
+
+def _make_bag(path: Any, version: int) -> BagWriter:
+    return BagWriter(path, version=version)
+
+
+def _function_of(functions: Mapping[str, Any], key: str, kind: str, what: str) -> Any:
+    """Return the function for the type of a key.
+
+    Raises:
+        KeyError: There is none.
+    """
+    if element(kind) not in functions:
+        message = f"key {key!r} has type {element(kind)!r}, for which {what} has no function"
+        raise KeyError(message)
+    return functions[element(kind)]
+
+
+def _elements(key: str, kind: str, part: object) -> slice:
+    """Return the elements that a range of a mask selects.
+
+    Raises:
+        TypeError: It is not a range, or the key does not have sequences.
+        ValueError: The range does not go up from 0 or more.
+    """
+    if not isinstance(part, range | slice):
+        message = f"key {key!r}: a mask must be True, False or a range, got {part!r}"
+        raise TypeError(message)
+    if not is_sequence(kind):
+        message = f"key {key!r} is {kind}, expected a sequence"
+        raise TypeError(message)
+    if (1 if part.step is None else part.step) < 1 or min(part.start or 0, part.stop or 0) < 0:
+        message = f"key {key!r}: a range of elements must go up from 0 or more, got {part!r}"
+        raise ValueError(message)
+    return slice(part.start, part.stop, part.step)

@@ -1,6 +1,6 @@
 """`granular.formats`: encoding and decoding functions by type."""
 
-from ingot.codecs.granular import (
+from ingot.formats.granular.codecs import (
     DECODERS,
     ENCODERS,
     Decoder,

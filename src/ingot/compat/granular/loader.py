@@ -1,20 +1,16 @@
 """`granular.Loader`: batches of a source, read ahead."""
 
-import weakref
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from multiprocessing.context import BaseContext
 from typing import Any, Self
 
 import numpy as np
 
-from ingot.cached import cached_property
-from ingot.compat.granular.pieces import Arrays, Pieces, Spec, spec_of
+import ingot
+from ingot.compat.granular.pieces import Arrays, DatapointError, Pieces, Spec, spec_of
 from ingot.compat.granular.sources import convert
-from ingot.compat.granular.utils import Closing
 from ingot.errors import WorkerError
-from ingot.loader.making import Conversion, Made, Threads
-from ingot.loader.pipeline import Pipeline
-from ingot.loader.processes import Processes
+from ingot.formats.granular import Closing
 
 
 class Loader(Closing):
@@ -77,19 +73,43 @@ class Loader(Closing):
         self.num_shards = num_shards
         self.consumed = 0
         # With fewer batches than workers, several workers share a batch.
-        count = min(-(-max(workers, 1) // (prefetch + 1)), batch)
-        self._pieces = Pieces(self.source, batch, count, shard_id, num_shards)
-        parts = self._pieces, Conversion(None)
-        work = Processes(*parts, workers, mp) if mp and workers else Threads(*parts)
-        self._pipeline: Pipeline[Made] = Pipeline(
-            work, self._pieces.after, workers, count * (prefetch + 1)
-        )
-        weakref.finalize(self, self._pipeline.stop).atexit = False
+        self._num_pieces = min(-(-max(workers, 1) // (prefetch + 1)), batch)
+        self._workers: dict[str, Any] = {"workers": workers}
+        if mp and workers:
+            self._workers = {"processes": workers, "mp_context": mp}
+        self._spec: Spec | None = None
+        self._pieces: Pieces | None = None
+        self._loader: ingot.Loader | None = None
+        self._made: Iterator[Arrays] = iter(())
 
-    @cached_property
+    @property
     def spec(self) -> Spec:
         """The dtype and the shape of each value, from the first datapoint."""
-        return spec_of(self.source(0))
+        if self._spec is None:
+            self._spec = spec_of(self.source(0))
+        return self._spec
+
+    def _start(self) -> None:
+        """Begin to make the pieces of the batches from the next step on."""
+        first = self.consumed + self.batch * self.shard_id
+        steps = first, self.batch * self.num_shards
+        self._pieces = Pieces(self.source, self.spec, steps, self.batch, self._num_pieces)
+        self._loader = ingot.Loader(
+            self._pieces,
+            batch_size=1,
+            prefetch=self._num_pieces * (self.prefetch + 1),
+            shard=None,
+            collate=_first,
+            **self._workers,
+        )
+        self._made = iter(self._loader)
+
+    def _stop(self) -> None:
+        """End the threads or processes, with the datapoints that they are making."""
+        if self._loader is not None and self._pieces is not None:
+            self._pieces.is_cancelled = True
+            self._loader.close()
+            self._loader = None
 
     def __iter__(self) -> Self:
         self._check_open()
@@ -102,22 +122,26 @@ class Loader(Closing):
             RuntimeError: A datapoint could not be made.
         """
         self._check_open()
-        self._pieces.spec = self.spec
-        end = self.consumed + (self.prefetch + 1) * self._pieces.stride
-        stop = self._pieces.of(end).start
-        made = [self._take(number, stop) for number in self._pieces.of(self.consumed)]
-        self.consumed += self._pieces.stride
+        if self._loader is None:
+            self._start()
+        made = [self._take(self._made) for _ in range(self._num_pieces)]
+        self.consumed += self.batch * self.num_shards
         if len(made) == 1:
             return made[0]
         return {key: np.concatenate([one[key] for one in made]) for key in made[0]}
 
-    def _take(self, number: int, stop: int) -> Arrays:
+    def _take(self, made: Iterator[Arrays]) -> Arrays:
         try:
-            arrays: Arrays = self._pipeline.take(number, stop).batch
+            return next(made)
         except WorkerError as error:
+            self._stop()
+            if isinstance(error.__cause__, DatapointError):
+                raise error.__cause__ from error.__cause__.__cause__
             message = f"the batch at step {self.consumed} could not be made: a worker process died"
             raise RuntimeError(message) from error
-        return arrays
+        except BaseException:
+            self._stop()
+            raise
 
     def save(self) -> dict[str, int]:
         """Return the state: the next step."""
@@ -125,9 +149,12 @@ class Loader(Closing):
 
     def load(self, d: Mapping[str, int]) -> None:
         """Resume from a state."""
+        self._stop()
         self.consumed = int(d["step"])
-        self._pipeline.restart()
 
     def _close(self) -> None:
-        self._pipeline.stop()
-        self._pipeline.join()
+        self._stop()
+
+
+def _first(pieces: list[Arrays]) -> Arrays:
+    return pieces[0]

@@ -1,15 +1,15 @@
 """Pieces of batches, each made by one worker of a loader."""
 
 import multiprocessing
+import sys
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from ingot.compat.granular.sources import Source, each
-from ingot.loader.making import Made, Unwanted
 
 Arrays: TypeAlias = dict[str, npt.NDArray[Any]]
 Spec: TypeAlias = dict[str, tuple[np.dtype[Any], tuple[int, ...]]]
@@ -17,77 +17,70 @@ Spec: TypeAlias = dict[str, tuple[np.dtype[Any], tuple[int, ...]]]
 _PLAIN = (bool, int, float, complex)
 
 
-class Pieces:
-    """Makes any piece of any batch, on any thread or in any process.
+class CancelledError(Exception):
+    """The piece is not wanted any more."""
 
-    Piece `k` of the batch that begins at step `s` has the number `s * count + k`.
+
+class DatapointError(RuntimeError):
+    """A datapoint could not be made, or does not fit the first one."""
+
+
+class Pieces:
+    """The pieces of the batches from a step on: a sequence without end.
+
+    Piece `k` of batch `b` has the number `b * count + k`.
 
     Args:
         source: The datapoints.
+        spec: The dtype and the shape of each value.
+        steps: The step of the first datapoint of each batch on this shard: the first and the
+            distance from one to the next.
         batch: The number of datapoints of a batch, on this shard.
         count: The number of pieces of a batch.
-        shard_id: The shard.
-        num_shards: The number of shards.
 
     Attributes:
-        stride: The number of datapoints of a batch, on all shards together.
-        spec: The dtype and the shape of each value.
-        cut: Nothing: a piece depends on its number alone.
+        is_cancelled: Whether pieces that are being made end with the next datapoint.
     """
 
-    cut: Any = None
-
     def __init__(
-        self, source: Source, batch: int, count: int, shard_id: int, num_shards: int
+        self, source: Source, spec: Spec, steps: tuple[int, int], batch: int, count: int
     ) -> None:
-        self.stride = batch * num_shards
-        self.spec: Spec = {}
+        self.is_cancelled = False
         self._source = source
+        self._spec = spec
+        self._first, self._stride = steps
         self._batch = batch
         self._count = count
-        self._first = batch * shard_id
 
-    def of(self, step: int) -> range:
-        """Return the numbers of the pieces of the batch that begins at a step."""
-        return range(step * self._count, (step + 1) * self._count)
+    def __len__(self) -> int:
+        return sys.maxsize
 
-    def after(self, number: int) -> int:
-        """Return the number of the piece after a piece."""
-        step, piece = divmod(number, self._count)
-        return number + 1 if piece + 1 < self._count else self.of(step + self.stride).start
-
-    def fetch(self, numbers: Sequence[int]) -> Sequence[None]:
-        """Read nothing: each piece reads what it needs, in one call if its source can."""
-        return [None] * len(numbers)
-
-    def make(
-        self, number: int, fetched: None = None, is_wanted: Callable[[], bool] | None = None
-    ) -> Made:
-        """Make the arrays of a piece; end with the next datapoint once they are not wanted.
+    def __getitem__(self, number: int) -> Arrays:
+        """Make the arrays of a piece.
 
         Raises:
-            RuntimeError: A datapoint could not be made, or does not fit the first one.
-            Unwanted: They were not wanted any more.
+            DatapointError: A datapoint could not be made, or does not fit the first one.
+            CancelledError: They are not wanted any more.
         """
-        del fetched
-        step, piece = divmod(number, self._count)
+        turn, piece = divmod(number, self._count)
         start, end = (k * self._batch // self._count for k in (piece, piece + 1))
-        steps = range(step + self._first + start, step + self._first + end)
+        first = self._first + turn * self._stride
+        steps = range(first + start, first + end)
         arrays = {
-            key: np.empty((len(steps), *shape), dtype) for key, (dtype, shape) in self.spec.items()
+            key: np.empty((len(steps), *shape), dtype) for key, (dtype, shape) in self._spec.items()
         }
         points = self._datapoints(steps)
         for place, at in enumerate(steps):
-            if is_wanted is not None and not is_wanted():
-                raise Unwanted
+            if self.is_cancelled:
+                raise CancelledError
             try:
                 _put(arrays, place, next(points))
             except BaseException as error:
                 if not isinstance(error, Exception) and _is_main():
                     raise
                 message = f"the datapoint of step {at} could not be made: {error!r}"
-                raise RuntimeError(message) from error
-        return Made(len(steps), arrays)
+                raise DatapointError(message) from error
+        return arrays
 
     def _datapoints(self, steps: Sequence[int]) -> Iterator[Any]:
         """Yield the datapoints of steps: read together, or one by one if that fails."""

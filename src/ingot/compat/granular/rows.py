@@ -1,281 +1,83 @@
-"""Writing the bags of a data set."""
+"""Rows by their numbers: indices as users pass them, and what readers of rows share."""
 
-import json
-import os
+from abc import abstractmethod
 from collections.abc import Mapping, Sequence
-from pathlib import Path
-from typing import Any
+from typing import Any, SupportsIndex, TypeAlias
 
-from ingot.compat.granular.bag import BagWriter
-from ingot.compat.granular.files import open_reader, read_spec
-from ingot.compat.granular.handles import LIMIT_BYTES
-from ingot.compat.granular.owners import take
-from ingot.compat.granular.paths import PathLike
-from ingot.compat.granular.utils import Closing
-from ingot.dataset.read.granular import Bag, refs
-from ingot.dataset.read.granular.layout import HIDDEN_SPEC, REFS, SPEC, parse_spec
-from ingot.errors import ClosedError, FormatError
-from ingot.records.bag import BagWriter as Lock
+import numpy as np
 
-_ORPHAN = b"\0"
-"""A record that no row refers to. Old bags must not begin with an empty one."""
+from ingot.formats.granular import Closing
+
+Row: TypeAlias = dict[str, Any]
+
+Mask: TypeAlias = Mapping[str, bool | range | slice] | Sequence[str]
+"""Keys, or what to read of each of them: a range selects elements of a sequence."""
 
 
-"""The specification of a data set of version 2 until all its bags are finished."""
-
-_SUFFIXES = (".bag", ".bag.part", ".bag.spool")
-"""The suffixes of the files of such a bag."""
-
-
-class PairedRows(Closing):
-    """A pair of files for each key: version 3. Appends to existing files.
-
-    Columns that are one row ahead of the others hold a part of the row that the last writer was
-    writing when it died; it is cut off. Columns that are further ahead stay, and new rows must
-    match them.
-
-    Attributes:
-        bags: The bag of each key.
+def place_of(index: SupportsIndex, length: int) -> int:
+    """Return the position for an index; a negative index counts from the end.
 
     Raises:
-        ValueError: The existing data set has another specification.
-        FileExistsError: The existing data set has an older version.
+        IndexError: It is out of range.
     """
+    try:
+        return range(length)[index]
+    except IndexError:
+        message = f"index {index} is out of range for {length}"
+        raise IndexError(message) from None
 
-    def __init__(self, folder: Path | PathLike, spec: Mapping[str, str]) -> None:
-        super().__init__()
-        _make(folder)
-        if (folder / SPEC).exists():
-            _check_same(folder, spec)
-        else:
-            _clear(folder)
-            _write_spec(folder, spec)
-        self._folder = folder
-        self.bags: dict[str, BagWriter] = {}
-        self._ahead: dict[str, Bag] = {}
-        take(folder, self)
-        try:
-            for key in spec:
-                self.bags[key] = BagWriter(folder / f"{key}.bag")
-            self._length = min(len(bag) for bag in self.bags.values())
-            for key, bag in list(self.bags.items()):
-                if len(bag) > self._length:
-                    self._settle(key)
-        except BaseException:
-            self._close_bags()
-            raise
 
-    def _settle(self, key: str) -> None:
-        path = self._folder / f"{key}.bag"
-        if isinstance(path, Path) and len(self.bags[key]) == self._length + 1:
-            self.bags[key].close()
-            self._cut(key, self._length)
-            self.bags[key] = BagWriter(path)
-        else:
-            self._ahead[key] = open_reader(path, single=False, cached=False)
+def rows_of(index: Any, length: int) -> int | Sequence[int]:
+    """Return the existing rows that an index selects.
 
-    def _cut(self, key: str, length: int) -> None:
-        limits = self._folder / f"{key}.idx"
-        if isinstance(limits, Path):
-            os.truncate(limits, LIMIT_BYTES * length)
+    Raises:
+        IndexError: A row does not exist.
+        TypeError: It is not an index.
+    """
+    if isinstance(index, slice):
+        return range(length)[index]
+    if isinstance(index, range):
+        if min(index, default=0) < 0:
+            message = f"a range of rows must go up from 0, got {index}"
+            raise IndexError(message)
+        return range(length)[index.start : index.stop : index.step] if index else index
+    if isinstance(index, list | tuple) or (isinstance(index, np.ndarray) and index.ndim):
+        return [place_of(one, length) for one in index]
+    return place_of(index, length)
+
+
+class RowReader(Closing):
+    """Rows, and several of them at once."""
+
+    @abstractmethod
+    def __len__(self) -> int: ...
+    @abstractmethod
+    def read(self, rows: int | Sequence[int], mask: Mask | None) -> Row:
+        """Read some keys of existing rows; all keys if there is no mask."""
 
     @property
-    def nbytes(self) -> int:
-        """Bytes of all bags so far."""
-        return sum(bag.size for bag in self.bags.values())
+    def length(self) -> int:
+        """The number of rows."""
+        return len(self)
 
-    def __len__(self) -> int:
-        return self._length
-
-    def _is_ahead(self, key: str) -> bool:
-        return key in self._ahead and len(self._ahead[key]) > self._length
-
-    def _expected(self, key: str) -> int:
-        return len(self._ahead[key]) if self._is_ahead(key) else self._length
-
-    def append(self, row: Mapping[str, Any]) -> int:
-        """Append a row; return its number.
+    def __getitem__(self, index: Any) -> Row:
+        """Return a row, or a dict with the values of several rows for each key.
 
         Raises:
-            ValueError: A column is ahead, and has another value in this row.
-            FormatError: An earlier row was interrupted. Closing cuts off its parts.
-            ClosedError: Another writer of this process has taken over the data set.
+            IndexError: There is no such row.
+            KeyError: There is no such key.
         """
-        if self.closed:
-            message = f"{self._folder}: another writer of this process has taken over the data set"
-            raise ClosedError(message, str(self._folder))
-        if any(len(bag) != self._expected(key) for key, bag in self.bags.items()):
-            message = f"{self._folder}: row {self._length} was interrupted; close the writer"
-            raise FormatError(message, str(self._folder))
-        for key in filter(self._is_ahead, row):
-            if self._ahead[key][self._length] != row[key]:
-                message = (
-                    f"{self._folder}: column {key!r} is ahead of the others, with another value in "
-                    f"row {self._length}: to discard the surplus, cut {key}.idx to "
-                    f"{LIMIT_BYTES * self._length} bytes"
-                )
-                raise ValueError(message)
-        for key, value in row.items():
-            if not self._is_ahead(key):
-                self.bags[key].append(value, flush=False)
-        self._length += 1
-        return self._length - 1
+        self._check_open()
+        which, mask = index if isinstance(index, tuple) else (index, None)
+        return self.read(rows_of(which, len(self)), mask)
 
-    def flush(self) -> None:
-        """Write all rows so far to the files."""
-        for bag in self.bags.values():
-            bag.flush()
+    def __getitems__(self, indices: Sequence[SupportsIndex]) -> list[Row]:
+        """Return rows, in one native read per key and folder.
 
-    def _close(self) -> None:
-        """Finish the bags; cut off the parts of a row that was interrupted."""
-        expected = {key: self._expected(key) for key in self.bags}
-        self._close_bags()
-        for key, bag in self.bags.items():
-            if len(bag) > expected[key]:
-                self._cut(key, expected[key])
-
-    def _close_bags(self) -> None:
-        for bag in self.bags.values():
-            bag.close()
-        for old in self._ahead.values():
-            old.close()
-
-
-class ReferencedRows:
-    """A bag for each key, and one of references: version 2. Always starts a new data set.
-
-    The specification stays hidden until all bags are finished: without it a folder is not a
-    data set. If one of them cannot be finished, all of them are removed. The next writer
-    removes what a killed writer has left.
-
-    Attributes:
-        bags: The bag of each key.
-
-    Raises:
-        FileExistsError: The folder is not empty.
-        StorageError: Another writer is writing to it.
-    """
-
-    def __init__(self, folder: Path | PathLike, spec: Mapping[str, str]) -> None:
-        if folder.exists():
-            _clear(folder)
-            if list(folder.glob("*")):
-                message = f"{folder}: the folder is not empty, and version 2 cannot be appended to"
-                raise FileExistsError(message)
-        _make(folder)
-        if isinstance(folder, Path):
-            (folder / HIDDEN_SPEC).write_bytes(_encoded(spec))
-        self._folder = folder
-        self._spec = spec
-        self._refs = BagWriter(folder / f"{REFS}.bag", version=2)
-        self.bags = {key: BagWriter(folder / f"{key}.bag", version=2) for key in spec}
-
-    def _all(self) -> list[BagWriter]:
-        return [*self.bags.values(), self._refs]
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes of all bags so far."""
-        return sum(bag.size for bag in self._all())
-
-    def __len__(self) -> int:
-        return len(self._refs)
-
-    def append(self, row: Mapping[str, bytes | list[bytes]]) -> int:
-        """Append a row; return its number."""
-        places: list[refs.Ref] = []
-        for key, value in row.items():
-            values = value if isinstance(value, list) else [value]
-            first = self._append(self.bags[key], values)
-            is_list = isinstance(value, list)
-            places.append(range(first, first + len(values)) if is_list else first)
-        return self._refs.append(refs.encode(places), flush=False)
-
-    def _append(self, bag: BagWriter, values: list[bytes]) -> int:
-        if len(bag) == 0 and values and not values[0]:
-            bag.append(_ORPHAN, flush=False)
-        first = len(bag)
-        for value in values:
-            bag.append(value, flush=False)
-        return first
-
-    def flush(self) -> None:
-        """Write all rows so far to temporary files."""
-        for bag in self._all():
-            bag.flush()
-
-    def close(self) -> None:
-        """Finish the bags, then make the folder a data set."""
-        complete: list[str] = []
-        try:
-            for key, bag in {**self.bags, REFS: self._refs}.items():
-                bag.close()
-                complete.append(key)
-        except BaseException:
-            self._discard(complete)
-            raise
-        if isinstance(self._folder, Path):
-            (self._folder / HIDDEN_SPEC).replace(self._folder / SPEC)
-        else:
-            _write_spec(self._folder, self._spec)
-
-    def _discard(self, complete: Sequence[str]) -> None:
-        """Remove the finished bags and give up the others."""
-        for bag in self._all():
-            bag.abandon()
-        if isinstance(self._folder, Path):
-            for key in complete:
-                (self._folder / f"{key}.bag").unlink()
-            (self._folder / HIDDEN_SPEC).unlink()
-
-
-def _clear(folder: Any) -> None:
-    """Remove what an unfinished writer of version 2 has left.
-
-    Raises:
-        StorageError: It is still writing.
-    """
-    if not isinstance(folder, Path) or not (folder / HIDDEN_SPEC).is_file():
-        return
-    spec = parse_spec((folder / HIDDEN_SPEC).read_bytes(), str(folder / HIDDEN_SPEC))
-    Lock(folder / f"{REFS}.bag").abandon()
-    for key in (*spec, REFS):
-        for suffix in _SUFFIXES:
-            (folder / f"{key}{suffix}").unlink(missing_ok=True)
-    (folder / HIDDEN_SPEC).unlink()
-
-
-def _make(folder: Any) -> None:
-    if (folder / "dataset.json").exists():
-        message = f"{folder}: this is an Ingot data set; choose another folder"
-        raise FileExistsError(message)
-    if folder.exists():
-        return
-    if isinstance(folder, Path):
-        folder.mkdir(parents=True, exist_ok=True)
-    else:
-        folder.mkdir()
-
-
-def _check_same(folder: Path | PathLike, spec: Mapping[str, str]) -> None:
-    found = read_spec(folder)
-    if found != spec:
-        message = f"{folder}: the existing keys and types are {found}, got {dict(spec)}"
-        raise ValueError(message)
-    if REFS not in spec and (folder / f"{REFS}.bag").exists():
-        message = f"{folder}: a data set of version 2 cannot be appended to"
-        raise FileExistsError(message)
-
-
-def _write_spec(folder: Path | PathLike, spec: Mapping[str, str]) -> None:
-    if not isinstance(folder, Path):
-        with (folder / SPEC).open("wb") as file:
-            file.write(_encoded(spec))
-        return
-    hidden = folder / f".{SPEC}.part"
-    hidden.write_bytes(_encoded(spec))
-    hidden.replace(folder / SPEC)
-
-
-def _encoded(spec: Mapping[str, str]) -> bytes:
-    return json.dumps(dict(spec)).encode()
+        The rows of a subclass that has its own `__getitem__` are its own, one by one.
+        """
+        if type(self).__getitem__ is not RowReader.__getitem__:
+            return [self[index] for index in indices]
+        columns = self[list(indices)]
+        values = zip(*columns.values(), strict=True)
+        return [dict(zip(columns, row, strict=True)) for row in values]

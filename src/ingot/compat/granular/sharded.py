@@ -6,16 +6,23 @@ from collections.abc import Mapping, Sequence
 from itertools import accumulate
 from typing import Any, Self, SupportsIndex
 
-from ingot.codecs.granular import Decoder, Encoder
-from ingot.compat.granular.dataset import DatasetReader, DatasetWriter, Row
-from ingot.compat.granular.indices import rows_at, rows_of
-from ingot.compat.granular.kinds import Layout, layout_of
-from ingot.compat.granular.paths import AnyPath, local
-from ingot.compat.granular.utils import Closing
-from ingot.dataset.read.granular.layout import REFS, SPEC, check_spec, shard_name, shards
+from ingot.compat.granular.dataset import DatasetReader, DatasetWriter
+from ingot.compat.granular.rows import Mask, Row, RowReader, place_of
 from ingot.errors import FormatError
+from ingot.formats.granular import (
+    REFS,
+    SPEC,
+    AnyPath,
+    Closing,
+    Layout,
+    check_spec,
+    layout_of,
+    local,
+    shard_name,
+    shards,
+)
+from ingot.formats.granular.codecs import Decoder, Encoder
 from ingot.locks import ProcessLock
-from ingot.records.indices import place_of
 
 
 class ShardedDatasetWriter(Closing):
@@ -160,7 +167,7 @@ class ShardedDatasetWriter(Closing):
         self._lock = ProcessLock()
 
 
-class ShardedDatasetReader(Closing):
+class ShardedDatasetReader(RowReader):
     """Reads shards as one data set; see `DatasetReader`.
 
     Args:
@@ -219,11 +226,6 @@ class ShardedDatasetReader(Closing):
         """The number of shards."""
         return len(self.readers)
 
-    @property
-    def length(self) -> int:
-        """The number of rows."""
-        return len(self)
-
     def __len__(self) -> int:
         return self.stops[-1]
 
@@ -237,16 +239,8 @@ class ShardedDatasetReader(Closing):
         shard, row = self._place(place_of(index, len(self)))
         return self.readers[shard].available(row)
 
-    def __getitem__(self, index: Any) -> Row:
-        """Return a row, or a dict with the values of several rows for each key.
-
-        Raises:
-            IndexError: There is no such row.
-            KeyError: There is no such key.
-        """
-        self._check_open()
-        which, mask = index if isinstance(index, tuple) else (index, None)
-        rows = rows_of(which, len(self))
+    def read(self, rows: int | Sequence[int], mask: Mask | None) -> Row:
+        """Read some keys of existing rows; all keys if there is no mask."""
         if isinstance(rows, int):
             shard, row = self._place(rows)
             return self.readers[shard].read(row, mask)
@@ -258,10 +252,6 @@ class ShardedDatasetReader(Closing):
         keys = next(iter(found.values())) if found else self.readers[0].read([], mask)
         values = {key: {shard: iter(one[key]) for shard, one in found.items()} for key in keys}
         return {key: [next(values[key][shard]) for shard, _ in places] for key in keys}
-
-    def __getitems__(self, indices: Sequence[SupportsIndex]) -> list[Row]:
-        """Return rows, in one native read per key and shard."""
-        return rows_at(self, ShardedDatasetReader, indices)
 
     def copy(self) -> Self:
         """Return another reader of the same shards."""

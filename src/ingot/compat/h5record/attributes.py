@@ -8,10 +8,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ingot.codecs.image import pillow
 from ingot.compat.h5record.exact import exact
 from ingot.compat.h5record.runs import Runs, runs_of
-from ingot.dataset.write.hdf5.writer import NewColumn, element_of
+from ingot.formats.hdf5 import NewColumn
 
 StrPath = str | PathLike[str]
 _MODES = {1: "L", 3: "RGB", 4: "RGBA"}
@@ -160,7 +159,21 @@ class String(Attribute):
         return [data]
 
 
-class Image(Attribute):
+class _Sized(Attribute):
+    """Images of one size."""
+
+    def __init__(self, h: int, w: int, c: int, name: str) -> None:
+        self.c = c
+        self.h = h
+        self.w = w
+        self.name = name
+
+    def options(self) -> dict[str, Any]:
+        """Return the constructor arguments of the attribute."""
+        return {"h": self.h, "w": self.w, "c": self.c, "name": self.name}
+
+
+class Image(_Sized):
     """An image of shape (channels, height, width); all images of a column have the same size.
 
     Args:
@@ -175,19 +188,12 @@ class Image(Attribute):
     dtype = "uint8"
 
     def __init__(self, h: int, w: int, c: int = 3, name: str = "image") -> None:
-        self.c = c
-        self.h = h
-        self.w = w
-        self.name = name
+        super().__init__(h, w, c, name)
         self.shape = self.max_shape = (None, c, h, w)
-
-    def options(self) -> dict[str, Any]:
-        """Return the constructor arguments of the attribute."""
-        return {"h": self.h, "w": self.w, "c": self.c, "name": self.name}
 
     def read_image(self, filename: StrPath, resize: bool = True) -> npt.NDArray[np.uint8]:
         """Read an image file with this number of channels; with `resize`, also of this size."""
-        with pillow().open(filename) as picture:
+        with _pillow().open(filename) as picture:
             return _pixels(picture, self.c, (self.w, self.h) if resize else None)
 
     def transform(self, data: Any) -> npt.NDArray[Any]:
@@ -205,7 +211,7 @@ class Image(Attribute):
         return found
 
 
-class ImageSequence(Attribute):
+class ImageSequence(_Sized):
     """Any number of images of the same size: an array of shape (c, h, w, number).
 
     Args:
@@ -223,20 +229,13 @@ class ImageSequence(Attribute):
     max_shape = (None, 1)
 
     def __init__(self, h: int, w: int, c: int = 3, name: str = "img_seq") -> None:
-        self.c = c
-        self.h = h
-        self.w = w
-        self.name = name
-
-    def options(self) -> dict[str, Any]:
-        """Return the constructor arguments of the attribute."""
-        return {"h": self.h, "w": self.w, "c": self.c, "name": self.name}
+        super().__init__(h, w, c, name)
 
     def read_gif(self, filename: StrPath, resize: bool = True) -> npt.NDArray[np.uint8]:
         """Read the images in a file, concatenated in a flat array."""
         size = (self.w, self.h) if resize else None
         frames = import_module("PIL.ImageSequence")
-        with pillow().open(filename) as film:
+        with _pillow().open(filename) as film:
             each = [_pixels(frame, self.c, size) for frame in frames.Iterator(film)]
         return np.stack(each, axis=-1).reshape(-1)
 
@@ -296,7 +295,7 @@ class Sequence(Attribute):
         if isinstance(data, str | bytes | Mapping):
             message = f"expected an array of numbers, got {type(data).__name__}"
             raise TypeError(message)
-        element = element_of(self.dtype)
+        element = self.column().element
         found = exact(data if len(data) else np.empty(0, element), element)
         if found.ndim != 1:
             message = f"expected numbers along one axis, got an array of shape {found.shape}"
@@ -326,6 +325,17 @@ class Float16Sequence(Sequence):
     __module__ = "ingot.compat.h5record"
 
     dtype = _varying(np.dtype("float16"))
+
+
+def _pillow() -> Any:
+    try:
+        return import_module("PIL.Image")
+    except ModuleNotFoundError as error:
+        message = (
+            "images require Pillow: "
+            "pip install 'ingot-data[image]' (in a checkout: pip install '.[image]')"
+        )
+        raise ModuleNotFoundError(message, name=error.name) from error
 
 
 def _pixels(picture: Any, colours: int, size: tuple[int, int] | None) -> npt.NDArray[np.uint8]:

@@ -1,34 +1,35 @@
 """A file of rows, with H5Record's API."""
 
 import os
+import sys
+import time
 from collections.abc import Callable, Iterable, Sequence
+from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ingot.compat.h5record import collate
-from ingot.compat.h5record.schema import KEY, Schema, parsed, schema_of
+import ingot
+from ingot import Dataset
+from ingot.compat.closing import Closing
+from ingot.compat.h5record import runs
+from ingot.compat.h5record.schema import KEY, Schema, parsed, schema_of, value_of
 from ingot.compat.h5record.target import SUFFIX, check_compression
 from ingot.compat.h5record.writer import RowWriter
-from ingot.dataset import Dataset
-from ingot.dataset.nested import at
-from ingot.dataset.read.hdf5.handle import Handle
-from ingot.dataset.write.hdf5.writer import partial_path
 from ingot.errors import FormatError, UnfinishedFileError
-from ingot.opening import open as open_any
-from ingot.records.expand import absolute
-from ingot.records.progress import Meter
+from ingot.formats.hdf5 import partial_path
 
 if TYPE_CHECKING:
     Base = object
 else:
-    Base = collate.torch_dataset()
+    Base = runs.torch_dataset()
 
 _ROWS_MAX = 2**63
+_PAUSE_S = 1.0
 
 
-class H5Dataset(Base):
+class H5Dataset(Closing, Base):
     """Rows of a file, which is written from `data_iter` if it does not exist.
 
     A path that ends in `.ingot` is an Ingot file, any other an HDF5 file. Each process opens the
@@ -87,7 +88,7 @@ class H5Dataset(Base):
         self.transform = transform
         self.append_mode = append_mode
         self.verbose = verbose
-        path = self._path = Path(os.path.realpath(absolute(save_filename)))
+        path = self._path = Path(os.path.realpath(os.path.expanduser(save_filename)))  # noqa: PTH111
         check_compression(path, compression)
         if data_length is not None and not 0 <= data_length < _ROWS_MAX:
             message = f"data_length must be a number of rows below 2^63, got {data_length!r:.40}"
@@ -101,17 +102,17 @@ class H5Dataset(Base):
             raise FormatError(message, str(path))
         self.schema = self.schema or parsed(_kept_schema(opened, path), str(path))
         self._rows = _selected(opened, self.schema, path)
-        self._handle = Handle(str(path))
+        self._file: tuple[int, Any] | None = None
         self.num_entries = len(self._rows)
         self._memory: dict[str, Any] | None = None
         if to_memory:
             found = self._rows[np.arange(self.num_entries)]
-            self._memory = {name: at(found, name) for name in self.schema}
+            self._memory = {name: value_of(found, name) for name in self.schema}
             self._rows.close()
 
     def _open(self, data_iter: Iterable[Any] | None) -> object:
         try:
-            return open_any(self._path)
+            return ingot.open(self._path)
         except UnfinishedFileError as error:
             if self._path.suffix != SUFFIX:
                 raise
@@ -119,14 +120,14 @@ class H5Dataset(Base):
                 error.add_note("append_mode=True appends to its rows; data_iter alone starts over")
                 raise
         self.preprocess(data_iter)
-        return open_any(self._path)
+        return ingot.open(self._path)
 
     def preprocess(self, data_iter: Iterable[Any] | None) -> None:
         """Write rows to the file; with `append_mode`, after the existing rows."""
         path = self._path
         if data_iter is None or not self.schema:
             raise FileNotFoundError(_nothing(path))
-        meter = Meter(bool(self.verbose), str(path))
+        began = shown = time.monotonic()
         writer = None
         try:
             writer = RowWriter(
@@ -139,20 +140,26 @@ class H5Dataset(Base):
             )
             for row in data_iter:
                 writer.append(row)
-                meter.update(writer.rows, writer.nbytes)
+                if self.verbose and time.monotonic() > shown + _PAUSE_S:
+                    shown = _show(path, writer, began)
             writer.finish()
         except BaseException as error:
             if writer is not None:
                 error.add_note(writer.keep())
             raise
-        meter.finish(writer.rows, writer.nbytes)
+        if self.verbose:
+            _show(path, writer, began)
 
     @property
     def reader(self) -> Any:
         """The source of rows: an `h5py.File`, an `ingot.Dataset`, or a dict in memory."""
         if self._memory is not None:
             return self._memory
-        return self._rows if self._path.suffix == SUFFIX else self._handle.file
+        if self._path.suffix == SUFFIX:
+            return self._rows
+        if self._file is None or self._file[0] != os.getpid():
+            self._file = os.getpid(), import_module("h5py").File(self._path, "r")
+        return self._file[1]
 
     def __len__(self) -> int:
         return self.num_entries
@@ -167,14 +174,14 @@ class H5Dataset(Base):
             row = {name: one.result(self._memory[name][place]) for name, one in self.schema.items()}
         else:
             found = self._rows[idx]
-            row = {name: one.result(at(found, name)) for name, one in self.schema.items()}
+            row = {name: one.result(value_of(found, name)) for name, one in self.schema.items()}
         return row if self.transform is None else self.transform(row)
 
     def _many(self, places: Any) -> dict[str, Any]:
         """Return the columns of several rows."""
         if self._memory is None:
             found = self._rows[places]
-            return {name: at(found, name) for name in self.schema}
+            return {name: value_of(found, name) for name in self.schema}
         numbers = [range(self.num_entries)[place] for place in places]
         return {
             name: values[numbers]
@@ -199,21 +206,13 @@ class H5Dataset(Base):
         """Close the file. A second call does nothing."""
         if self._memory is None:
             self._rows.close()
-        self._handle.release()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
+        if self._file is not None and self._file[0] == os.getpid():
+            self._file[1].close()
+        self._file = None
 
     def __getstate__(self) -> dict[str, Any]:
-        left_out = ["_handle"] if self._memory is None else ["_handle", "_rows"]
+        left_out = ["_file"] if self._memory is None else ["_file", "_rows"]
         return self.__dict__ | dict.fromkeys(left_out)
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__ |= state
-        self._handle = Handle(str(self._path))
 
     def __repr__(self) -> str:
         columns = list(self.schema.values())
@@ -229,6 +228,16 @@ def _places(idx: Any, count: int) -> Any:
     return idx
 
 
+def _show(path: Path, writer: RowWriter, began: float) -> float:
+    """Write a progress line to standard error; return the time."""
+    now = time.monotonic()
+    rate = writer.rows / max(now - began, 1e-9)
+    name = str(path) if str(path).isprintable() else repr(str(path))
+    figures = f"{writer.rows:,} rows, {rate:,.0f}/s, {writer.nbytes / 1e6:,.1f} MB"
+    sys.stderr.write(f"{name}: {figures}\n")
+    return now
+
+
 def _nothing(path: Path) -> str:
     message = f"{path}: the file does not exist; pass schema and data_iter to create it"
     if path.suffix != SUFFIX and partial_path(path).exists():
@@ -242,7 +251,8 @@ def _nothing(path: Path) -> str:
 def _kept_schema(opened: Dataset, path: Path) -> object:
     if path.suffix == SUFFIX:
         return opened.metadata.get(KEY)
-    return Handle(str(path)).file.attrs.get(KEY)
+    with import_module("h5py").File(path, "r") as file:
+        return file.attrs.get(KEY)
 
 
 def _selected(opened: Dataset, schema: Schema, path: Path) -> Dataset:

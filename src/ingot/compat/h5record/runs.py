@@ -1,6 +1,7 @@
 """Sequences of varying length: an array of one object, which is an array, as in HDF5."""
 
 from collections.abc import Sequence
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -20,3 +21,25 @@ def runs_of(values: Sequence[npt.NDArray[Any]]) -> Runs:
     for k, value in enumerate(values):
         found[k] = value
     return found
+
+
+def torch_dataset() -> type:
+    """Return PyTorch's `Dataset` class, and register sequences with its loader.
+
+    Without PyTorch, return `object`.
+    """
+    try:
+        data = import_module("torch.utils.data")
+    except ModuleNotFoundError:
+        return object
+    known = import_module("torch.utils.data._utils.collate").default_collate_fn_map
+    known[Runs] = _tensors
+    found: type = data.Dataset
+    return found
+
+
+def _tensors(batch: list[Runs], *, collate_fn_map: object = None) -> list[Any]:
+    """Return the numbers of each row as a tensor."""
+    del collate_fn_map
+    torch = import_module("torch")
+    return [torch.as_tensor(row[0]) for row in batch]

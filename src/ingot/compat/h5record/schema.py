@@ -2,10 +2,9 @@
 
 import json
 from collections.abc import Mapping
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from ingot.compat.h5record.attributes import CLASSES, Attribute
-from ingot.dataset.nested import DOT, groups
 from ingot.errors import FormatError
 
 Schema: TypeAlias = dict[str, Attribute]
@@ -45,13 +44,23 @@ def schema_of(given: object) -> Schema:
     if isinstance(given, Mapping) and list(given) != list(schema):
         message = f"the keys of a schema must be the names of its attributes, {list(schema)}"
         raise ValueError(message)
-    if inside := sorted(groups(schema) & schema.keys()):
-        message = f"{inside[0]!r} and an attribute whose name begins with {inside[0] + DOT!r}"
+    above = {name[:end] for name in schema for end, letter in enumerate(name) if letter == "."}
+    if inside := sorted(above & schema.keys()):
+        message = f"{inside[0]!r} and an attribute whose name begins with {inside[0] + '.'!r}"
         raise ValueError(message + ": one would contain the other")
     if not schema:
         message = "a schema must have at least one attribute"
         raise ValueError(message)
     return schema
+
+
+def value_of(row: Mapping[str, Any], name: str) -> Any:
+    """Return the value of a column: in a row of Ingot, dots in names are nested dicts."""
+    if "." not in name:
+        return row[name]
+    for part in name.split("."):
+        row = row[part]
+    return row
 
 
 def text_of(schema: Schema) -> str:

@@ -7,14 +7,12 @@ from typing import Any, Protocol, Self, TypeAlias
 
 import numpy as np
 
-from ingot.codecs.array import FixedArray
+import ingot
+from ingot import Dataset, DatasetWriter
+from ingot.codecs import FixedArray
 from ingot.compat.h5record.schema import KEY, parsed
-from ingot.dataset import Dataset, DatasetWriter
-from ingot.dataset.spec import Field
-from ingot.dataset.write.hdf5.writer import Hdf5Writer, NewColumn, partial_path
-from ingot.errors import FormatError, counted
-from ingot.opening import open as open_any
-from ingot.records.writer import is_whole
+from ingot.errors import FormatError
+from ingot.formats.hdf5 import Hdf5Writer, NewColumn, partial_path
 
 Batch: TypeAlias = Mapping[str, Sequence[Any]]
 Columns: TypeAlias = dict[str, NewColumn]
@@ -126,7 +124,7 @@ class Hdf5Target:
             return f"{path} has its {begun} rows as before, and none of the new ones"
         if not kept:
             return f"{path} was not made"
-        rows = f"{counted(kept, 'row')} {'is' if kept == 1 else 'are'}"
+        rows = "1 row is" if kept == 1 else f"{kept:,} rows are"
         if path.exists():
             kept_in = partial_path(path).name
             return f"another process has meanwhile created {path}; {rows} kept in {kept_in}"
@@ -175,7 +173,7 @@ class IngotTarget:
     @classmethod
     def resume(cls, path: Path) -> Self:
         """Continue a file, even an unfinished one."""
-        found = open_any(path, partial=True)
+        found = ingot.open(path, partial=True)
         if not isinstance(found, Dataset):
             message = f"{path}: expected a data set, got a file of records"
             raise TypeError(message)
@@ -187,7 +185,7 @@ class IngotTarget:
             name: _column(field, schema[name].column().values if name in schema else None)
             for name, field in found.spec.fields.items()
         }
-        old = _Whole(path) if is_whole(path) else None
+        old = _Whole(path) if found.stats().closed else None
         writer = None
         try:
             writer = DatasetWriter(path, found.spec, append=True)
@@ -246,8 +244,9 @@ class IngotTarget:
         if self._replaces:
             return f"{self._path} is as it was, and still not finished"
         return (
-            f"{self._path} is left unfinished with {counted(self.rows, 'row')}: continue with "
-            f"the rows from {self.rows} on and append_mode=True, or start over without it"
+            f"{self._path} is left unfinished with {self.rows:,} row{'s' * (self.rows != 1)}: "
+            f"continue with the rows from {self.rows} on and append_mode=True, or start over "
+            "without it"
         )
 
 
@@ -272,7 +271,7 @@ class _Whole:
             os.close(self._handle)
 
 
-def _column(field: Field, values: tuple[int, ...] | None) -> NewColumn:
+def _column(field: Any, values: tuple[int, ...] | None) -> NewColumn:
     """Return the column of an Ingot field."""
     dtype = field.codec.dtype
     if dtype is not None and not field.is_sequence:

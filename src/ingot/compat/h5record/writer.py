@@ -10,7 +10,7 @@ import numpy as np
 from ingot.compat.h5record.exact import exact
 from ingot.compat.h5record.schema import Schema, text_of
 from ingot.compat.h5record.target import Target, create, resume
-from ingot.dataset.write.hdf5.writer import NewColumn
+from ingot.formats.hdf5 import NewColumn
 
 _BATCH_BYTES = 8 << 20
 

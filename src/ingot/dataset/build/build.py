@@ -139,8 +139,7 @@ def build(
                 _commit(maker, journal, built, keep_for, overwrite=overwrite)
             journal.remove()
         finally:
-            finished = {shard.name for shard in shards_in(folder)}
-            lease.remove_unlisted(finished | Manifest.names(folder))
+            lease.remove_unlisted({shard.name for shard in shards_in(folder)})
             lease.release()
     return _opened(folder, checked)
 
@@ -280,9 +279,9 @@ def _commit(
         if found is not None and not overwrite:
             message = f"{maker.folder}: meanwhile another writer has made a data set here"
             raise FileExistsError(message)
-        old = Manifest.names(maker.folder)
+        old = {shard.name for shard in found.shards} if found is not None else set()
         superseded.supersede(maker.folder, old, keep_for, sync=sync)
-        new.commit(maker.folder, overwrite=True, sync=sync)
+        new.commit(maker.folder, found, overwrite=True, sync=sync)
         superseded.clear(maker.folder)
 
 

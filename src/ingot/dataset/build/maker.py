@@ -7,11 +7,10 @@ from typing import Any, NamedTuple
 
 from ingot.dataset.manifest import Shard
 from ingot.dataset.spec import Spec
-from ingot.dataset.write import encoding
 from ingot.dataset.write.columnar import pieces
 from ingot.dataset.write.copying import PackedRows
-from ingot.dataset.write.gathering import Gathering
-from ingot.dataset.write.shards import Encodings, Options, ShardWriter, names_of, size_of
+from ingot.dataset.write.encoding import Encoder
+from ingot.dataset.write.shards import Encodings, Options, ShardWriter, names_of
 
 
 class Task(NamedTuple):
@@ -62,27 +61,19 @@ class Maker:
             state: Updated with the number of the input, the rows and the bytes so far.
             tell: Called after each row, or after many rows of a list.
         """
-        shards, gathering = self.writer(task.number), Gathering(self.spec)
+        shards, encoder = self.writer(task.number), Encoder(self.spec)
         state[:] = [task.first, 0, 0]
         try:
             for number, one in enumerate(task.inputs, task.first):
                 state[0] = number
-                count = 0
+                first = shards.num_rows
                 for some in self._pieces(self.fn(one)):
                     if isinstance(some, PackedRows):
-                        gathering.store(shards)
                         shards.extend(some)
-                        rows, nbytes = some.count, int(some.sizes().sum())
                     else:
-                        stored = encoding.encode(self.spec, count, some)
-                        rows, nbytes = 1, size_of(stored)
-                        if gathering.add(stored, nbytes):
-                            gathering.store(shards)
-                    count += rows
-                    state[1] += rows
-                    state[2] += nbytes
+                        shards.append(encoder.encode(shards.num_rows - first, some))
+                    state[1:] = [shards.num_rows, shards.nbytes]
                     tell()
-            gathering.store(shards)
             shards.finish()
         except BaseException as error:
             for name in shards.abandon():

@@ -7,13 +7,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ingot.codecs.limit import check_decoded
 from ingot.dataset.read.iteration import blocks
 from ingot.dataset.read.selection import Selection
 from ingot.dataset.spec import Field
-from ingot.errors import FormatError
-
-_FACTOR = 256
 
 TREES = ("json", "msgpack", "tree")
 """The types whose values may be dicts."""
@@ -45,32 +41,18 @@ def _texts(selection: Selection, field: Field) -> npt.NDArray[Any]:
     nbytes = 0
     for places, values in values_of(selection, field):
         nbytes += sum(len(one) for one in values if one is not None)
-        _check(selection, nbytes)
+        selection.source.check_size(nbytes)
         found[places.start : places.stop] = np.array(values, dtype)
     return found
 
 
 def _arrays(selection: Selection, field: Field) -> npt.NDArray[Any]:
     dtype = np.dtype(field.codec.dtype)
-    _check(selection, len(selection) * math.prod(field.codec.shape) * dtype.itemsize)
+    selection.source.check_size(len(selection) * math.prod(field.codec.shape) * dtype.itemsize)
     found = np.empty((len(selection), *field.codec.shape), dtype)
     for places, values in values_of(selection, field):
         found[places.start : places.stop] = values
     return found
-
-
-def _check(selection: Selection, nbytes: int) -> None:
-    """Refuse a column that is much larger than the files it comes from.
-
-    Raises:
-        FormatError: It is.
-    """
-    if nbytes > _FACTOR * selection.source.nbytes:
-        try:
-            check_decoded(nbytes)
-        except ValueError as error:
-            message = f"{selection.path}: {error}"
-            raise FormatError(message, selection.path) from error
 
 
 def values_of(selection: Selection, field: Field) -> Iterator[tuple[range, Any]]:

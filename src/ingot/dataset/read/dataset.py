@@ -1,7 +1,7 @@
 """A data set, open for reading: a sequence of rows."""
 
 import os
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from html import escape
 from pathlib import Path
 from typing import Any, Self, SupportsIndex, overload
@@ -11,16 +11,14 @@ import numpy.typing as npt
 
 from ingot.dataset.nested import DOT, deep, deep_each
 from ingot.dataset.read import iteration
-from ingot.dataset.read.chain import Chain
 from ingot.dataset.read.choosing import ChoosingRows, Truths
 from ingot.dataset.read.column import column_of
 from ingot.dataset.read.html import html_of
-from ingot.dataset.read.ingot_source import IngotSource
 from ingot.dataset.read.mask import Mask, field_of, picked_by, wanted_by
 from ingot.dataset.read.member import Member
 from ingot.dataset.read.selection import Selection
-from ingot.dataset.read.source import ALL, Picks, Row, Source, Storing
-from ingot.dataset.read.zipped import Zipped
+from ingot.dataset.read.source import ALL, Picks, Row, Source
+from ingot.dataset.read.stacking import rows_of
 from ingot.dataset.spec import Spec
 from ingot.errors import ClosedError, counted, printable
 from ingot.records import Stats, Verification
@@ -177,7 +175,7 @@ class Dataset(ChoosingRows, Sequence[Row]):
         selection = self._selection
         numbers = selection.resolve(indices)
         batch = selection.read(numbers, self._picks)
-        rows = iteration.rows_of(batch, selection.spec.fields, len(numbers), copy=False)
+        rows = rows_of(batch, selection.spec.fields, len(numbers), copy=False)
         return list(deep_each(rows, selection.names))
 
     def available(self, index: SupportsIndex) -> dict[str, bool | range]:
@@ -251,7 +249,7 @@ class Dataset(ChoosingRows, Sequence[Row]):
         Raises:
             TypeError: The format of the files does not store values as bytes of their own.
         """
-        return Dataset(raw(self._selection.source), self._selection.names, self._selection.rows)
+        return Dataset(self._selection.source.raw(), self._selection.names, self._selection.rows)
 
     def save(self, path: str | os.PathLike[str], **options: Any) -> None:
         """Write the rows as a new data set: a subset, a filter, a split, a zip.
@@ -293,7 +291,7 @@ class Dataset(ChoosingRows, Sequence[Row]):
             TypeError: Arrow has no type for a field, such as one of pickles.
             ValueError: The values of an `array` or `tree` field are not of one Arrow type.
         """
-        from ingot.dataset.write.arrow.export import reader_of  # noqa: PLC0415 -- it imports this module
+        from ingot.interchange.export import reader_of  # noqa: PLC0415 -- it imports this module
 
         return reader_of(self._fields(names)).read_all()
 
@@ -310,7 +308,7 @@ class Dataset(ChoosingRows, Sequence[Row]):
             KeyError: There is no such field.
             TypeError: A data frame cannot hold a field, such as arrays of several dimensions.
         """
-        from ingot.dataset.write.arrow.export import frame_of  # noqa: PLC0415 -- it imports this module
+        from ingot.interchange.export import frame_of  # noqa: PLC0415 -- it imports this module
 
         return frame_of(self._fields(names))
 
@@ -319,16 +317,13 @@ class Dataset(ChoosingRows, Sequence[Row]):
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
         """Return the rows as a stream of Arrow, for anything that takes one."""
-        from ingot.dataset.write.arrow.export import reader_of  # noqa: PLC0415 -- it imports this module
+        from ingot.interchange.export import reader_of  # noqa: PLC0415 -- it imports this module
 
         return reader_of(self._selection).__arrow_c_stream__(requested_schema)
 
     def stats(self) -> Stats:
         """Return figures about the files, even if this is a part of them."""
-        source = self._selection.source
-        if isinstance(source, IngotSource):
-            return Stats(*source.native.figures())
-        return Stats(len(source), source.nbytes)
+        return self._selection.source.stats()
 
     def verify(self, progress: Progress = None) -> Verification:
         """Read the files completely, even if this is a part, and verify every checksum.
@@ -380,26 +375,6 @@ class Dataset(ChoosingRows, Sequence[Row]):
 
     def _repr_html_(self) -> str:
         return f"<p>{escape(repr(self))}</p>" if self.closed else html_of(self)
-
-
-def raw(source: Source, names: Collection[str] | None = None) -> Source:
-    """Return a source that returns values as they are stored.
-
-    Args:
-        source: The source.
-        names: The fields to return so; None for all.
-
-    Raises:
-        TypeError: It is not made of Ingot files.
-    """
-    if isinstance(source, Chain | Zipped):
-        return type(source)(
-            [Selection(raw(one.source, names), one.names, one.rows) for one in source.parts]
-        )
-    if isinstance(source, Storing):
-        return source.raw(names)
-    message = f"{source.path}: stored() requires rows that are stored as bytes, and HDF5's are not"
-    raise TypeError(message)
 
 
 def selection_of(dataset: Dataset) -> Selection:

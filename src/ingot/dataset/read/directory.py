@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from ingot._core import Listing
 from ingot._core import Rows as NativeRows
@@ -31,6 +31,7 @@ class Directory:
     listing: Listing
     spec: dict[str, str]
     metadata: dict[str, Any]
+    format: ClassVar[str] = "directory"
 
     @classmethod
     def read(cls, folder: Path) -> "Directory":
@@ -40,19 +41,13 @@ class Directory:
             FileNotFoundError: There is none.
             FormatError: It is damaged, or names files outside of the directory.
         """
-        data = Manifest.load(folder)
-        found = Listing.parse(data)
-        if found is None:
-            return cls.of(folder, Manifest.parse(folder, data))
-        listing, head = found
-        manifest = Manifest.parse(folder, head.encode())
-        return cls(folder, listing, manifest.spec, manifest.metadata)
+        listing, head = Manifest.load(folder)
+        return cls(folder, listing, head.spec, head.metadata)
 
     @classmethod
     def of(cls, folder: Path, manifest: Manifest) -> "Directory":
         """Return the data set that a manifest describes."""
-        shards = [(one.name, one.rows, one.nbytes, one.id) for one in manifest.shards]
-        return cls(folder, Listing(shards), manifest.spec, manifest.metadata)
+        return cls(folder, Listing(manifest.shards), manifest.spec, manifest.metadata)
 
     @property
     def path(self) -> str:

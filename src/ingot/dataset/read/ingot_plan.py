@@ -137,9 +137,9 @@ class IngotPlan(Unpacking):
                 self._asks[f"{one.name}?"] = (places[f"{one.name}?"], None)
         self.requests: Sequence[Request] = [(source, rows, list(self._asks.values()))]
 
-    def decode(self, packed: Sequence[Sequence[Packed]]) -> dict[str, Any]:
+    def decode(self, found: Sequence[Any]) -> dict[str, Any]:
         """Return the values of each field."""
-        return self.unpack(dict(zip(self._asks, packed[0], strict=True)))
+        return self.unpack(dict(zip(self._asks, found[0], strict=True)))
 
 
 def _ranges(picks: Picks) -> list[tuple[int, int, int]] | None:

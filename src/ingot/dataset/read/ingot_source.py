@@ -1,9 +1,9 @@
 """Rows in Ingot files."""
 
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any, Protocol, Self, TypeAlias
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, Protocol, Self, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -11,19 +11,15 @@ import numpy.typing as npt
 from ingot._core import Rows as NativeRows
 from ingot._core import read_plans
 from ingot.cached import cached_property
-from ingot.codecs import codec_of
 from ingot.dataset.read.decoding import RowPlan
 from ingot.dataset.read.identity import identity_of
 from ingot.dataset.read.ingot_plan import IngotPlan
-from ingot.dataset.read.iteration import ROWS
 from ingot.dataset.read.plan import Plan
-from ingot.dataset.read.source import ALL, Elements, Picks, Row
+from ingot.dataset.read.source import ALL, Elements, Numbers, Picks, Progress, Row, Source, Stored
 from ingot.dataset.spec import Field, Spec
 from ingot.errors import FormatError
-from ingot.records import Damage, Verification
+from ingot.records import Damage, Stats, Verification
 from ingot.records.indices import Rows
-
-_BYTES = codec_of("bytes")
 
 _Latest: TypeAlias = tuple[Mapping[str, Elements], RowPlan, Sequence[Elements] | None]
 """What was wanted of the last row, and how it was read."""
@@ -39,6 +35,10 @@ class Origin(Protocol):
     @property
     def paths(self) -> Sequence[str]:
         """The files."""
+
+    @property
+    def format(self) -> str:
+        """The name of their format."""
 
     def metadata_json(self, native: NativeRows) -> str:
         """Return the metadata of the data set as JSON."""
@@ -68,6 +68,7 @@ class Files:
     paths: Sequence[str]
     name: str
     partial: bool
+    format: ClassVar[str] = "ingot"
 
     @property
     def path(self) -> str:
@@ -109,7 +110,7 @@ def _reopen(files: Files, identity: str, allow_pickle: bool) -> "IngotSource":  
     return opened
 
 
-class IngotSource:
+class IngotSource(Source):
     """Rows of Ingot files that have the same fields, concatenated.
 
     Attributes:
@@ -117,27 +118,21 @@ class IngotSource:
         spec: The fields and their types.
     """
 
-    others: Sequence[str] = ()
+    spec: Spec
+    path: str
 
     def __init__(
-        self,
-        native: NativeRows,
-        spec: Spec,
-        origin: Origin,
-        *,
-        allow_pickle: bool,
-        raw: frozenset[str] = frozenset(),
+        self, native: NativeRows, spec: Spec, origin: Origin, *, allow_pickle: bool
     ) -> None:
         self.native = native
         self.spec = spec
         self._origin = origin
         self._allow_pickle = allow_pickle
-        self._raw = raw
         self._metadata = origin.metadata_json(native)
         self.path = origin.path
         self._stored_fields = spec.stored()
         self._places = {name: k for k, (name, *_) in enumerate(self._stored_fields)}
-        self._latest: _Latest = ({}, RowPlan((), self._places, self.path), None)
+        self._latest = self._nothing()
 
     @classmethod
     def open(
@@ -196,14 +191,28 @@ class IngotSource:
             raise FormatError(message, first)
         return cls(native, found, origin, allow_pickle=allow_pickle)
 
-    def __reduce__(self) -> tuple[Any, ...]:
-        opener, given = self._origin.again(self.native, allow_pickle=self._allow_pickle)
-        return _again, (opener, given, self._raw)
+    def _nothing(self) -> _Latest:
+        return {}, RowPlan((), self._places, self.path), None
+
+    def again(self) -> tuple[Callable[..., Source], tuple[Any, ...]]:
+        """Return what opens the same files in another process."""
+        return self._origin.again(self.native, allow_pickle=self._allow_pickle)
+
+    def raw(self, names: Collection[str] | None = None) -> Self:
+        """Return the same rows with fields that are not numbers as bytes."""
+        found = super().raw(names)
+        found._latest = self._nothing()  # noqa: SLF001 -- it decodes
+        return found
 
     @property
     def paths(self) -> Sequence[str]:
         """The files."""
         return self._origin.paths
+
+    @property
+    def format(self) -> str:
+        """The name of the format."""
+        return self._origin.format
 
     @property
     def metadata(self) -> dict[str, Any]:
@@ -237,29 +246,15 @@ class IngotSource:
             self._latest = (wanted, plan, elements)
         return plan.read(self.native, number, elements)
 
-    def _present(self, number: int, fields: Iterable[Field]) -> dict[str, bool]:
-        return {
-            one.name: not one.is_optional
-            or self.native.column(self._places[f"{one.name}?"], [number]) != b"\0"
-            for one in fields
-        }
-
-    def plan(self, numbers: npt.NDArray[np.int64], wanted: Mapping[str, Picks]) -> Plan:
+    def plan(self, numbers: Numbers, wanted: Mapping[str, Picks]) -> Plan:
         """Plan to read the wanted fields of rows."""
         fields = self._fields(wanted)
         return IngotPlan(self.native, self.path, self._places, numbers, fields=fields, picks=wanted)
 
-    def read_packed(
-        self, names: Sequence[str], numbers: npt.NDArray[np.int64]
-    ) -> list[tuple[memoryview | bytearray, bytes, bytes | None]]:
-        """Return the values of fields in rows as they are stored, after verification.
-
-        Returns:
-            For each field the concatenated values, their offsets, and for a sequence their
-            counts.
-        """
+    def packed(self, names: Sequence[str], numbers: Numbers) -> Sequence[Stored]:
+        """Return the values of fields in rows as they are stored, after verification."""
         asks = [(self._places[name], None) for name in names]
-        found = []
+        found: list[Stored] = []
         (read,) = read_plans([(self.native, numbers, asks)])
         for name, (data, offsets, counts) in zip(names, read, strict=True):
             _, _, width, _ = self._stored_fields[self._places[name]]
@@ -267,39 +262,7 @@ class IngotSource:
             found.append((data, ends.tobytes() if offsets is None else offsets, counts))
         return found
 
-    def raw(self, names: Iterable[str] | None = None) -> "IngotSource":
-        """Return the same rows with fields as bytes.
-
-        Args:
-            names: The fields; None for all. Numbers stay what they are.
-        """
-        chosen = frozenset(self.spec if names is None else names)
-        fields = {
-            name: one
-            if one.kind == "column" or name not in chosen
-            else replace(one, codec=_BYTES, is_sequence=one.kind == "sequence")
-            for name, one in self.spec.fields.items()
-        }
-        return IngotSource(
-            self.native,
-            Spec(fields),
-            self._origin,
-            allow_pickle=self._allow_pickle,
-            raw=chosen,
-        )
-
-    def available(self, number: int, names: Sequence[str]) -> dict[str, bool | range]:
-        """Return which fields a row has."""
-        fields = self._fields(names)
-        present = self._present(number, fields)
-        found: dict[str, bool | range] = {}
-        for one in fields:
-            found[one.name] = present[one.name]
-            if one.is_sequence and present[one.name]:
-                found[one.name] = range(int(self._counts(np.array([number]), one)[0]))
-        return found
-
-    def _counts(self, numbers: npt.NDArray[np.int64], field: Field) -> npt.NDArray[np.int64]:
+    def _counts(self, numbers: Numbers, field: Field) -> Numbers:
         place = self._places[field.name]
         if field.kind == "sequence":
             return np.frombuffer(self.native.count(numbers, place), np.int64)
@@ -315,7 +278,9 @@ class IngotSource:
         return np.frombuffer(self._column(name, numbers), field.codec.dtype)
 
     def present(self, name: str, numbers: Rows) -> npt.NDArray[np.bool_]:
-        """Return which rows have a value for an optional field, from the index alone."""
+        """Return which rows have a value for a field, from the index alone."""
+        if not self.spec.fields[name].is_optional:
+            return np.ones(len(numbers), np.bool_)
         return np.frombuffer(self._column(f"{name}?", numbers), np.bool_)
 
     def _column(self, name: str, numbers: Rows) -> bytearray:
@@ -326,12 +291,27 @@ class IngotSource:
         """Return the lengths of a sequence in rows, from the index alone."""
         return self._counts(np.asarray(numbers, np.int64), self.spec.fields[name])
 
-    def together(self, names: Sequence[str]) -> tuple[int, int]:
-        """Return how many rows to read together."""
-        del names
-        return ROWS
+    @property
+    def counts(self) -> Sequence[int]:
+        """The number of rows in each file."""
+        return [] if self.closed else self.native.row_counts()
 
-    def verify(self, progress: Callable[[int, int], object] | None) -> Verification:
+    def stats(self) -> Stats:
+        """Return figures about the files, from their directories alone."""
+        return Stats(*self.native.figures())
+
+    def field_bytes(self, rows: Numbers) -> Mapping[str, int]:
+        """Return the size of fields before compression, from the index entries of a sample."""
+        found: dict[str, int] = {}
+        for name, field in self.spec.fields.items():
+            if field.width is not None:
+                found[name] = field.width * len(self)
+            else:
+                sizes = np.frombuffer(self.native.sizes(rows, self._places[name]), np.int64)
+                found[name] = round(float(sizes.sum()) * len(self) / max(1, len(rows)))
+        return found
+
+    def verify(self, progress: Progress) -> Verification:
         """Verify every checksum of the files."""
         rows, damaged = self.native.check(progress)
         return Verification(rows, [Damage(*damage) for damage in damaged])
@@ -344,16 +324,3 @@ class IngotSource:
     def close(self) -> None:
         """Close the files."""
         self.native.close()
-
-
-def _again(
-    opener: Callable[..., IngotSource], given: tuple[Any, ...], raw: frozenset[str]
-) -> IngotSource:
-    try:
-        opened = opener(*given)
-    except FileNotFoundError as error:
-        error.add_note(
-            "the data set was compacted, replaced or moved since it was pickled: open it again"
-        )
-        raise
-    return opened.raw(raw) if raw else opened

@@ -8,10 +8,10 @@ import numpy as np
 import numpy.typing as npt
 
 from ingot.codecs.codec import cells_of, encode_all, has_own_many, joined, offsets_of
+from ingot.dataset.read.decoding import Stored
 from ingot.dataset.spec import Field, Spec
-from ingot.dataset.write import encoding
 from ingot.dataset.write.copying import PackedField, PackedRows
-from ingot.dataset.write.gathering import packed_rows
+from ingot.dataset.write.encoding import Encoder, check_names, elements, flat
 
 Column: TypeAlias = list[Any] | tuple[Any, ...] | npt.NDArray[Any]
 Truths: TypeAlias = npt.NDArray[np.bool_]
@@ -38,8 +38,8 @@ def encode(spec: Spec, first: int, batch: Mapping[str, Any], *, check: bool) -> 
         TypeError: A value does not have the type of its field, or a column is not a list.
         ValueError: A value does not fit, columns are missing or unknown, or their lengths differ.
     """
-    given = encoding.flat(spec, batch)
-    encoding.check_names(spec, first, given)
+    given = flat(spec, batch)
+    check_names(spec, first, given)
     columns = {
         name: _column(spec.fields[name], column)
         for name, column in given.items()
@@ -60,7 +60,7 @@ def pieces(
     """Yield the rows of a list: encoded, many at a time, or as they are.
 
     Rows that are refused, that are large, or that have a field whose codec encodes one value at
-    a time are yielded as they are, for `encoding.encode`.
+    a time are yielded as they are, for an `Encoder`.
     """
     step = _step(spec)
     for start in range(0, len(rows), step):
@@ -88,7 +88,7 @@ def _encoded_rows(spec: Spec, rows: Sequence[Mapping[str, Any]]) -> PackedRows |
     """Encode rows; return None if one is refused, or if they are large."""
     if not {dict}.issuperset(map(type, rows)):
         return None
-    given = [encoding.flat(spec, one) for one in rows] if spec.groups else rows
+    given = [flat(spec, one) for one in rows] if spec.groups else rows
     if not set().union(*given) <= spec.fields.keys():
         return None
     columns = {name: [one.get(name) for one in given] for name in spec.fields}
@@ -158,13 +158,25 @@ def _length(columns: Mapping[str, Column]) -> int:
 def _one_by_one(
     spec: Spec, first: int, columns: Mapping[str, Column], count: int, *, check: bool
 ) -> PackedRows:
-    rows = []
-    for k in range(count):
-        stored = encoding.encode(spec, first + k, {name: one[k] for name, one in columns.items()})
-        if check:
-            encoding.check(spec, first + k, stored)
-        rows.append(stored)
-    return packed_rows(spec, rows)
+    encoder = Encoder(spec, check=check)
+    rows = ({name: one[k] for name, one in columns.items()} for k in range(count))
+    return packed_rows(spec, [encoder.encode(first + k, row) for k, row in enumerate(rows)])
+
+
+def packed_rows(spec: Spec, rows: Sequence[Sequence[Stored]]) -> PackedRows:
+    """Return rows that were encoded one by one in one piece."""
+    kinds = [kind for _, kind, *_ in spec.stored()]
+    columns = zip(*rows, strict=True) if rows else ([] for _ in kinds)
+    fields = [_field(kind, column) for kind, column in zip(kinds, columns, strict=True)]
+    return PackedRows(fields, len(rows))
+
+
+def _field(kind: str, column: Sequence[Stored]) -> PackedField:
+    if kind != "sequence":
+        return PackedField(*joined([one for one in column if isinstance(one, bytes)]))
+    runs = [one for one in column if isinstance(one, list)]
+    counts = np.array([len(run) for run in runs], np.uint64).tobytes()
+    return PackedField(*joined([cell for run in runs for cell in run]), counts)
 
 
 def _at_once(spec: Spec, columns: Mapping[str, Column], count: int) -> PackedRows:
@@ -210,7 +222,7 @@ def _encoded(field: Field, column: Column) -> PackedField:
 
 
 def _sequences(field: Field, column: Column) -> PackedField:
-    runs = [list(encoding.elements(one)) for one in column]
+    runs = [list(elements(one)) for one in column]
     counts = np.array([len(run) for run in runs], np.uint64).tobytes()
     return PackedField(*encode_all(field.codec, [one for run in runs for one in run]), counts)
 
@@ -224,7 +236,7 @@ def _runs(field: Field, column: Column) -> PackedField:
 
 def _run(field: Field, value: Any) -> bytes:
     if not isinstance(value, np.ndarray):
-        value = list(encoding.elements(value))
+        value = list(elements(value))
     elif value.dtype == field.codec.dtype and value.ndim == 1:
         return value.tobytes()
     return bytes(encode_all(field.codec, value)[0])

@@ -108,7 +108,7 @@ def compact(
                 meter.update(rows, nbytes)
             manifest = Manifest.read(folder)
     finally:
-        lease.remove_unlisted(Manifest.names(folder))
+        lease.remove_unlisted()
         lease.release()
     meter.finish(rows, nbytes)
     return len(manifest.shards)

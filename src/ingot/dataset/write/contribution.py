@@ -1,8 +1,7 @@
 """The finished part of one of several writers of a data set, until all have finished."""
 
-import json
 import re
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +10,8 @@ from ingot.dataset.manifest import (
     VERSION,
     Manifest,
     Shard,
-    check_version,
+    listed,
+    listing_text,
     mapping,
     shards_of,
     texts,
@@ -80,20 +80,17 @@ class Contribution:
             data = atomic.load(path)
         except FileNotFoundError:
             return None
-        return atomic.parse(path, "the part of a data set", data, lambda it: cls._of(path, it))
-
-    @classmethod
-    def _of(cls, path: Path, content: dict[str, Any]) -> "Contribution":
-        check_version(path, content)
-        if type(content["overwrite"]) is not bool:
-            message = "overwrite must be true or false"
-            raise TypeError(message)
-        return cls(
-            texts(content["spec"]),
-            shards_of(content["shards"]),
-            mapping(content["metadata"]),
-            content["overwrite"],
-        )
+        with atomic.parsing(path, "the part of a data set"):
+            listing, content = listed(data, path)
+            if type(content["overwrite"]) is not bool:
+                message = "overwrite must be true or false"
+                raise TypeError(message)
+            return cls(
+                texts(content["spec"]),
+                shards_of(listing),
+                mapping(content["metadata"]),
+                content["overwrite"],
+            )
 
     def leave(self, folder: Path, place: Place, *, sync: bool) -> None:
         """Write the part, and replace that of an earlier writer of this number; needs the lock.
@@ -105,9 +102,9 @@ class Contribution:
         found = None if other is None else Contribution.find(folder, other)
         if other is not None and found is not None:
             found.check_like(self, str(folder / other.name))
-        shards = [shard.content() for shard in self.shards]
-        content = {"version": VERSION, **asdict(self), "shards": shards}
-        atomic.replace(folder / place.name, json.dumps(content, indent=1) + "\n", sync=sync)
+        head = {"version": VERSION, "spec": self.spec, "metadata": self.metadata}
+        text = listing_text(head | {"overwrite": self.overwrite}, self.shards)
+        atomic.replace(folder / place.name, text, sync=sync)
 
     def check_like(self, other: "Contribution", path: str) -> None:
         """Refuse a part that has different fields.

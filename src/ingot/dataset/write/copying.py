@@ -1,22 +1,16 @@
 """Copying rows from one data set to another as they are stored, without decoding."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import NamedTuple, TypeAlias
+from functools import partial
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from ingot.dataset.read.arrow import ArrowRows
-from ingot.dataset.read.chain import Chain
-from ingot.dataset.read.images import ImageRows
-from ingot.dataset.read.ingot_source import IngotSource
 from ingot.dataset.read.selection import Selection
-from ingot.dataset.read.source import Source
-from ingot.dataset.read.zipped import Zipped
 from ingot.dataset.spec import Spec
-
-Numbers: TypeAlias = npt.NDArray[np.int64]
+from ingot.threads import Begun
 
 _STEP = 1024
 _BYTES = 16 << 20
@@ -82,57 +76,38 @@ def packed(selection: Selection, spec: Spec) -> Iterator[PackedRows] | None:
     """Yield the rows of a selection for a data set with this specification, some at a time.
 
     Returns:
-        None, if they must be decoded: the fields differ, or they are in files of other formats.
+        None, if they must be decoded: the fields differ, or their source does not store values as
+        an Ingot file does.
     """
-    if dict(selection.spec) != dict(spec) or not _is_stored(selection.source):
+    if dict(selection.spec) != dict(spec) or selection.source.is_recoded:
         return None
-    return _packed(selection, [name for name, *_ in spec.stored()])
+    return stored(selection, spec)
 
 
-def _is_stored(source: Source) -> bool:
-    if isinstance(source, Chain | Zipped):
-        return all(_is_stored(one.source) for one in source.parts)
-    return isinstance(source, IngotSource | ArrowRows | ImageRows)
+def stored(selection: Selection, spec: Spec) -> Iterator[PackedRows]:
+    """Yield the rows of a selection as an Ingot file stores them, reading ahead of the caller.
 
+    Args:
+        selection: The rows.
+        spec: Its fields, with the codecs of Ingot.
+    """
+    source, start, begun = selection.source, 0, None
+    names = [name for name, *_ in spec.stored()]
+    step, most = source.together(selection.names) if source.is_recoded else (_STEP, _STEP)
 
-def _packed(selection: Selection, names: list[str]) -> Iterator[PackedRows]:
-    step, start = _STEP, 0
-    while start < len(selection):
-        places = np.arange(start, min(start + step, len(selection)))
-        numbers = selection.numbers(places)
-        found = _fields(selection.source, names, numbers)
-        rows = PackedRows(found, len(numbers))
-        yield rows
-        start += len(numbers)
-        nbytes = int(rows.sizes().sum())
-        step = max(1, min(_STEP, _BYTES * len(numbers) // max(1, nbytes)))
+    def read(start: int, step: int) -> PackedRows:
+        numbers = selection.numbers(range(start, min(start + step, len(selection))))
+        found = source.packed(names, numbers)
+        return PackedRows([PackedField(*one) for one in found], len(numbers))
 
-
-def _fields(source: Source, names: Sequence[str], numbers: Numbers) -> list[PackedField]:
-    if isinstance(source, IngotSource | ArrowRows | ImageRows):
-        return [PackedField(*one) for one in source.read_packed(names, numbers)]
-    if isinstance(source, Zipped):
-        found: dict[str, PackedField] = {}
-        for part in source.parts:
-            own = [name for name in names if source.owner(name.removesuffix("?")) is part]
-            found |= zip(own, _fields(part.source, own, part.numbers(numbers)), strict=True)
-        return [found[name] for name in names]
-    if isinstance(source, Chain):
-        runs = [_fields(part.source, names, own) for part, own in source.runs(numbers)]
-        return (
-            runs[0] if len(runs) == 1 else [_joined(list(one)) for one in zip(*runs, strict=True)]
-        )
-    message = f"{source.path}: the rows are not in Ingot files"
-    raise TypeError(message)
-
-
-def _joined(parts: list[PackedField]) -> PackedField:
-    """Concatenate the values of several runs of rows."""
-    ends = [np.frombuffer(one.offsets, np.int64) for one in parts]
-    starts = np.cumsum([0, *(int(one[-1]) for one in ends)])
-    offsets = [one[:-1] + start for one, start in zip(ends, starts, strict=False)]
-    data = bytearray().join(
-        memoryview(one.data)[: int(end[-1])] for one, end in zip(parts, ends, strict=True)
-    )
-    counts = None if parts[0].counts is None else b"".join(one.counts or b"" for one in parts)
-    return PackedField(data, np.append(np.concatenate(offsets), starts[-1]).tobytes(), counts)
+    try:
+        while start < len(selection):
+            rows = read(start, step) if begun is None else begun.end()
+            start += rows.count
+            fitting = _BYTES * rows.count // max(1, int(rows.sizes().sum()))
+            step = max(1, min(2 * step, fitting, max(most, _STEP)))
+            begun = Begun(partial(read, start, step)) if start < len(selection) else None
+            yield rows
+    finally:
+        if begun is not None:
+            begun.cancel()

@@ -1,6 +1,7 @@
-"""Encoding of one row."""
+"""Encoding of rows, one at a time."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -10,42 +11,76 @@ from ingot.dataset.read.decoding import Stored, decoder
 from ingot.dataset.spec import Field, Spec
 
 
-def encode(spec: Spec, number: int, row: object) -> list[Stored]:
-    """Encode a row, field by field.
+class Encoder:
+    """Encodes rows with the fields of a specification.
 
-    Raises:
-        TypeError: A value does not have the type of its field.
-        ValueError: A value does not fit, or fields are missing or unknown.
+    Args:
+        spec: The fields.
+        check: Whether to decode every value once.
     """
-    if type(row) is not dict and not isinstance(row, Mapping):
-        message = f"row {number}: a row must be a dict, got {type(row).__name__}"
-        raise TypeError(message)
-    fields = spec.fields
-    given = row if type(row) is dict and not spec.groups else flat(spec, row)
-    check_names(spec, number, given)
-    values, present = [], []
-    for name, field in fields.items():
-        value = given.get(name)
-        if value is None and not (name in given and field.takes_none):
-            if not field.is_optional:
-                optional = f'; declare it "{field.type}?" if it may be'
-                message = f"row {number}: field {name!r} is missing{optional}"
-                raise ValueError(message)
-            values.append(_absent(field))
-            present.append(b"\0")
-            continue
-        values.append(_encoded(field, number, value))
-        if field.is_optional:
-            present.append(b"\1")
-    return values + present
+
+    def __init__(self, spec: Spec, *, check: bool = False) -> None:
+        self.spec = spec
+        self.check = check
+        self._has_groups = bool(spec.groups)
+        self._steps = [(name, one, _encoder(one), one.width) for name, one in spec.fields.items()]
+
+    def encode(self, number: int, row: object) -> list[Stored]:
+        """Encode a row, field by field.
+
+        Args:
+            number: The number of the row, for errors.
+            row: The values by name.
+
+        Raises:
+            TypeError: A value does not have the type of its field.
+            ValueError: A value does not fit, or fields are missing or unknown.
+        """
+        if type(row) is dict and not self._has_groups:
+            given: dict[Any, Any] = row
+        elif isinstance(row, Mapping):
+            given = flat(self.spec, row)
+        else:
+            message = f"row {number}: a row must be a dict, got {type(row).__name__}"
+            raise TypeError(message)
+        check_names(self.spec, number, given)
+        values: list[Stored] = []
+        present: list[Stored] = []
+        for name, field, encode, width in self._steps:
+            value = given.get(name)
+            if value is None and not (name in given and field.takes_none):
+                values.append(_absent(field, number))
+                present.append(b"\0")
+                continue
+            try:
+                stored = encode(value)
+                if type(stored) is not bytes or (width and len(stored) != width):
+                    stored = _checked(field, stored)
+            except (TypeError, ValueError) as error:
+                message = f"row {number}: field {name!r}: {error}"
+                kind = TypeError if isinstance(error, TypeError) else ValueError
+                raise kind(message) from error
+            values.append(stored)
+            if field.is_optional:
+                present.append(b"\1")
+        if self.check:
+            self._decode(number, values)
+        return values + present
+
+    def _decode(self, number: int, values: Sequence[Stored]) -> None:
+        """Refuse a row with a value that cannot be decoded, by a ValueError."""
+        for (name, field, *_), one in zip(self._steps, values, strict=True):
+            if field.is_optional and not one:
+                continue
+            try:
+                decoder(field)(one)
+            except (ValueError, OSError) as error:
+                message = f"row {number}: field {name!r} cannot be decoded: {error}"
+                raise ValueError(message) from error
 
 
 def check_names(spec: Spec, number: int, given: Mapping[Any, Any]) -> None:
-    """Refuse a row that has other fields.
-
-    Raises:
-        ValueError: It has.
-    """
+    """Refuse a row that has other fields, by a ValueError."""
     if not given.keys() <= spec.fields.keys():
         unknown = next(name for name in given if name not in spec.fields)
         message = f"row {number}: unknown field {unknown!r}, not in {spec!r}"
@@ -66,37 +101,6 @@ def _flat(spec: Spec, row: Mapping[Any, Any], above: str = "") -> Iterator[tuple
             yield name, value
 
 
-def _absent(field: Field) -> Stored:
-    if field.kind == "sequence":
-        return []
-    return bytes(field.width or 0)
-
-
-def _encoded(field: Field, number: int, value: Any) -> Stored:
-    try:
-        if not field.is_sequence:
-            return _checked(field, field.codec.encode(value))
-        values = elements(value)
-        if field.kind == "cell":
-            return _numbers(field, values)
-        return [_checked(field, field.codec.encode(one)) for one in values]
-    except (TypeError, ValueError) as error:
-        message = f"row {number}: field {field.name!r}: {error}"
-        kind = TypeError if isinstance(error, TypeError) else ValueError
-        raise kind(message) from error
-
-
-def _checked(field: Field, stored: Any) -> bytes:
-    """Return what a codec has made of a value, if a file can store it."""
-    if not isinstance(stored, bytes):
-        message = f"its codec must return bytes, got {type(stored).__name__}"
-        raise TypeError(message)
-    if field.width is not None and len(stored) != field.width:
-        message = f"its codec must return {field.width} bytes, got {len(stored)}"
-        raise ValueError(message)
-    return stored
-
-
 def elements(value: Any) -> Iterable[Any]:
     """Return the elements of a sequence.
 
@@ -109,24 +113,45 @@ def elements(value: Any) -> Iterable[Any]:
     return value
 
 
-def _numbers(field: Field, value: Iterable[Any]) -> bytes:
+def _encoder(field: Field) -> Callable[[Any], Stored]:
+    """Return the function that encodes a value of a field."""
+    if not field.is_sequence:
+        return field.codec.encode
+    return partial(_run if field.kind == "cell" else _sequence, field)
+
+
+def _sequence(field: Field, value: Any) -> list[bytes]:
+    return [_bytes(field.codec.encode(one)) for one in elements(value)]
+
+
+def _run(field: Field, value: Any) -> bytes:
     """Return numbers as one run of bytes; an array with the dtype of the field is fastest."""
     if isinstance(value, np.ndarray) and value.dtype == field.codec.dtype and value.ndim == 1:
         return value.tobytes()
-    return b"".join(field.codec.encode(one) for one in value)
+    return b"".join(field.codec.encode(one) for one in elements(value))
 
 
-def check(spec: Spec, number: int, stored: Sequence[Stored]) -> None:
-    """Refuse a row with a value that cannot be decoded.
+def _absent(field: Field, number: int) -> Stored:
+    """Return what is stored for a missing value, or raise ValueError if there must be one."""
+    if not field.is_optional:
+        optional = f'; declare it "{field.type}?" if it may be'
+        message = f"row {number}: field {field.name!r} is missing{optional}"
+        raise ValueError(message)
+    return [] if field.kind == "sequence" else bytes(field.width or 0)
 
-    Raises:
-        ValueError: It has one.
-    """
-    for field, one in zip(spec.fields.values(), stored, strict=False):
-        if field.is_optional and not one:
-            continue
-        try:
-            decoder(field)(one)
-        except (ValueError, OSError) as error:
-            message = f"row {number}: field {field.name!r} cannot be decoded: {error}"
-            raise ValueError(message) from error
+
+def _checked(field: Field, stored: Any) -> Stored:
+    """Return what a codec has made of a value, if a file can store it."""
+    if field.kind == "sequence" and isinstance(stored, list):
+        return stored
+    if field.width is not None and len(_bytes(stored)) != field.width:
+        message = f"its codec must return {field.width} bytes, got {len(stored)}"
+        raise ValueError(message)
+    return _bytes(stored)
+
+
+def _bytes(stored: Any) -> bytes:
+    if not isinstance(stored, bytes):
+        message = f"its codec must return bytes, got {type(stored).__name__}"
+        raise TypeError(message)
+    return stored

@@ -66,7 +66,12 @@ class FileTarget:
         """How many rows it has."""
         return len(self._writer)
 
-    def append(self, stored: Sequence[Stored], _nbytes: int) -> None:
+    @property
+    def nbytes(self) -> int:
+        """The size of the rows that were appended, before compression."""
+        return self._writer.nbytes
+
+    def append(self, stored: Sequence[Stored]) -> None:
         """Append an encoded row."""
         self._writer.append_row(stored)
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from ingot.dataset import atomic
-from ingot.dataset.manifest import Shard, mapping, shards_of
+from ingot.dataset.manifest import Shard, listed, shards_of
 from ingot.errors import FormatError
 
 NAME = "build.journal"
@@ -140,11 +140,12 @@ def _parsed(path: Path, data: bytes) -> tuple[dict[str, Any] | None, dict[int, C
         text = line[9:-1]
         if not line.endswith(b"\n") or line[:9] != b"%08x " % zlib.crc32(text):
             break
-        if begun is None:
-            begun = atomic.parse(path, "the journal of a build", text, mapping)
-        else:
-            chunk = atomic.parse(path, "the journal of a build", text, _chunk)
-            chunks[chunk.number] = chunk
+        with atomic.parsing(path, "the journal of a build"):
+            if begun is None:
+                begun = atomic.object_of(text)
+            else:
+                chunk = _chunk(text)
+                chunks[chunk.number] = chunk
         end += len(line)
     names = [shard.name for chunk in chunks.values() for shard in chunk.shards]
     if len(set(names)) < len(names):
@@ -153,8 +154,9 @@ def _parsed(path: Path, data: bytes) -> tuple[dict[str, Any] | None, dict[int, C
     return begun, chunks, end
 
 
-def _chunk(content: dict[str, Any]) -> Chunk:
-    chunk = Chunk(**content | {"shards": shards_of(content["shards"])})
+def _chunk(text: bytes) -> Chunk:
+    listing, content = listed(text)
+    chunk = Chunk(**content, shards=shards_of(listing))
     for number in (chunk.number, chunk.inputs):
         if type(number) is not int or number < 0:
             message = f"expected numbers for a chunk and its inputs, got {number!r:.40}"

@@ -5,6 +5,7 @@ import platform
 import re
 import secrets
 import warnings
+from collections.abc import Iterable
 from pathlib import Path
 
 from ingot.dataset import atomic
@@ -51,9 +52,13 @@ class Lease:
                 stacklevel=4,
             )
 
-    def remove_unlisted(self, listed: set[str]) -> None:
-        """Remove the shards with this token that are neither listed nor superseded."""
-        kept = listed | superseded.names_in(self._folder)
+    def remove_unlisted(self, listed: Iterable[str] = ()) -> None:
+        """Remove the shards with this token, unless the manifest lists them or they are superseded.
+
+        Args:
+            listed: Those that something else lists.
+        """
+        kept = {*listed, *superseded.names_in(self._folder)}
         names = _shards_of(self._folder, self.token) - kept
         self._is_clean = superseded.remove(self._folder, names)
 

@@ -23,7 +23,8 @@ def drop(folder: Path, place: Place, *, sync: bool) -> None:
         for one in places(folder)
         if one.run == place.run and (one.number == place.number or one.total != place.total)
     ]
-    names = [name for one in old for name in _own(folder, one)]
+    committed = Manifest.names(folder) if old else set()
+    names = [name for one in old for name in _own(folder, one) if name not in committed]
     superseded.supersede(folder, names, 0, sync=sync)
     for one in old:
         (folder / one.name).unlink(missing_ok=True)
@@ -31,27 +32,31 @@ def drop(folder: Path, place: Place, *, sync: bool) -> None:
 
 
 def _own(folder: Path, place: Place) -> list[str]:
-    """Return the files of a part that neither another part nor a manifest lists."""
-    part, committed = Contribution.find(folder, place), Manifest.names(folder)
+    """Return the files of a part that no other part lists."""
+    part = Contribution.find(folder, place)
     names = [shard.name for shard in part.shards] if part else []
-    return [
-        name for name in names if name.startswith(f"{place.number:05}-") and name not in committed
-    ]
+    return [name for name in names if name.startswith(f"{place.number:05}-")]
 
 
-def join(folder: Path, place: Place, keep_for: float, *, sync: bool) -> None:
+def join(
+    folder: Path, place: Place, found: Manifest | None, keep_for: float, *, sync: bool
+) -> None:
     """Commit a group of writers if all have finished, and remove what is not needed any more.
 
-    The directory must be locked. The files of a data set that the group replaces stay for
-    `keep_for` seconds.
+    Args:
+        folder: The directory, which must be locked.
+        place: One of the writers.
+        found: The manifest of the directory, as read since it was locked.
+        keep_for: For how many seconds the files of a data set stay that the group replaces.
+        sync: Whether to wait until the storage device has the bytes.
     """
-    found = contribution.gather(folder, place)
-    if found is None:
+    gathered = contribution.gather(folder, place)
+    if gathered is None:
         return
-    joined, overwrite = found
-    old = Manifest.names(folder) if overwrite else set()
+    joined, overwrite = gathered
+    old = {shard.name for shard in found.shards} if found is not None and overwrite else set()
     superseded.supersede(folder, old, keep_for, sync=sync)
-    joined.commit(folder, overwrite=overwrite, sync=sync)
+    joined.commit(folder, found, overwrite=overwrite, sync=sync)
     superseded.clear(folder)
     for one in group(folder, place):
         (folder / one.name).unlink(missing_ok=True)
@@ -74,6 +79,7 @@ def commit(path: str | os.PathLike[str]) -> None:
                 message = f"{folder}: {missing}"
                 raise ValueError(message)
             for place in {(one.run, one.total): one for one in places(folder)}.values():
-                join(folder, place, superseded.KEEP_S, sync=True)
+                found = Manifest.find(folder)
+                join(folder, place, found, superseded.KEEP_S, sync=True)
     finally:
         lease.release()

@@ -10,7 +10,6 @@ from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
-from ingot._core import Rows as NativeRows
 from ingot._core import Writer as NativeWriter
 from ingot.dataset.manifest import Shard
 from ingot.dataset.read.decoding import Stored
@@ -162,44 +161,46 @@ class ShardWriter:
         self._encodings = Encodings() if encodings is None else encodings
         self._writer: NativeWriter | None = None
         self._name = ""
-        self._nbytes = 0
-        self._closed_rows = 0
+        self._closed = (0, 0)
         self.finished: list[Shard] = []
 
     @property
     def num_rows(self) -> int:
         """The number of rows in all files."""
-        return self._closed_rows + (0 if self._writer is None else len(self._writer))
+        return self._closed[0] + (0 if self._writer is None else len(self._writer))
 
-    def append(self, stored: Sequence[Stored], nbytes: int) -> None:
-        """Append an encoded row of `nbytes` bytes."""
+    @property
+    def nbytes(self) -> int:
+        """The size of the rows in all files, before compression."""
+        return self._closed[1] + (0 if self._writer is None else self._writer.nbytes)
+
+    def append(self, stored: Sequence[Stored]) -> None:
+        """Append an encoded row."""
         writer = self._start() if self._writer is None else self._writer
         writer.append_row(stored)
-        self._nbytes += nbytes
         self._finish_if_full(writer)
 
     def extend(self, rows: PackedRows) -> None:
         """Append rows as they are stored."""
-        sizes = rows.sizes()
+        options, ends = self._options, np.cumsum(rows.sizes())
         start = 0
         while start < rows.count:
             writer = self._start() if self._writer is None else self._writer
             stop = rows.count
-            if self._options.shard_rows is not None:
-                stop = min(stop, start + self._options.shard_rows - len(writer))
-            if self._options.shard_bytes is not None:
-                full = self._nbytes + np.cumsum(sizes[start:stop]) >= self._options.shard_bytes
-                stop = start + int(full.argmax()) + 1 if full.any() else stop
+            if options.shard_rows is not None:
+                stop = min(stop, start + options.shard_rows - len(writer))
+            if options.shard_bytes is not None:
+                room = options.shard_bytes - writer.nbytes + (int(ends[start - 1]) if start else 0)
+                stop = min(stop, int(np.searchsorted(ends, room)) + 1)
             part = rows if stop - start == rows.count else rows.cut(start, stop)
             writer.extend_packed(part.fields, part.count)
-            self._nbytes += int(sizes[start:stop].sum())
             start = stop
             self._finish_if_full(writer)
 
     def _finish_if_full(self, writer: NativeWriter) -> None:
         options = self._options
         if (options.shard_rows is not None and len(writer) >= options.shard_rows) or (
-            options.shard_bytes is not None and self._nbytes >= options.shard_bytes
+            options.shard_bytes is not None and writer.nbytes >= options.shard_bytes
         ):
             self.finish()
 
@@ -209,7 +210,6 @@ class ShardWriter:
         self._writer = self._options.open(
             path, "create", self._metadata, self._spec, self._encodings
         )
-        self._nbytes = 0
         return self._writer
 
     def finish(self, *, at_least_one: bool = False) -> None:
@@ -221,15 +221,14 @@ class ShardWriter:
             self._start()
         if self._writer is None:
             return
-        rows = len(self._writer)
-        self._writer.close()
-        self._encodings.known = self._writer.encodings()
-        path = self._folder / self._name
-        (own,) = NativeRows([str(path)], partial=False).ids()
-        shard = Shard(self._name, rows, path.stat().st_size, own)
-        finished, total = [*self.finished, shard], self._closed_rows + rows
+        writer = self._writer
+        writer.close()
+        self._encodings.known = writer.encodings()
+        nbytes = (self._folder / self._name).stat().st_size
+        finished = [*self.finished, Shard(self._name, len(writer), nbytes, writer.id)]
+        closed = (self.num_rows, self.nbytes)
         # An interrupt comes before or after this line.
-        self._writer, self.finished, self._closed_rows = None, finished, total
+        self._writer, self.finished, self._closed = None, finished, closed
 
     def drop(self) -> list[str]:
         """Give up the open file, if there is one; return its name."""
@@ -244,8 +243,3 @@ class ShardWriter:
         names = [shard.name for shard in self.finished] + self.drop()
         self.finished = []
         return names
-
-
-def size_of(stored: Sequence[Stored]) -> int:
-    """Return the size of the values of a row in bytes."""
-    return sum([len(one) if isinstance(one, bytes) else sum(map(len, one)) for one in stored])

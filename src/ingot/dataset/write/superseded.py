@@ -109,17 +109,15 @@ def _read(folder: Path) -> list[_Group]:
         data = atomic.load(path)
     except FileNotFoundError:
         return []
-    return atomic.parse(path, "a list of superseded files", data, lambda it: _groups(path, it))
-
-
-def _groups(path: Path, content: dict[str, Any]) -> list[_Group]:
-    check_version(path, content)
-    groups = [_Group(**one) for one in items(content["groups"])]
-    for group in groups:
-        check_keep_for(group.keep_for)
-        _check_time(group.at)
-        for name in items(group.names):
-            check_name(name)
+    with atomic.parsing(path, "a list of superseded files"):
+        content = atomic.object_of(data)
+        check_version(path, content)
+        groups = [_Group(**one) for one in items(content["groups"])]
+        for group in groups:
+            check_keep_for(group.keep_for)
+            _check_time(group.at)
+            for name in items(group.names):
+                check_name(name)
     return groups
 
 
@@ -138,8 +136,9 @@ def remove(folder: Path, names: Iterable[str]) -> bool:
     stays, whoever asks. Returns whether no process has one of the others open for writing.
     """
     free = True
-    committed = Manifest.names(folder)
-    for path in (folder / name for name in names if name not in committed):
+    asked = set(names)
+    committed = Manifest.names(folder) if asked else set()
+    for path in (folder / name for name in asked - committed):
         if path.suffix == SUFFIX and path.is_symlink():
             path.unlink(missing_ok=True)
         elif path.suffix == SUFFIX and path.exists():

@@ -12,7 +12,6 @@ from ingot.dataset import atomic
 from ingot.dataset.manifest import NAME, Manifest, Shard, is_shard
 from ingot.dataset.place import Place
 from ingot.dataset.read.decoding import Stored
-from ingot.dataset.read.granular import layout
 from ingot.dataset.spec import Spec
 from ingot.dataset.write import superseded
 from ingot.dataset.write.contribution import Contribution
@@ -24,7 +23,7 @@ from ingot.dataset.write.metadata import check_metadata, json_of
 from ingot.dataset.write.run import drop, join
 from ingot.dataset.write.shards import Options, ShardWriter, names_of
 from ingot.errors import CorruptFileError, FormatError, StorageError, counted, storage_errors
-from ingot.records.formats import SUFFIXES
+from ingot.formats.table import FORMATS, SUFFIXES
 
 _PAUSE_S = 1.0
 """The time between two commits of full files: each one writes the whole manifest."""
@@ -115,10 +114,15 @@ class DirectoryTarget:
         """How many rows it has, without those of other writers."""
         return self.rows + self._shards.num_rows
 
-    def append(self, stored: Sequence[Stored], nbytes: int) -> None:
+    @property
+    def nbytes(self) -> int:
+        """The size of the rows that were appended, before compression."""
+        return self._shards.nbytes
+
+    def append(self, stored: Sequence[Stored]) -> None:
         """Append an encoded row; commit full files from time to time."""
         self._check_sound()
-        self._shards.append(stored, nbytes)
+        self._shards.append(stored)
         self._commit_full()
 
     def extend(self, rows: PackedRows) -> None:
@@ -169,7 +173,7 @@ class DirectoryTarget:
                     old = {one.name for one in found.shards if one not in shards}
                     superseded.supersede(self._path, old, self._keep_for, sync=self._sync)
                 new = Manifest(dict(self._spec), shards, self._metadata)
-                new.commit(self._path, overwrite=self._overwrite, sync=self._sync)
+                new.commit(self._path, found, overwrite=self._overwrite, sync=self._sync)
                 # An interrupt comes before or after this line.
                 self._shards.finished, self._overwrite, self._is_new = [], False, False
                 superseded.clear(self._path)
@@ -218,7 +222,7 @@ class DirectoryTarget:
                 drop(self._path, place, sync=self._sync)
                 new = Contribution(dict(self._spec), shards, self._metadata, self._overwrite)
                 new.leave(self._path, place, sync=self._sync)
-            join(self._path, place, self._keep_for, sync=self._sync)
+            join(self._path, place, found, self._keep_for, sync=self._sync)
 
     def drop(self) -> str:
         """Commit the rows, unless the writer is atomic; return a description of the data set."""
@@ -265,10 +269,8 @@ class DirectoryTarget:
 
     def _end(self) -> None:
         """Remove the files of this writer that are listed nowhere, and its lease."""
-        listed = Manifest.names(self._path)
-        if self._place is not None and (part := Contribution.find(self._path, self._place)):
-            listed |= {shard.name for shard in part.shards}
-        self._lease.remove_unlisted(listed)
+        part = None if self._place is None else Contribution.find(self._path, self._place)
+        self._lease.remove_unlisted(shard.name for shard in (part.shards if part else ()))
         self._lease.release()
 
 
@@ -333,9 +335,10 @@ def check_vacant(folder: Path) -> None:
     """
     if not folder.is_dir() or (folder / NAME).exists():
         return
-    if layout.is_dataset(folder) or layout.is_sharded(folder):
-        message = f"{folder}: this is a Granular data set; choose another directory"
-        raise FileExistsError(message)
+    for one in FORMATS:
+        if any((folder / mark).exists() for mark in one.marks):
+            message = f"{folder}: this is {one.title}; choose another directory"
+            raise FileExistsError(message)
     with os.scandir(folder) as entries:
         for entry in entries:
             if entry.name.endswith(SUFFIXES) and not is_shard(entry.name):

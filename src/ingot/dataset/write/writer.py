@@ -3,7 +3,6 @@
 import os
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import partial
 from threading import RLock
 from types import TracebackType
 from typing import Any, Literal, Self, TypeVar
@@ -12,9 +11,9 @@ from ingot.codecs import Codec
 from ingot.dataset.read.dataset import Dataset, selection_of
 from ingot.dataset.spec import Spec, SpecLike
 from ingot.dataset.write import columnar
-from ingot.dataset.write.appender import Appender
 from ingot.dataset.write.contribution import check_run, check_shard
 from ingot.dataset.write.copying import PackedRows, packed
+from ingot.dataset.write.encoding import Encoder
 from ingot.dataset.write.file import FileTarget
 from ingot.dataset.write.metadata import json_of
 from ingot.dataset.write.recoding import own_fields, recoded
@@ -30,6 +29,7 @@ from ingot.records.unclosed import watch
 T = TypeVar("T")
 
 _SUFFIX = ".ingot"
+_UNKNOWN = -1
 
 
 class DatasetWriter:
@@ -115,7 +115,6 @@ class DatasetWriter:
         keep_for: float = KEEP_S,
     ) -> None:
         self._closed = True  # Until the constructor succeeds.
-        self._is_interrupted = False
         self._failure: str | None = None
         self._path = absolute(path)
         found = self._found(codecs, append=append) if spec is None else Spec.of(spec, codecs)
@@ -127,7 +126,7 @@ class DatasetWriter:
             message = f'check must be "structure" or "decode", got {check!r:.50}'
             raise ValueError(message)
         check_keep_for(keep_for)
-        meter = Meter(progress, str(self._path))
+        self._meter = Meter(progress, str(self._path))
         if append and overwrite:
             message = "pass append=True to continue the data set or overwrite=True to replace it"
             raise ValueError(message)
@@ -155,7 +154,10 @@ class DatasetWriter:
                 run=None if run is None else check_run(run),
                 keep_for=keep_for,
             )
-        self._rows = Appender(self._spec, self._target, meter, decode=check == "decode")
+        self._encoder = Encoder(self._spec, check=check == "decode")
+        # The rows of calls that have returned. If the target has others, a call has raised
+        # although some of its rows are stored.
+        self._told = self._target.num_rows
         self._process = os.getpid()
         self._lock = RLock()
         self._closed = False
@@ -189,7 +191,7 @@ class DatasetWriter:
         return self._closed
 
     def __len__(self) -> int:
-        return self._rows.count
+        return self._target.num_rows
 
     def append(self, datapoint: Mapping[str, Any]) -> int:
         """Append a row; return its number. If a value is refused, nothing of the row is stored.
@@ -201,30 +203,58 @@ class DatasetWriter:
             ValueError: A value does not fit, or fields are missing or unknown.
             StorageError: The system refuses, or the writer has failed.
         """
-        return self._store(partial(self._rows.append, datapoint))
+        return self._store(self._append, datapoint)
 
-    def _store(self, put: Callable[[], T]) -> T:
-        """Have rows stored: if this raises, none of them are, or the writer has failed."""
+    def _store(self, put: Callable[[int, T], None], rows: T) -> int:
+        """Have rows stored: if this raises, none of them are, or the writer has failed.
+
+        Args:
+            put: Stores the rows, given the number of the first.
+            rows: The rows.
+
+        Returns:
+            The number of the first row.
+        """
         self._check_open()
         is_done = False
         try:
             with self._lock:
-                self._check_sound()
-                found, self._rows.is_unsure, is_done = put(), False, True
-            return found  # noqa: TRY300 -- an interrupt may come before it
+                number = self._check_sound()
+                put(number, rows)
+                self._told, is_done = self._target.num_rows, True
+                if self._meter.is_on:
+                    self._meter.update(self._told - self._target.rows, self._target.nbytes)
+            return number  # noqa: TRY300 -- an interrupt may come before it
         except BaseException:
-            self._is_interrupted = self._is_interrupted or is_done
+            if is_done:
+                self._told = _UNKNOWN
             raise
 
-    def _check_sound(self) -> None:
-        """Refuse to go on after a call that raised with some of its rows stored.
+    def _append(self, number: int, datapoint: Mapping[str, Any]) -> None:
+        self._target.append(self._encoder.encode(number, datapoint))
+
+    def _append_columns(self, number: int, batch: Mapping[str, Any]) -> None:
+        check = self._encoder.check
+        for some in columnar.blocks(columnar.encode(self._spec, number, batch, check=check)):
+            self._target.extend(some)
+
+    def _append_packed(self, number: int, rows: PackedRows) -> None:
+        del number
+        self._target.extend(rows)
+
+    def _check_sound(self) -> int:
+        """Refuse to continue after a call that raised with some of its rows stored.
 
         The caller would append these again. So the data set is left as it is committed.
+
+        Returns:
+            How many rows there are.
 
         Raises:
             StorageError: There was such a call.
         """
-        if self._failure is None and (self._rows.is_unsure or self._is_interrupted):
+        count = self._target.num_rows
+        if count != self._told and self._failure is None:
             # The failure stands if clearing up is stopped, too.
             self._failure = why = (
                 f"{self._path}: an earlier call was stopped while it stored rows, so this writer "
@@ -232,17 +262,19 @@ class DatasetWriter:
             )
             self._failure = f"{why}: {self._abandon() or 'the writer is closed'}"
         self._check_failure()
+        return count
 
     def _check_failure(self) -> None:
         if self._failure is not None:
             raise StorageError(self._failure, str(self._path))
 
     def _check_open(self) -> None:
-        self._check_failure()
-        if self._closed:
+        if self._closed or self._failure is not None or os.getpid() != self._process:
+            self._check_failure()
+            if not self._closed:
+                self._check_process()
             message = f"{self._path}: the writer is closed"
             raise ClosedError(message, str(self._path))
-        self._check_process()
 
     def _check_process(self) -> None:
         if os.getpid() != self._process:
@@ -276,41 +308,36 @@ class DatasetWriter:
         self._check_open()
         with self._lock:
             self._check_sound()
-        rows = self._copied(batch) if isinstance(batch, Dataset) else None
-        if isinstance(batch, PackedRows):
-            self._extend([batch])
-        elif isinstance(batch, Mapping):
-            self._store(partial(self._rows.append_columns, batch))
-        elif rows is not None:
-            self._extend(rows)
-        elif isinstance(batch, list | tuple) and not self._rows.decode:
-            self._extend(columnar.pieces(self._spec, batch))
+        if isinstance(batch, Mapping):
+            self._store(self._append_columns, batch)
         else:
-            self._extend(batch)
+            for some in self._pieces(batch):
+                if isinstance(some, PackedRows):
+                    self._store(self._append_packed, some)
+                else:
+                    self._store(self._append, some)
+        # No line follows: an interrupt in it would raise from a call that is done.
+
+    def _pieces(
+        self, batch: Iterable[Mapping[str, Any]] | PackedRows
+    ) -> Iterable[Mapping[str, Any] | PackedRows]:
+        """Return rows one by one, or many at a time where these are stored faster."""
+        if isinstance(batch, PackedRows):
+            return [batch]
+        if isinstance(batch, Dataset):
+            return self._copied(batch) or batch
+        if isinstance(batch, list | tuple) and not self._encoder.check:
+            return columnar.pieces(self._spec, batch)
+        return batch
 
     def _copied(self, dataset: Dataset) -> Iterator[PackedRows] | None:
         """Yield rows of a data set whose fields are those of this one; None if they are not."""
         selection = selection_of(dataset)
         rows = packed(selection, self._spec)
-        if rows is not None or self._rows.decode:
+        if rows is not None or self._encoder.check:
             return rows
         fields = own_fields(selection.spec)
         return recoded(selection, self._spec) if dict(fields) == dict(self._spec) else None
-
-    def _extend(self, rows: Iterable[Mapping[str, Any] | PackedRows]) -> None:
-        """Append rows one after another, however the iteration ends."""
-        try:
-            for some in rows:
-                if isinstance(some, PackedRows):
-                    self._store(partial(self._rows.append_packed, some))
-                else:
-                    self._store(partial(self._rows.gather, some))
-        finally:
-            if not self._closed and os.getpid() == self._process:
-                with self._lock:
-                    if not self._rows.is_unsure:
-                        self._rows.store()
-                        self._rows.is_unsure = False
 
     def flush(self) -> None:
         """Commit all rows so far; they stay in the data set whatever happens later.
@@ -322,14 +349,8 @@ class DatasetWriter:
         """
         self._check_open()
         with self._lock:
-            self._finish_rows()
+            self._check_sound()
             self._target.flush()
-
-    def _finish_rows(self) -> None:
-        """Store the rows that wait."""
-        self._check_sound()
-        self._rows.store()
-        self._rows.is_unsure = False
 
     def close(self) -> None:
         """Commit all rows and finish the data set. A second call does nothing.
@@ -342,10 +363,10 @@ class DatasetWriter:
             return
         self._check_process()
         with self._lock:
-            self._finish_rows()
+            self._check_sound()
             self._target.close()
             self._closed = True
-            self._rows.finish()
+            self._meter.finish(self._told - self._target.rows, self._target.nbytes)
 
     def abandon(self) -> None:
         """Stop writing; the data set stays as of the last commit."""
@@ -356,7 +377,6 @@ class DatasetWriter:
             return None
         with self._lock:
             self._closed = True
-            self._rows.forget()
             return self._target.abandon()
 
     def __enter__(self) -> Self:
@@ -395,14 +415,12 @@ class DatasetWriter:
         """
         if not failed:
             self.close()
-            count = self._rows.count
+            count = len(self)
             return f"its {counted(count, 'row')} {'was' if count == 1 else 'were'} committed"
         with self._lock:
             self._closed = True
-            if self._rows.is_unsure or self._is_interrupted:
-                return self._target.abandon()
-            self._rows.store()
-            return self._target.drop()
+            is_sure = self._target.num_rows == self._told
+            return self._target.drop() if is_sure else self._target.abandon()
 
     def __del__(self) -> None:
         if not getattr(self, "_closed", True) and os.getpid() == self._process:
@@ -414,5 +432,5 @@ class DatasetWriter:
             )
 
     def __repr__(self) -> str:
-        state = "closed" if self._closed else f"{counted(self._rows.count, 'row')}"
+        state = "closed" if self._closed else f"{counted(len(self), 'row')}"
         return f"<ingot.DatasetWriter {str(self._path)!r}, {state}>"

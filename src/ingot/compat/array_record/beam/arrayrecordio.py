@@ -1,14 +1,15 @@
 """`array_record.beam.arrayrecordio`: the sink and the transform that writes to it."""
 
+import os
+from typing import TypeAlias
+
 from apache_beam.coders.coders import Coder, ToBytesCoder
 from apache_beam.io.filesystem import CompressionTypes
 
-from ingot.beam.sink import RecordSink
-from ingot.beam.transforms import Write
-from ingot.records.arrayrecord import ArrayRecordWriter, parse_writer_options
-from ingot.records.expand import StrPath
+from ingot.beam import RecordSink, Write
+from ingot.formats.arrayrecord import ArrayRecordWriter
 
-OPTIONS = parse_writer_options("group_size:1")
+StrPath: TypeAlias = str | os.PathLike[str]
 
 
 class _ArrayRecordSink(RecordSink):
@@ -34,7 +35,7 @@ class _ArrayRecordSink(RecordSink):
     ) -> None:
         super().__init__(
             ArrayRecordWriter,
-            OPTIONS,
+            {},
             file_path_prefix,
             file_name_suffix or "",
             num_shards,

@@ -8,11 +8,9 @@ from uuid import uuid4
 import apache_beam as beam
 from apache_beam.io.filesystems import FileSystems
 
-from ingot.beam.shard import Shard
-from ingot.beam.tfrecord import read_tfrecord
-from ingot.beam.transfer import absolute, is_local
-from ingot.compat.array_record.beam.arrayrecordio import OPTIONS
-from ingot.records.arrayrecord import ArrayRecordWriter
+from ingot.beam import Shard, read_tfrecord
+from ingot.compat.array_record.beam.options import absolute
+from ingot.formats.arrayrecord import ArrayRecordWriter
 
 
 class ConvertToArrayRecordGCS(beam.DoFn):
@@ -45,11 +43,11 @@ class ConvertToArrayRecordGCS(beam.DoFn):
         if overwrite_extension:
             name = PurePosixPath(name).stem
         folder = absolute(path)
-        if is_local(folder) and not FileSystems.exists(folder):
+        if not FileSystems.get_scheme(folder) and not FileSystems.exists(folder):
             FileSystems.mkdirs(folder)
         final = FileSystems.join(folder, name + file_path_suffix)
         temporary = FileSystems.join(folder, f"beam-temp-{uuid4().hex}-{name}{file_path_suffix}")
-        shard = Shard(temporary, ArrayRecordWriter, OPTIONS, write_dir)
+        shard = Shard(temporary, ArrayRecordWriter, {}, write_dir)
         for record in records:
             shard.append(record)
         shard.close()

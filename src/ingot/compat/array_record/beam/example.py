@@ -4,9 +4,8 @@ import struct
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol, TypeAlias
 
-from ingot.beam.tfrecord import write_tfrecord
-from ingot.compat.array_record.beam.arrayrecordio import OPTIONS
-from ingot.records.arrayrecord import ArrayRecordWriter
+from ingot.beam import write_tfrecord
+from ingot.formats.arrayrecord import ArrayRecordWriter
 
 Feature: TypeAlias = Sequence[bytes] | Sequence[float] | Sequence[int]
 
@@ -121,5 +120,5 @@ def write_example_to_tfrecord(example: Message, file_path: str) -> None:
 
 def write_example_to_arrayrecord(example: Message, file_path: str) -> None:
     """Write an ArrayRecord file of one example."""
-    with ArrayRecordWriter(file_path, **OPTIONS) as writer:
+    with ArrayRecordWriter(file_path) as writer:
         writer.append(example.SerializeToString())

@@ -1,9 +1,12 @@
 """`array_record.beam.options`: options of a pipeline from the command line."""
 
 import argparse
+import os
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import TypeAlias
 
+from apache_beam.io.filesystems import FileSystems
 from apache_beam.options.pipeline_options import PipelineOptions
 
 Arguments: TypeAlias = Mapping[str, str] | Sequence[str] | None
@@ -31,3 +34,8 @@ def resolve(
         return args, PipelineOptions([]) if pipeline_options is None else pipeline_options
     arguments, others = get_arguments(args)
     return arguments, others if pipeline_options is None else pipeline_options
+
+
+def absolute(path: str) -> str:
+    """Return a path as an absolute one: Beam finds no file for a pattern without a folder."""
+    return path if FileSystems.get_scheme(path) else os.path.join(Path.cwd(), path)  # noqa: PTH118

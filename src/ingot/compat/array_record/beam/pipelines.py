@@ -4,17 +4,19 @@
 function parses the command line of the process.
 """
 
+from collections.abc import Callable
+from functools import partial
+
 import apache_beam as beam
 from apache_beam.coders.coders import ToBytesCoder
 from apache_beam.io.fileio import EmptyMatchTreatment, MatchFiles
 from apache_beam.options.pipeline_options import PipelineOptions
 
-from ingot.beam.conversion import ConvertTFRecord
-from ingot.beam.transfer import absolute
+from ingot.beam import ConvertTFRecord
 from ingot.compat.array_record.beam.arrayrecordio import WriteToArrayRecord
 from ingot.compat.array_record.beam.dofns import ConvertFile
 from ingot.compat.array_record.beam.example import generate_serialized_movie_examples
-from ingot.compat.array_record.beam.options import Arguments, resolve
+from ingot.compat.array_record.beam.options import Arguments, absolute, resolve
 
 
 def example_to_tfrecord(
@@ -23,20 +25,8 @@ def example_to_tfrecord(
     pipeline_options: PipelineOptions | None = None,
 ) -> beam.Pipeline:
     """Return a pipeline that writes the movie examples to TFRecord files."""
-    arguments, options = resolve(args, pipeline_options)
-    pipeline = beam.Pipeline(options=options)
-    _ = (
-        pipeline
-        | "Create" >> beam.Create(generate_serialized_movie_examples())
-        | "Write"
-        >> beam.io.WriteToTFRecord(
-            arguments["output"],
-            coder=ToBytesCoder(),
-            num_shards=num_shards,
-            file_name_suffix=".tfrecord",
-        )
-    )
-    return pipeline
+    options = {"coder": ToBytesCoder(), "num_shards": num_shards, "file_name_suffix": ".tfrecord"}
+    return _examples(partial(beam.io.WriteToTFRecord, **options), args, pipeline_options)
 
 
 def example_to_arrayrecord(
@@ -45,13 +35,19 @@ def example_to_arrayrecord(
     pipeline_options: PipelineOptions | None = None,
 ) -> beam.Pipeline:
     """Return a pipeline that writes the movie examples to ArrayRecord files."""
+    write_to = partial(WriteToArrayRecord, file_name_suffix=".arrayrecord", num_shards=num_shards)
+    return _examples(write_to, args, pipeline_options)
+
+
+def _examples(
+    write_to: Callable[[str], beam.PTransform],
+    args: Arguments,
+    pipeline_options: PipelineOptions | None,
+) -> beam.Pipeline:
     arguments, options = resolve(args, pipeline_options)
     pipeline = beam.Pipeline(options=options)
-    _ = (
-        pipeline
-        | "Create" >> beam.Create(generate_serialized_movie_examples())
-        | "Write" >> WriteToArrayRecord(arguments["output"], ".arrayrecord", num_shards)
-    )
+    created = pipeline | "Create" >> beam.Create(generate_serialized_movie_examples())
+    _ = created | "Write" >> write_to(arguments["output"])
     return pipeline
 
 

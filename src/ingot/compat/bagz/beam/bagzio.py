@@ -10,13 +10,10 @@ from apache_beam.coders.coders import BytesCoder, Coder
 from apache_beam.io.concat_source import ConcatSource
 from apache_beam.io.filesystem import CompressionTypes
 
-from ingot.beam.sink import RecordSink
-from ingot.beam.source import RecordSource
-from ingot.beam.transforms import Write
+from ingot.beam import RecordSink, RecordSource, Write
 from ingot.compat.bagz.options import CompressionAutoDetect
 from ingot.compat.bagz.spec import level_of, local, paths_of
-from ingot.records.bag import BagWriter
-from ingot.records.expand import text_of
+from ingot.formats.bag import BagWriter
 
 _SHARDED = re.compile(r"(.*)@([0-9]+|\*)((?:[._][^/]+)?\.bagz?)", re.DOTALL)
 _SINGLE = re.compile(r"(.+)(\.bagz?)@0", re.DOTALL)
@@ -43,7 +40,7 @@ class WriteToBagz(Write):
         coder: Coder | None = None,
         compression_type: str = CompressionTypes.AUTO,
     ) -> None:
-        path = local(text_of(file_path))
+        path = local(file_path)
         single, sharded = _SINGLE.fullmatch(path), _SHARDED.fullmatch(path)
         if single is not None:
             prefix, count, suffix = single[1], "0", single[2]
@@ -90,8 +87,8 @@ class ReadFromBagz(beam.PTransform):
     ) -> None:
         super().__init__()
         del compression_type
-        paths = [Path(path).absolute() for path in paths_of(file_pattern)]
-        files = [RecordSource(str(path), path.stat().st_size) for path in paths]
+        paths = paths_of(file_pattern)
+        files = [RecordSource(path, Path(path).stat().st_size) for path in paths]
         self._source = ConcatSource(files)
         self._coder = coder
 

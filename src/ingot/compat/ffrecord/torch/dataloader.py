@@ -10,8 +10,8 @@ import torch
 import torch.utils.data
 from torch.utils.data import IterableDataset, Sampler, default_convert
 
+from ingot.compat.ffrecord.errors import MisuseError
 from ingot.compat.ffrecord.torch.dataset import Batch, Dataset
-from ingot.compat.ffrecord.torch.errors import MisuseError
 
 
 class DataLoader(torch.utils.data.DataLoader[Any]):

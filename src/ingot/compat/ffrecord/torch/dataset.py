@@ -8,9 +8,27 @@ from typing import Any, SupportsIndex
 
 import torch.utils.data
 
+from ingot.compat.ffrecord.errors import MisuseError
 from ingot.compat.ffrecord.reader import FileReader, Sample, StrPath
-from ingot.compat.ffrecord.torch.errors import MisuseError
-from ingot.compat.ffrecord.torch.registry import ReaderRegistry
+
+
+class ReaderRegistry:
+    """An object that finds the readers among its attributes.
+
+    It needs no constructor: `ffreaders` looks at the attributes when it is called.
+    """
+
+    __module__ = "ingot.compat.ffrecord.torch"
+
+    def ffreaders(self) -> list[FileReader]:
+        """Return the readers among its attributes, then those of the registries among them.
+
+        Readers inside lists and dicts are not found.
+        """
+        attributes = vars(self).values()
+        own = [one for one in attributes if isinstance(one, FileReader)]
+        nested = [one for one in attributes if isinstance(one, ReaderRegistry)]
+        return own + [reader for one in nested for reader in one.ffreaders()]
 
 
 class Dataset(torch.utils.data.Dataset[Any], ReaderRegistry):

@@ -1,6 +1,0 @@
-"""Data sets from Arrow, pandas and generators, and back to Arrow."""
-
-from ingot.dataset.write.arrow.generator import from_generator
-from ingot.dataset.write.arrow.intake import from_arrow, from_pandas
-
-__all__ = ["from_arrow", "from_generator", "from_pandas"]

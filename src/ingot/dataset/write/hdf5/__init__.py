@@ -1,1 +1,0 @@
-"""Writing HDF5 files."""

@@ -1,0 +1,277 @@
+"""What is converted: records, or rows of fields, read a piece at a time."""
+
+import os
+import pickle
+from collections.abc import Iterable, Mapping, Sequence
+from hashlib import blake2b
+from pathlib import Path
+from typing import Any, Protocol, TypeAlias
+
+import numpy as np
+
+from ingot._core import identity
+from ingot.cached import cached_property
+from ingot.codecs import codec_of
+from ingot.dataset.read.ahead import Pace
+from ingot.dataset.read.dataset import Dataset, selection_of
+from ingot.dataset.read.mask import field_of
+from ingot.dataset.read.selection import Selection
+from ingot.dataset.spec import Field, Spec
+from ingot.dataset.write.copying import PackedRows, packed
+from ingot.dataset.write.recoding import own_fields
+from ingot.records import Batch, Reader, View
+
+Columns: TypeAlias = dict[str, Any]
+"""The values of each field in some rows; images, audio and video as encoded bytes."""
+
+Piece: TypeAlias = Any
+"""Some records, a list of bytes or a `Batch`; some rows, `Columns` or as they are stored."""
+
+MEDIA = frozenset({"flac", "jpg", "mp4", "png", "wav", "webm", "webp"})
+"""Types whose stored values are files, which are never encoded again."""
+
+RECORD = "record"
+"""The field that a record becomes in a format of rows."""
+
+RUN_OF_BYTES = "array(uint8)[]"
+"""How bytes come back from an HDF5 file."""
+
+_PIECE_BYTES = 1 << 21
+_PIECE_ROWS = 8192
+
+
+class Content(Protocol):
+    """Records or rows, by their numbers. Several threads may read at the same time."""
+
+    @property
+    def path(self) -> str:
+        """The name of the content in errors."""
+
+    @property
+    def fields(self) -> Mapping[str, Field] | None:
+        """The fields; None for records."""
+
+    @property
+    def nbytes(self) -> int:
+        """The size of the files."""
+
+    @property
+    def metadata(self) -> dict[str, Any]:
+        """What the files say about themselves."""
+
+    @property
+    def identity(self) -> bytes:
+        """What tells these records or rows from others of the same files."""
+
+    def __len__(self) -> int: ...
+
+    def read(self, rows: range) -> Piece:
+        """Read consecutive records or rows."""
+
+
+class Records:
+    """The records of a reader or a view."""
+
+    fields = None
+
+    def __init__(self, records: Reader | View) -> None:
+        self._records = records
+        self.path = records.path
+        self.nbytes = records.nbytes
+        reader = records.reader if isinstance(records, View) else records
+        self.metadata = reader.metadata
+
+    @property
+    def identity(self) -> bytes:
+        """What tells these records from others of the same files."""
+        return pickle.dumps(self._records)
+
+    def __len__(self) -> int:
+        return len(self._records)
+
+    def read(self, rows: range) -> list[bytes]:
+        """Read records."""
+        return self._records[list(rows)]
+
+    def block(self, rows: range) -> Batch:
+        """Read records into one block of memory."""
+        return self._records.read(np.arange(rows.start, rows.stop))
+
+    def __repr__(self) -> str:
+        return f"records of {self.path}"
+
+
+class Rows:
+    """Some fields of the rows of a data set.
+
+    Args:
+        dataset: The data set.
+        names: The fields, in order; None for all.
+
+    Raises:
+        KeyError: There is no such field.
+    """
+
+    def __init__(self, dataset: Dataset, names: Sequence[str] | None = None) -> None:
+        self.dataset = dataset if names is None else dataset.select(*names)
+        self.path = dataset.path
+        self.nbytes = dataset.nbytes
+        self.metadata = dataset.metadata
+        self.fields: Mapping[str, Field] = own_fields(self.dataset.spec).fields
+
+    @cached_property
+    def _parts(self) -> list[tuple[Selection, dict[str, None]]]:
+        """The fields to read as values, and those to read as files."""
+        kinds = self.dataset.spec.fields
+        media = [name for name, one in kinds.items() if one.codec.name in MEDIA]
+        others = [name for name in self.fields if name not in media]
+        values, files = selection_of(self.dataset), None
+        if media:
+            files = selection_of(self.dataset.select(*media).stored())
+        found = [(values, dict.fromkeys(others))] if others else []
+        return [*found, (files, dict.fromkeys(media))] if files is not None else found
+
+    @property
+    def identity(self) -> bytes:
+        """What tells these rows from others of the same files."""
+        return pickle.dumps(self.dataset)
+
+    def __len__(self) -> int:
+        return len(self.dataset)
+
+    def read(self, rows: range) -> Columns:
+        """Read the fields of rows."""
+        found: Columns = {}
+        for selection, wanted in self._parts:
+            found |= selection.read(selection.numbers(rows), wanted)
+        return {name: found[name] for name in self.fields}
+
+    def packed(self, spec: Spec, rows: range) -> list[PackedRows] | None:
+        """Read rows as they are stored; None, if they must be decoded for this specification."""
+        found = packed(selection_of(self.dataset[rows.start : rows.stop]), spec)
+        return None if found is None else list(found)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in vars(self).items() if name != "_parts"}
+
+    def __repr__(self) -> str:
+        return f"{list(self.fields)} of {self.path}"
+
+
+class RecordsAsRows:
+    """Records as rows of one field of bytes."""
+
+    def __init__(self, records: Records, name: str = RECORD) -> None:
+        self._records = records
+        self._name = name
+        self.path, self.nbytes = records.path, records.nbytes
+        self.metadata = records.metadata
+        self.fields = {name: Field(name, codec_of("bytes"))}
+
+    @property
+    def identity(self) -> bytes:
+        """What tells these records from others of the same files."""
+        return self._records.identity
+
+    def __len__(self) -> int:
+        return len(self._records)
+
+    def read(self, rows: range) -> Columns:
+        """Read records."""
+        return {self._name: self._records.read(rows)}
+
+    def __repr__(self) -> str:
+        return f"{self._records!r} as {self._name}"
+
+
+class RowsAsRecords:
+    """Rows of one field as records: the stored bytes of each value.
+
+    Raises:
+        ValueError: There are several fields, or the values of the field are not bytes.
+    """
+
+    fields = None
+
+    def __init__(self, rows: Rows, title: str) -> None:
+        names = list(rows.fields)
+        if len(names) != 1:
+            message = (
+                f"{rows.path}: the rows have the fields {names}, and {title} holds records "
+                "without fields; name the one field whose values are to be the records with "
+                "names=, or convert to a format of rows such as .ingot, .tfrecord or .tar"
+            )
+            raise ValueError(message)
+        self._name = names[0]
+        field = rows.fields[self._name]
+        if field.type not in {"bytes", "utf8", RUN_OF_BYTES, *MEDIA}:
+            message = (
+                f"{rows.path}: field {self._name!r} is {field.type}, expected bytes, utf8 or "
+                f"files such as jpg: {title} holds records of bytes"
+            )
+            raise ValueError(message)
+        self._rows = rows
+        self.path, self.nbytes = rows.path, rows.nbytes
+        self.metadata = rows.metadata
+
+    @property
+    def identity(self) -> bytes:
+        """What tells these rows from others of the same files."""
+        return self._rows.identity
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def read(self, rows: range) -> list[bytes]:
+        """Read the values of rows."""
+        return [bytes_of(one) for one in self._rows.read(rows)[self._name]]
+
+
+def bytes_of(value: str | bytes | np.ndarray[Any, Any]) -> bytes:
+    """Return text, bytes or a run of bytes as bytes."""
+    if isinstance(value, str):
+        return value.encode()
+    return value if isinstance(value, bytes) else value.tobytes()
+
+
+def block_of(content: Content, rows: range) -> Batch:
+    """Read records into one block of memory."""
+    if isinstance(content, Records):
+        return content.block(rows)
+    records = content.read(rows)
+    offsets = np.cumsum([0, *map(len, records)], dtype=np.int64)
+    return Batch(np.frombuffer(b"".join(records), np.uint8), offsets)
+
+
+def content_of(opened: Reader | View | Dataset, names: Sequence[str] | None) -> Records | Rows:
+    """Return what is converted of an open source.
+
+    Raises:
+        KeyError: There is no such field.
+    """
+    if isinstance(opened, Reader | View):
+        return Records(opened)
+    for name in names or ():
+        field_of(opened.spec, name, opened.path)
+    return Rows(opened, names)
+
+
+def pace_of(rows: int, nbytes: int) -> Pace:
+    """Return the pace of a conversion of so many rows, in files of so many bytes."""
+    return Pace(_PIECE_BYTES, _PIECE_ROWS).expect(max(1, rows), nbytes)
+
+
+def fingerprint(content: Content, paths: Iterable[str]) -> str:
+    """Return a text that tells what is converted.
+
+    It changes with the names, sizes and times of the files, and with the rows that are chosen.
+    """
+    digest = blake2b(content.identity, digest_size=16)
+    for path in paths:
+        files = sorted(Path(path).rglob("*")) if Path(path).is_dir() else [Path(path)]
+        for file in files:
+            # A location inside an HDF5 file is not a file itself.
+            size, changed, _ = identity(str(next(k for k in (file, *file.parents) if k.exists())))
+            line = f"{file}\0{size}\0{changed}\n"
+            digest.update(os.fsencode(line))
+    return digest.hexdigest()

@@ -1,0 +1,161 @@
+"""The stored values of a Granular data set, by row and key."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Protocol, TypeAlias, overload
+
+from ingot.errors import CorruptFileError, FormatError
+from ingot.formats.granular import refs
+from ingot.formats.granular.layout import REFS, is_sequence
+
+Stored: TypeAlias = bytes | list[bytes]
+"""The stored value of a key in a row; a list for a sequence."""
+
+
+class Bag(Protocol):
+    """A file of records, which reads one or several at a time."""
+
+    @property
+    def path(self) -> str:
+        """Its name in errors."""
+
+    @property
+    def nbytes(self) -> int:
+        """The size of its files."""
+
+    def __len__(self) -> int: ...
+    @overload
+    def __getitem__(self, key: int, /) -> bytes: ...
+    @overload
+    def __getitem__(self, key: Sequence[int], /) -> list[bytes]: ...
+    def close(self) -> None:
+        """Close its files."""
+
+
+class Columns:
+    """A bag for each key, and which of their records belong to a row.
+
+    Several threads may use it at the same time if the bags allow that.
+
+    Args:
+        path: Its name in errors.
+        spec: The keys and their types, in the order of the keys.
+        has_refs: Whether there is a `refs.bag`, as up to Granular 0.21.
+        open_bag: Opens the bag of a key, or of `refs`.
+
+    Raises:
+        FormatError: The columns do not form rows.
+    """
+
+    def __init__(
+        self,
+        path: str,
+        spec: Mapping[str, str],
+        *,
+        has_refs: bool,
+        open_bag: Callable[[str], Bag],
+    ) -> None:
+        self.path = path
+        self.spec = dict(spec)
+        self._sequences = [is_sequence(kind) for kind in spec.values()]
+        if has_refs and REFS in spec:
+            message = f"{path}: the key {REFS!r} is reserved for the file of references"
+            raise FormatError(message, path)
+        if not has_refs and any(self._sequences):
+            message = f"{path}: there are sequences, but {REFS}.bag is missing"
+            raise FormatError(message, path)
+        self._refs = open_bag(REFS) if has_refs else None
+        self._bags = {key: open_bag(key) for key in spec}
+        self._length = self._common_length() if self._refs is None else len(self._refs)
+
+    def _common_length(self) -> int:
+        lengths = {key: len(bag) for key, bag in self._bags.items()}
+        if len(set(lengths.values())) > 1:
+            message = (
+                f"{self.path}: inconsistent column lengths {lengths}: still being written, or its "
+                "writer died; a writer that appends cuts the columns to the same length"
+            )
+            raise FormatError(message, self.path)
+        return next(iter(lengths.values()))
+
+    @property
+    def version(self) -> int:
+        """2 with references, else 3; versions 1 and 2 differ only in their bags."""
+        return 3 if self._refs is None else 2
+
+    @property
+    def nbytes(self) -> int:
+        """The size of all bags."""
+        return sum(bag.nbytes for bag in self._all())
+
+    def _all(self) -> Iterable[Bag]:
+        return [*([] if self._refs is None else [self._refs]), *self._bags.values()]
+
+    def __len__(self) -> int:
+        return self._length
+
+    def bag(self, key: str) -> Bag:
+        """Return the bag of a key."""
+        return self._bags[key]
+
+    def find(self, row: int) -> dict[str, refs.Ref]:
+        """Return the records of an existing row in the bag of each key."""
+        if self._refs is None:
+            return dict.fromkeys(self.spec, row)
+        return self._parsed(row, self._refs[row])
+
+    def find_many(self, rows: Sequence[int]) -> list[dict[str, refs.Ref]]:
+        """Return the records of several rows, as `find` does, in one read."""
+        if self._refs is None:
+            return [self.find(row) for row in rows]
+        stored = self._refs[rows]
+        return [self._parsed(row, one) for row, one in zip(rows, stored, strict=True)]
+
+    def _parsed(self, row: int, record: bytes) -> dict[str, refs.Ref]:
+        try:
+            found = dict(zip(self.spec, refs.decode(record, self._sequences), strict=True))
+            for key, ref in found.items():
+                last = ref if isinstance(ref, int) else ref.stop - 1
+                if last >= len(self._bags[key]):
+                    message = f"key {key!r} has no record {last}, only {len(self._bags[key])}"
+                    raise ValueError(message)  # noqa: TRY301 -- reported below
+        except ValueError as error:
+            path = self.path if self._refs is None else self._refs.path
+            message = f"{path}: record {row}: invalid references of a row: {error}"
+            raise CorruptFileError(message, path, row) from error
+        return found
+
+    def read(self, row: int, wanted: Mapping[str, slice]) -> dict[str, Stored]:
+        """Read some keys of a row, in one read per key.
+
+        Args:
+            row: The number of an existing row.
+            wanted: The keys, and the wanted slice of each sequence.
+        """
+        found = self.find(row)
+        stored: dict[str, Stored] = {}
+        for key, part in wanted.items():
+            ref = found[key]
+            if isinstance(ref, int):
+                stored[key] = self._bags[key][ref]
+            else:
+                stored[key] = self._bags[key][chosen] if (chosen := ref[part]) else []
+        return stored
+
+    def read_many(self, rows: Sequence[int], keys: Iterable[str]) -> dict[str, list[Stored]]:
+        """Read some keys of several existing rows, in one read per key."""
+        if self._refs is None:
+            return {key: list(self._bags[key][rows]) if len(rows) else [] for key in keys}
+        found = self.find_many(rows) if len(rows) else []
+        return {key: self._gather(key, [one[key] for one in found]) for key in keys}
+
+    def _gather(self, key: str, places: list[refs.Ref]) -> list[Stored]:
+        records = [k for ref in places for k in ([ref] if isinstance(ref, int) else ref)]
+        stored = iter(self._bags[key][records] if records else [])
+        return [
+            next(stored) if isinstance(ref, int) else [next(stored) for _ in ref] for ref in places
+        ]
+
+    def close(self) -> None:
+        """Close all bags. A second call does nothing."""
+        for bag in self._all():
+            bag.close()

@@ -1,0 +1,135 @@
+"""The layout of a Granular folder.
+
+```
+spec.json             the keys and their types
+KEY.bag, KEY.idx      the values of a key, one for each row: as of 0.22
+KEY.bag, refs.bag     the values of a key, and which of them a row has: up to 0.21
+000000/, 000001/, ... such folders, in order
+```
+"""
+
+import json
+import re
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from ingot.errors import FormatError
+from ingot.formats.granular.paths import PathLike
+
+SPEC = "spec.json"
+"""The file with the keys and types of a folder."""
+HIDDEN_SPEC = f".{SPEC}.unfinished"
+REFS = "refs"
+"""The name of the bag of references, up to Granular 0.21."""
+
+_SPEC_BYTES = 1 << 20
+_KEY = re.compile(r"[a-z_][^/\\\x00-\x1f\x7f]*")
+_KEY_BYTES = 200
+_TYPE = re.compile(r"[a-z_][ -~]{0,199}")
+_SHARD = re.compile(r"[0-9]{6,18}")
+
+
+def check_spec(spec: object) -> dict[str, str]:
+    """Return the keys of a data set and their types, in the order of the keys.
+
+    Raises:
+        TypeError: It is not a dict of strings.
+        ValueError: A key is not a valid file name, or a type is invalid.
+    """
+    if not isinstance(spec, dict) or not spec:
+        message = "a specification must be a dict of one or more keys and their types"
+        raise TypeError(message)
+    for key, kind in spec.items():
+        if not isinstance(key, str) or not _is_key(key):
+            message = f"invalid key {key!r}: it must begin with a-z or _ and be a valid file name"
+            raise ValueError(message)
+        if not isinstance(kind, str) or _TYPE.fullmatch(kind) is None:
+            message = f"key {key!r}: invalid type {kind!r}: it must begin with a-z or _"
+            raise ValueError(message)
+    return dict(sorted(spec.items()))
+
+
+def _is_key(key: str) -> bool:
+    return _KEY.fullmatch(key) is not None and len(key.encode()) <= _KEY_BYTES
+
+
+def is_sequence(kind: str) -> bool:
+    """Return whether a row has any number of values of this type."""
+    return kind.endswith("[]")
+
+
+def element(kind: str) -> str:
+    """Return the type of one value."""
+    return kind.removesuffix("[]")
+
+
+def parse_spec(content: bytes, path: str) -> dict[str, str]:
+    """Return the specification in a `spec.json`.
+
+    Raises:
+        FormatError: It is invalid.
+    """
+    try:
+        if len(content) > _SPEC_BYTES:
+            message = f"it has more than {_SPEC_BYTES} bytes"
+            raise ValueError(message)  # noqa: TRY301 -- reported below
+        return check_spec(json.loads(content, object_pairs_hook=_once))
+    except (ValueError, TypeError, RecursionError) as error:
+        message = f"{path}: this is not the specification of a Granular data set: {error}"
+        raise FormatError(message, path) from error
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        message = "a key appears twice"
+        raise ValueError(message)
+    return found
+
+
+def read_spec(folder: Path | PathLike) -> dict[str, str]:
+    """Return the specification of a folder.
+
+    Raises:
+        FileNotFoundError: There is none.
+        FormatError: It is damaged.
+    """
+    path = folder / SPEC
+    with path.open("rb") as file:
+        return parse_spec(file.read(_SPEC_BYTES + 1), str(path))
+
+
+def is_dataset(folder: Path) -> bool:
+    """Return whether a folder has a specification."""
+    return (folder / SPEC).is_file()
+
+
+def is_unfinished(folder: Path) -> bool:
+    """Return whether a writer of the layout of Granular 0.21 has left a folder unfinished."""
+    return (folder / HIDDEN_SPEC).is_file()
+
+
+def is_sharded(folder: Path) -> bool:
+    """Return whether a folder has shards."""
+    return is_dataset(folder / shard_name(0))
+
+
+def shard_name(number: int) -> str:
+    """Return the name of the folder of a shard."""
+    return f"{number:06}"
+
+
+def shards(names: Iterable[str], path: str) -> list[str]:
+    """Return the names of the shards among `names`, in order; ignore other names.
+
+    Raises:
+        FormatError: One is missing.
+    """
+    found = sorted((name for name in names if _SHARD.fullmatch(name)), key=int)
+    expected = [shard_name(number) for number in range(len(found))]
+    if found != expected:
+        missing = next(name for name, other in zip(expected, found, strict=True) if name != other)
+        message = f"{path}: shard {missing} is missing; found {', '.join(found[:10])}"
+        raise FormatError(message, path)
+    return found

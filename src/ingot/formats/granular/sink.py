@@ -1,0 +1,115 @@
+"""Rows to a folder of Granular."""
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, TypeAlias
+
+from ingot.codecs.array import FixedArray
+from ingot.dataset.spec import Field
+from ingot.errors import FormatError
+from ingot.formats.content import MEDIA, Content, Piece
+from ingot.formats.granular.codecs import ENCODERS
+from ingot.formats.granular.writer import open_writer
+from ingot.formats.sink import Fields, Writing, refuse
+
+_TITLE = "a Granular data set"
+_SAME = frozenset({"array", "bytes", "int", "jpg", "mp4", "msgpack", "png", "tree", "utf8"})
+_TYPES = {
+    "bool": "array",
+    "flac": "bytes",
+    "float": "array",
+    "json": "msgpack",
+    "wav": "bytes",
+    "webp": "bytes",
+}
+_Encoder: TypeAlias = Callable[[Any], bytes]
+
+
+class GranularSink:
+    """Rows on their way to a folder."""
+
+    def __init__(self, path: Path, content: Content, options: Writing) -> None:
+        del options
+        fields = content.fields or {}
+        self._encoders = {name: _encoder(one) for name, one in fields.items()}
+        self._sequences = {name for name, one in fields.items() if one.is_sequence}
+        self._source = content.path
+        self._writer = open_writer(path, types_of(fields))
+
+    def read(self, content: Content, rows: range) -> Piece:
+        """Read rows."""
+        return content.read(rows)
+
+    def add(self, rows: range, piece: Piece) -> None:
+        """Append rows."""
+        columns = [self._encoded(name, values, rows) for name, values in piece.items()]
+        for values in zip(*columns, strict=True):
+            self._writer.append(dict(zip(piece, values, strict=True)))
+
+    def _encoded(self, name: str, values: Any, rows: range) -> list[Any]:
+        encode = self._encoders[name]
+        found: list[Any] = []
+        try:
+            for value in values:
+                is_many = name in self._sequences
+                found.append([encode(one) for one in value] if is_many else encode(value))
+        except (OverflowError, TypeError, ValueError) as error:
+            message = (
+                f"{self._source}: row {rows[len(found)]}: field {name!r}: {_TITLE} has no such "
+                f"value: {error}; name the fields to convert with names=, or convert to .ingot"
+            )
+            raise FormatError(message, self._source) from error
+        return found
+
+    def finish(self) -> None:
+        """Finish the folder."""
+        self._writer.close()
+
+    def abandon(self) -> None:
+        """Close the files; the folder is not finished, and its caller removes it."""
+        self._writer.close()
+
+
+def types_of(fields: Fields) -> dict[str, str]:
+    """Return Granular's types for fields.
+
+    Raises:
+        ValueError: It has none for one of them.
+    """
+    return {name: _type(one) + "[]" * one.is_sequence for name, one in fields.items()}
+
+
+def _type(field: Field) -> str:
+    if field.is_optional:
+        refuse(field, _TITLE, "has no missing values")
+    name = "array" if isinstance(field.codec, FixedArray) else field.codec.name
+    found = name if name in _SAME else _TYPES.get(name)
+    if found is None:
+        refuse(field, _TITLE, "has no such type")
+    return found
+
+
+def _encoder(field: Field) -> _Encoder:
+    if field.codec.name == "tree":
+        return _tree
+    return bytes if field.codec.name in MEDIA else ENCODERS[_type(field)]
+
+
+def _tree(value: Any) -> bytes:
+    _check_tree(value)
+    return ENCODERS["tree"](value)
+
+
+def _check_tree(value: Any) -> None:
+    """Refuse tuples, which would come back as lists.
+
+    Raises:
+        TypeError: There is one.
+    """
+    if isinstance(value, tuple):
+        message = f"a tuple would be a list: {value!r:.80}"
+        raise TypeError(message)
+    inside = value.values() if isinstance(value, Mapping) else value
+    if isinstance(value, Mapping | list):
+        for one in inside:
+            _check_tree(one)

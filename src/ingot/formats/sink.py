@@ -1,0 +1,113 @@
+"""The interface of sinks, and what those that write a plain stream of bytes share."""
+
+import os
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from pathlib import Path
+from typing import NoReturn, Protocol, TypeAlias
+
+from ingot.dataset.atomic import writing
+from ingot.dataset.spec import Field
+from ingot.dataset.write.shards import Compression
+from ingot.formats.content import Content, Piece
+
+Fields: TypeAlias = Mapping[str, Field]
+
+
+class Writing(Protocol):
+    """How a sink writes."""
+
+    @property
+    def compression(self) -> Compression:
+        """How Ingot files are compressed."""
+
+    @property
+    def sync(self) -> bool:
+        """Whether to wait until the bytes are on the storage device."""
+
+
+class Sink(Protocol):
+    """Takes pieces in order. A sink that is not finished leaves what it wrote to its caller."""
+
+    def read(self, content: Content, rows: range) -> Piece:
+        """Read a piece in the form that `add` takes."""
+
+    def add(self, rows: range, piece: Piece) -> None:
+        """Append records or rows."""
+
+    def finish(self) -> None:
+        """Finish the target."""
+
+    def abandon(self) -> None:
+        """Stop writing, and let go of the target."""
+
+
+class Stream(ABC):
+    """A sink whose file is what `encode` returns for each piece, one after another.
+
+    Attributes:
+        has_records: Whether the file has records, which no fields are looked for in.
+        rounded: The fields that had numbers with more digits than the format has.
+    """
+
+    has_records = False
+
+    def __init__(self, path: Path) -> None:
+        self.rounded: set[str] = set()
+        self._path = path
+        self._file = path.open("xb", buffering=0)
+
+    def read(self, content: Content, rows: range) -> Piece:
+        """Read a piece."""
+        return content.read(rows)
+
+    @property
+    def spec(self) -> dict[str, str] | None:
+        """The fields as which the check reads the file; None for those that it seems to have."""
+        return None
+
+    def expected(self, piece: Piece) -> Piece:
+        """Return what reading the finished file must give for a piece."""
+        return piece
+
+    @abstractmethod
+    def encode(self, rows: range, piece: Piece) -> bytes:
+        """Return the bytes of a piece in the file."""
+
+    def end(self) -> bytes:
+        """Return the bytes behind the last piece."""
+        return b""
+
+    def add(self, rows: range, piece: Piece) -> None:
+        """Append records or rows."""
+        self._write(self.encode(rows, piece))
+
+    def _write(self, data: bytes) -> None:
+        rest = memoryview(data)
+        with writing(self._path):
+            while rest:
+                rest = rest[self._file.write(rest) :]
+
+    def finish(self) -> None:
+        """Finish the file."""
+        self._write(self.end())
+        with writing(self._path):
+            os.fsync(self._file.fileno())
+        self._file.close()
+
+    def abandon(self) -> None:
+        """Close the file."""
+        self._file.close()
+
+
+def refuse(field: Field, title: str, what: str) -> NoReturn:
+    """Refuse a field that a format has no type for.
+
+    Raises:
+        ValueError: Always.
+    """
+    message = (
+        f"field {field.name!r} is {field.type}: {title} {what}; name the fields to convert with "
+        "names=, or convert to .ingot, which holds every type"
+    )
+    raise ValueError(message)
