@@ -11,8 +11,7 @@ from pathlib import Path
 import pytest
 
 import ingot
-
-FAULTS = Path(__file__).parent / "faults"
+from tests.support import FAULTS
 
 
 @pytest.fixture(scope="session", autouse=True)

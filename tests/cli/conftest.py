@@ -11,8 +11,8 @@ from typing import NamedTuple
 
 import pytest
 
-import containers
-from program import COMMAND, environment
+from tests.cli.program import COMMAND, environment
+from tests.support import containers
 
 
 class Ran(NamedTuple):

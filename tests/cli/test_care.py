@@ -1,13 +1,13 @@
 import json
 import os
 import shutil
-from pathlib import Path
 
 import pytest
 
 import ingot
-from containers import ALL
 from ingot.cli.measuring import Measurement, advice_for
+from tests.support import DATA
+from tests.support.containers import ALL
 
 
 @pytest.mark.parametrize("name", ALL)
@@ -101,13 +101,13 @@ def test_bench_measures_and_advises(data, ingot_cli, name):
     assert len(found["advice"]) >= 3
 
 
-def test_bench_refuses_fields_of_records(data, ingot_cli):
+def test_bench_rejects_fields_of_records(data, ingot_cli):
     ran = ingot_cli("bench", "records.bag", "-f", "label", cwd=data)
     assert (ran.code, ran.out) == (2, "")
     assert "these are records, which have no fields" in ran.err
 
 
-def test_doctor_tells_what_is_set(ingot_cli, tmp_path, monkeypatch):
+def test_doctor_shows_the_settings(ingot_cli, tmp_path, monkeypatch):
     monkeypatch.delenv("INGOT_INDEX_DIR", raising=False)
     ran = ingot_cli("doctor", tmp_path, "--json", INGOT_IO="pread", INGOT_DELAY_MS="0")
     assert (ran.code, ran.err) == (0, "")
@@ -180,7 +180,7 @@ def test_the_committed_part_of_an_unfinished_file_can_be_read(ingot_cli, tmp_pat
     assert (ran.code, json.loads(ran.out)) == (0, {"bytes": 3, "text": "one"})
 
 
-def test_index_is_built_once_and_told(ingot_cli, tmp_path):
+def test_index_is_built_once_and_reported(ingot_cli, tmp_path):
     (tmp_path / "x.jsonl").write_text('{"a": 1}\n{"a": 2}\n', encoding="utf-8")
     ran = ingot_cli("index", "x.jsonl", "--dir", "kept", cwd=tmp_path)
     assert (ran.code, ran.out, ran.err) == (0, "x.jsonl: 2 rows, the index is up to date\n", "")
@@ -192,7 +192,7 @@ def test_index_is_built_once_and_told(ingot_cli, tmp_path):
 
 
 def test_index_counts_the_indexes_of_a_folder_of_shards(ingot_cli, tmp_path):
-    shutil.copytree(Path(__file__).parent.parent / "data" / "foreign" / "mds", tmp_path / "mds")
+    shutil.copytree(DATA / "foreign" / "mds", tmp_path / "mds")
     ran = ingot_cli("index", "mds", "--dir", "kept", cwd=tmp_path)
     assert (ran.code, ran.out) == (0, "mds: 50 rows, 4 indexes are up to date\n")
     assert len(list((tmp_path / "kept").rglob("*.index"))) == 4

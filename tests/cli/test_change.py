@@ -2,9 +2,9 @@ import json
 
 import pytest
 
-import containers
 import ingot
-from containers import PACK, RECORD_FILES, RECORDS, ROW_CONTAINERS
+from tests.support import containers
+from tests.support.containers import PACK, RECORD_FILES, RECORDS, ROW_CONTAINERS
 
 
 @pytest.mark.parametrize("name", [*RECORD_FILES, *ROW_CONTAINERS])

@@ -8,7 +8,7 @@ import sys
 import pytest
 
 from ingot.cli.app import command
-from pages import ROOT, blocks_of, script_of
+from tests.support.pages import ROOT, blocks_of, script_of
 
 GUIDE = ROOT / "docs" / "guide" / "cli.md"
 PAGES = ROOT / "docs" / "cli"

@@ -1,12 +1,11 @@
 import json
 import shutil
-from pathlib import Path
 
 import pytest
 
-import containers
 import ingot
-from containers import ALL, NUM_ROWS, PACK, RECORD_FILES, RECORDS, ROW_CONTAINERS
+from tests.support import DATA, containers
+from tests.support.containers import ALL, NUM_ROWS, PACK, RECORD_FILES, RECORDS, ROW_CONTAINERS
 
 
 def num_rows(name):
@@ -54,7 +53,7 @@ def test_info_names_formats_of_others(ingot_cli, tmp_path):
     (tmp_path / "images" / "cat").mkdir(parents=True)
     (tmp_path / "images" / "cat" / "1.jpg").write_bytes(containers.jpeg(1))
     for name in ("mds", "litdata"):
-        shutil.copytree(Path(__file__).parent.parent / "data" / "foreign" / name, tmp_path / name)
+        shutil.copytree(DATA / "foreign" / name, tmp_path / name)
     for name, *expected in [
         ("x.jsonl", "jsonlines", "as text"),
         ("images", "images", "compression unknown"),

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import ingot
-from containers import ALL
-from program import COMMAND, environment
+from tests.cli.program import COMMAND, environment
+from tests.support.containers import ALL
 
 STYLES = re.compile(r"\x1b\[[0-9;]*[mK]")
 COMMANDS = (
@@ -107,7 +107,7 @@ def test_names_in_a_pack_are_escaped(on_terminal, ingot_cli, tmp_path):
         ["split", "x", "nonsense\x1b[31m"],
     ],
 )
-def test_wrong_usage_is_told_in_a_few_lines_on_standard_error(ingot_cli, tmp_path, arguments):
+def test_wrong_usage_is_reported_in_a_few_lines_on_standard_error(ingot_cli, tmp_path, arguments):
     ran = ingot_cli(*arguments, cwd=tmp_path)
     assert ran.code == 2
     assert ran.out == ""

@@ -47,12 +47,12 @@ def test_sounds_come_back_without_loss(tmp_path, kind, dtype):
         ("mp4", np.zeros((0, 4, 4, 3), np.uint8), "even height and width"),
     ],
 )
-def test_what_is_no_sound_and_no_video_is_refused(kind, value, words):
+def test_invalid_audio_and_video_are_rejected(kind, value, words):
     with pytest.raises((TypeError, ValueError), match=words):
         codec_of(kind).encode(value)
 
 
-def test_a_sound_in_another_format_is_refused():
+def test_a_sound_in_another_format_is_rejected():
     flac = codec_of("flac").encode((sound("int16"), 8000))
     with pytest.raises(ValueError, match="has the format FLAC"):
         codec_of("wav").decode(flac)
@@ -77,7 +77,7 @@ def test_videos_are_arrays_of_frames(tmp_path):
         assert np.abs(found.astype(int) - frames).max() <= 4
 
 
-def test_a_video_that_is_cut_short_is_refused():
+def test_a_video_that_is_truncated_is_rejected():
     video = codec_of("mp4").encode(np.zeros((3, 16, 16, 3), np.uint8))
     for part in (video[:100], video[: len(video) // 2]):
         with pytest.raises(ValueError, match=r"\w"):

@@ -92,7 +92,7 @@ def test_rows_may_be_given_flat(tmp_path, ds):
     assert ds.concat(again)[[5, 11]]["obs"]["frames"][0] == ds[5]["obs"]["frames"]
 
 
-def test_nested_rows_that_do_not_fit_are_refused(tmp_path):
+def test_nested_rows_that_do_not_fit_are_rejected(tmp_path):
     writer = ingot.DatasetWriter(tmp_path / "x.ingot", {"a": {"b": "int", "c": "int?"}})
     for bad, words in (
         ({"a": {"b": "x"}}, "row 0: field 'a.b': expected an int, got str"),
@@ -124,7 +124,7 @@ def test_nested_rows_that_do_not_fit_are_refused(tmp_path):
         {"a": {"b?": "int"}},
     ],
 )
-def test_names_that_cannot_be_are_refused(tmp_path, spec):
+def test_invalid_names_are_rejected(tmp_path, spec):
     with pytest.raises(ValueError, match=r"field|name"):
         ingot.DatasetWriter(tmp_path / "x.ingot", spec)
 

@@ -43,7 +43,7 @@ def test_nothing_is_run_unless_it_is_allowed(tmp_path, name):
     assert mark.exists()
 
 
-def test_objects_come_back_for_those_who_trust_the_file(tmp_path):
+def test_objects_are_unpickled_from_trusted_files(tmp_path):
     values = [{1, 2}, 1j, None, ["text", (b"x",)]]
     write(tmp_path / "x.ingot", values)
     ds = ingot.open(tmp_path / "x.ingot", allow_pickle=True)
@@ -69,7 +69,7 @@ def test_pickle_has_to_be_made_known_to_be_called_by_name(tmp_path, monkeypatch)
     assert ingot.open(tmp_path / "x.ingot", allow_pickle=True)[0]["p"] == [{1}]
 
 
-def test_what_cannot_be_pickled_is_refused(tmp_path):
+def test_values_that_cannot_be_pickled_are_rejected(tmp_path):
     writer = ingot.DatasetWriter(tmp_path / "x.ingot", {"p": Pickle()})
     with pytest.raises(TypeError, match="row 0: field 'p': the object cannot be pickled"):
         writer.append({"p": lambda: 0})

@@ -4,7 +4,6 @@ import io
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -13,8 +12,9 @@ from PIL import Image
 import ingot
 from ingot._core import Writer as NativeWriter
 from ingot.codecs import codec_of
+from tests.support import ROOT
 
-SAMPLES = Path(__file__).parents[2] / "crates" / "ingot" / "fuzz" / "corpus" / "picture"
+SAMPLES = ROOT / "crates" / "ingot" / "fuzz" / "corpus" / "picture"
 
 
 def photograph(seed, height=120, width=161):
@@ -101,7 +101,7 @@ def test_pictures_of_one_shape_are_stacked_and_others_are_a_list(tmp_path):
         assert np.array_equal(found, ds[k]["p"])
 
 
-def test_what_is_read_can_be_written_to(tmp_path):
+def test_arrays_that_were_read_are_writable(tmp_path):
     data = [saved(photograph(k, 20, 20), "PNG") for k in range(3)]
     ds = write(tmp_path / "x.ingot", "png", data)
     batch = ds[[0, 1, 2]]["p"]
@@ -184,7 +184,7 @@ def test_damaged_pictures_are_named(tmp_path):
         assert ds[[0, 2]]["p"].shape == (2, 21, 34, 3)
 
 
-def test_a_picture_that_claims_to_be_huge_is_refused(tmp_path):
+def test_a_picture_that_claims_to_be_huge_is_rejected(tmp_path):
     png = bytearray((SAMPLES / "seed-gray.png").read_bytes())
     png[16:24] = (60_000).to_bytes(4, "big") * 2
     jpg = bytearray((SAMPLES / "seed-420.jpg").read_bytes())
@@ -206,7 +206,7 @@ def test_a_picture_that_claims_to_be_huge_is_refused(tmp_path):
         ("jpg", (4, 4, 3, 1), "an image of height, width and channels"),
     ],
 )
-def test_arrays_that_are_no_pictures_are_refused(tmp_path, kind, shape, words):
+def test_arrays_that_are_not_images_are_rejected(tmp_path, kind, shape, words):
     writer = ingot.DatasetWriter(tmp_path / "x.ingot", {"p": kind})
     with pytest.raises((ValueError, TypeError), match=words):
         writer.append({"p": np.zeros(shape, np.uint8)})
@@ -258,7 +258,7 @@ FILES = {
 
 
 @pytest.mark.parametrize("kind", FILES)
-def test_a_picture_that_was_cut_is_refused_when_it_is_appended(tmp_path, kind):
+def test_a_picture_that_was_cut_is_rejected_when_it_is_appended(tmp_path, kind):
     with ingot.DatasetWriter(tmp_path / "x.ingot", {"p": kind}) as writer:
         for data in FILES[kind]:
             writer.append({"p": data})

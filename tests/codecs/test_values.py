@@ -104,7 +104,7 @@ def test_arrays_of_one_type_and_shape_are_stacked(tmp_path, kind):
     assert ds[[]]["a"] == []
 
 
-def test_numbers_that_do_not_fit_are_refused(tmp_path):
+def test_numbers_that_do_not_fit_are_rejected(tmp_path):
     spec = {"x": "float", "h": "array(float16,2)", "s": "array(float32,1)", "j": "json"}
     row = {"x": 1.0, "h": [1, 2], "s": [1], "j": None}
     with ingot.DatasetWriter(tmp_path / "x.ingot", spec) as writer:
@@ -122,7 +122,7 @@ def test_numbers_that_do_not_fit_are_refused(tmp_path):
     assert ds[0]["h"].tolist() == [math.inf, 65_504]
 
 
-def test_types_that_not_every_machine_has_are_refused(tmp_path):
+def test_types_that_not_every_machine_has_are_rejected(tmp_path):
     writer = ingot.DatasetWriter(tmp_path / "x.ingot", {"a": "array"})
     for value in (
         np.longdouble(1),
@@ -197,12 +197,12 @@ def test_a_tree_is_stored_as_the_specification_says():
 @pytest.mark.parametrize(
     "value", [{1: 2}, {"a": object()}, {1, 2}, [np.array(["a"])], range(3), 1j, "\ud800"]
 )
-def test_what_is_no_tree_is_refused(value):
+def test_invalid_trees_are_rejected(value):
     with pytest.raises((TypeError, ValueError)):
         codec_of("tree").encode(value)
 
 
-def test_a_tree_that_is_too_deep_is_refused():
+def test_a_tree_that_is_too_deep_is_rejected():
     with pytest.raises(ValueError, match="too deeply"):
         codec_of("tree").encode(nested(100_000))
 
@@ -265,7 +265,7 @@ def test_cells_that_lie_are_named(tmp_path, kind, data):
             read()
 
 
-def test_damaged_trees_and_arrays_are_decoded_or_refused():
+def test_damaged_trees_and_arrays_are_decoded_or_rejected():
     rng = random.Random(0)
     for kind, value in (("tree", TREES[-1]), ("array", np.eye(3)), ("msgpack", {"a": [1, b"x"]})):
         stored = codec_of(kind).encode(value)
@@ -315,7 +315,7 @@ def test_a_missing_package_is_named(monkeypatch, kind, module, value):
         codec_of(kind).encode(value)
 
 
-def test_native_decoders_refuse_offsets_that_lie():
+def test_native_decoders_reject_offsets_that_lie():
     data = memoryview(b"abcdef")
     for offsets in ([], [1, 6], [0, 7], [0, 4, 2], [0, -1], [0, 2**62]):
         packed = np.array(offsets, np.int64).tobytes()

@@ -8,7 +8,7 @@ import pytest
 import ingot
 from ingot.compat import bagz, ffrecord
 from ingot.compat.array_record import array_record_module
-from ingot.records.bag import BagWriter
+from ingot.formats.bag import BagWriter
 
 RECORDS = [b"one", b"", b"three"]
 
@@ -65,7 +65,7 @@ class TestIdentity:
         assert link.is_symlink()
         assert list(ingot.open(path)) == RECORDS
 
-    def test_a_link_to_itself_is_refused(self, tmp_path, suffix, write):
+    def test_a_link_to_itself_is_rejected(self, tmp_path, suffix, write):
         link = tmp_path / f"x{suffix}"
         link.symlink_to(link.name)
         with pytest.raises((OSError, ValueError, RuntimeError)):
@@ -96,7 +96,7 @@ def test_an_old_bag_stays_until_the_new_one_is_closed(tmp_path):
     assert list(ingot.open(path)) == [b"new"]
 
 
-def test_what_a_killed_writer_of_a_bag_left_is_replaced(tmp_path):
+def test_files_of_a_killed_bag_writer_are_replaced(tmp_path):
     path, limits = tmp_path / "x.bag", tmp_path / "limits.x.bag"
     path.write_bytes(b"onetwo")
     limits.write_bytes((3).to_bytes(8, "little") + (6).to_bytes(8, "little"))

@@ -5,9 +5,6 @@ import subprocess
 import sys
 from itertools import islice
 
-import numpy as np
-import torch
-
 import ingot
 
 ROWS = 60
@@ -35,7 +32,7 @@ def plain(batch):
             return {key: plain(one) for key, one in batch.items()}
         case list() | tuple():
             return [plain(one) for one in batch]
-        case np.ndarray() | torch.Tensor() | np.generic():
+        case _ if hasattr(batch, "tolist"):
             return batch.tolist()
     return batch
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import ingot
-from batches import ROWS
+from tests.loader.batches import ROWS
 
 
 @pytest.fixture(scope="module")

@@ -6,11 +6,10 @@ from collections import namedtuple
 
 import numpy as np
 import pytest
-import torch
 
 import ingot
-from batches import ROWS, label_of, plain, run
 from ingot.loader import LoaderStats
+from tests.loader.batches import ROWS, label_of, plain, run
 
 Pair = namedtuple("Pair", "a b")  # noqa: PYI024 -- as old code has them
 
@@ -29,7 +28,7 @@ def test_a_batch_of_a_data_set_has_its_columns(cats):
     assert step == len(loader) - 1 == 6
 
 
-def test_columns_are_those_that_rows_would_be_collated_to(cats, dogs):
+def test_columns_equal_collated_rows(cats, dogs):
     orders = [
         cats.shuffle(0),
         ingot.mix({"c": cats.repeat(), "d": dogs.shuffle(1).repeat()}, {"c": 1, "d": 2}),
@@ -70,8 +69,6 @@ def test_records_and_other_sequences_come_as_lists_or_arrays(logs):
         ([Pair(1, "x"), Pair(2, "y")], Pair(np.array([1, 2]), ["x", "y"])),
         ([(1,), (2, 3)], [(1,), (2, 3)]),
         ([[1], [2]], [[1], [2]]),
-        ([torch.ones(2), torch.zeros(2)], torch.tensor([[1.0, 1], [0, 0]])),
-        ([torch.ones(2), torch.zeros(3)], [torch.ones(2), torch.zeros(3)]),
     ],
 )
 def test_samples_are_collated_by_their_type(samples, expected):
@@ -85,31 +82,6 @@ def test_samples_are_collated_by_their_type(samples, expected):
 def test_a_collate_function_gets_the_samples(cats):
     loader = ingot.Loader(cats.map(label_of), 4, collate=sum)
     assert [loader.batch(0), loader.batch(1)] == [6, 22]
-
-
-def test_tensors_share_their_memory_with_arrays(cats):
-    batch = ingot.Loader(cats, 4, to="torch").batch(1)
-    assert batch["image"].dtype == torch.uint8
-    assert batch["label"].tolist() == [4, 5, 6, 7]
-    assert batch["deep"]["x"].dtype == torch.float64
-    assert batch["words"][1] == ["5/0", "5/1", "5/2", "5/3", "5/4"][:0]
-    batch["image"][0] = 0  # PyTorch writes where it wants
-
-
-@pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU to pin memory for")
-def test_without_a_gpu_no_memory_is_pinned(cats):
-    batch = ingot.Loader(cats, 4, to="torch", pin_memory=True).batch(0)
-    assert not batch["image"].is_pinned()
-
-
-def test_memory_that_must_not_change_is_copied_for_tensors():
-    fixed = np.arange(3)
-    fixed.flags.writeable = False
-    loader = ingot.Loader([0, 1], 2, collate=lambda _: [fixed, np.array(["a"])], to="torch")
-    numbers, texts = loader.batch(0)
-    numbers[0] = 9
-    assert fixed.tolist() == [0, 1, 2]
-    assert isinstance(texts, np.ndarray)
 
 
 def test_tensors_without_pytorch_say_how_to_get_it():
@@ -145,7 +117,7 @@ def test_the_last_batch_is_shorter_or_left_out():
     assert "2 samples of an epoch left out" in repr(loader)
 
 
-def test_stats_say_who_is_the_bottleneck(cats):
+def test_stats_show_what_the_bottleneck_is(cats):
     loader = ingot.Loader(cats.map(dict), 10)
     assert str(loader.stats()).startswith("no batch was handed out yet")
     list(loader)
@@ -191,17 +163,7 @@ def test_arrays_of_subclasses_are_stacked_and_masks_are_kept():
     samples = [
         {"masked": one, "matrix": other} for one, other in zip(masked, matrices, strict=True)
     ]
-    for to in ("numpy", "torch"):
-        batch = next(iter(ingot.Loader(samples, 4, to=to)))
-        assert [one.mask.tolist() for one in batch["masked"]] == [[True, False]] * 4
-        assert batch["matrix"].tolist() == [[[k, 1]] for k in range(4)]
-    assert type(next(iter(ingot.Loader(samples, 4)))["matrix"]) is np.ndarray
-
-
-def test_tensors_are_made_of_arrays_that_pytorch_cannot_use_as_they_are():
-    batch = {"turned": np.arange(6.0)[::-1], "foreign": np.arange(3, dtype=">i4")}
-    loader = ingot.Loader([0, 1], 2, to="torch", collate=lambda _: batch)
-    found = next(iter(loader))
-    assert found["turned"].tolist() == [5, 4, 3, 2, 1, 0]
-    assert found["foreign"].dtype == torch.int32
-    assert found["foreign"].tolist() == [0, 1, 2]
+    batch = next(iter(ingot.Loader(samples, 4)))
+    assert [one.mask.tolist() for one in batch["masked"]] == [[True, False]] * 4
+    assert batch["matrix"].tolist() == [[[k, 1]] for k in range(4)]
+    assert type(batch["matrix"]) is np.ndarray

@@ -3,7 +3,7 @@
 import pytest
 
 import ingot
-from packs import TREE, build
+from tests.packed.packs import TREE, build
 
 
 @pytest.fixture(scope="module")

@@ -10,9 +10,10 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import ingot
+from tests.support import DATA
 
-GOLDEN = Path(__file__).parents[1] / "data" / "packed" / "v1.ingot"
-FFRECORD = Path(__file__).parents[1] / "data" / "ffrecord"
+GOLDEN = DATA / "packed" / "v1.ingot"
+FFRECORD = DATA / "ffrecord"
 MANIFEST = json.loads((FFRECORD / "manifest.json").read_text())["files"]
 SAME_TREE = ["packed.ffr", "packed_proto2.ffr", "packed_proto3.ffr", "packed_proto5.ffr"]
 

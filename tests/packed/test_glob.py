@@ -3,7 +3,7 @@ from pathlib import PurePosixPath
 import pytest
 
 import ingot
-from packs import nested, write_pack
+from tests.packed.packs import nested, write_pack
 
 PATTERNS = ["*", "*.txt", "*/*", "*/", "**/*", "**/", "**/*.txt", "**/deep/**/*", "**/**/x*"]
 PATTERNS += ["images/**/*.png", "[!a-z]*", "?.txt", "1*.png", "./A.txt", "deep/er/", "A.txt/"]

@@ -1,6 +1,6 @@
 import os
 
-from packs import ORDER
+from tests.packed.packs import ORDER
 
 
 def test_listings_say_what_is_in_a_folder(folder):

@@ -8,7 +8,7 @@ import sys
 import pytest
 
 import ingot
-from packs import (
+from tests.packed.packs import (
     ORDER,
     TREE,
     build,
@@ -97,7 +97,7 @@ def test_a_pack_pickles_to_its_path(folder, protocol):
     assert list(copy.copy(folder)) == list(copy.deepcopy(folder)) == ORDER
 
 
-def test_a_pack_that_was_replaced_since_it_was_pickled_is_refused(tmp_path):
+def test_a_pack_that_was_replaced_since_it_was_pickled_is_rejected(tmp_path):
     build(tmp_path / "source", {"a": b"a"})
     ingot.pack(tmp_path / "source", tmp_path / "x.ingot")
     pickled = pickle.dumps(ingot.PackedFolder(tmp_path / "x.ingot"))

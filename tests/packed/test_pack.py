@@ -7,7 +7,16 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import ingot
-from packs import ORDER, TREE, build, flatten, nested, no_file_larger_than, read_back, write_pack
+from tests.packed.packs import (
+    ORDER,
+    TREE,
+    build,
+    flatten,
+    nested,
+    no_file_larger_than,
+    read_back,
+    write_pack,
+)
 
 relaxed = settings(
     suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=50
@@ -30,7 +39,7 @@ trees = st.dictionaries(
 
 @relaxed
 @given(tree=trees)
-def test_what_is_packed_is_unpacked_again(tmp_path_factory, tree):
+def test_packed_folders_unpack_unchanged(tmp_path_factory, tree):
     base = tmp_path_factory.mktemp("round")
     build(base / "source", tree)
     ingot.pack(base / "source", base / "x.ingot")
@@ -114,7 +123,7 @@ def test_links_to_files_and_folders_are_followed(tmp_path):
 
 
 @pytest.mark.parametrize("leads_to", [".", "..", "../../source", "../b"])
-def test_a_link_back_to_a_folder_above_is_refused(tmp_path, leads_to):
+def test_a_link_back_to_a_folder_above_is_rejected(tmp_path, leads_to):
     build(tmp_path / "source", {"a": b"", "b": {}})
     (tmp_path / "source" / "b" / "loop").symlink_to(leads_to)
     with pytest.raises(ValueError, match="source/b/loop: this link leads back"):
@@ -122,7 +131,7 @@ def test_a_link_back_to_a_folder_above_is_refused(tmp_path, leads_to):
     assert not (tmp_path / "x.ingot").exists()
 
 
-def test_links_that_lead_nowhere_are_refused(tmp_path):
+def test_links_that_lead_nowhere_are_rejected(tmp_path):
     build(tmp_path / "source", {})
     (tmp_path / "source" / "link").symlink_to("nowhere")
     with pytest.raises(FileNotFoundError, match="source/link"):
@@ -134,7 +143,7 @@ def test_links_that_lead_nowhere_are_refused(tmp_path):
 
 
 @pytest.mark.timeout(10)
-def test_special_files_are_refused_by_name(tmp_path):
+def test_special_files_are_rejected_by_name(tmp_path):
     build(tmp_path / "source", {})
     os.mkfifo(tmp_path / "source" / "fifo")
     with pytest.raises(ValueError, match="source/fifo: this is a pipe"):
@@ -184,7 +193,7 @@ def test_an_existing_target_is_replaced_only_if_asked_and_only_by_a_whole_pack(t
     assert sorted(os.listdir(tmp_path)) == ["source", "x.ingot"]  # noqa: PTH208
 
 
-def test_a_target_in_the_folder_itself_is_refused(tmp_path):
+def test_a_target_in_the_folder_itself_is_rejected(tmp_path):
     build(tmp_path / "source", {"b": {}})
     for target in ("source/x.ingot", "source/b/x.ingot", "source/../source/b/x.ingot"):
         with pytest.raises(ValueError, match="is inside the folder"):

@@ -5,7 +5,7 @@ from pathlib import PurePosixPath
 import pytest
 
 import ingot
-from packs import TREE, write_pack
+from tests.packed.packs import TREE, write_pack
 
 
 def test_paths_behave_as_those_of_pathlib(folder, source):
@@ -72,7 +72,7 @@ def test_a_path_is_a_resource_but_no_path_of_the_system(folder):
         os.fspath(folder / "A.txt")
 
 
-def test_errors_of_paths_are_those_of_pathlib(folder):
+def test_errors_of_paths_match_pathlib(folder):
     with pytest.raises(FileNotFoundError):
         (folder / "nope").read_bytes()
     with pytest.raises(FileNotFoundError):

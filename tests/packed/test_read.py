@@ -4,7 +4,7 @@ from pathlib import PurePosixPath, PureWindowsPath
 import pytest
 
 import ingot
-from packs import ORDER, TREE, build, flatten
+from tests.packed.packs import ORDER, TREE, build, flatten
 
 
 def test_one_file_is_read_by_its_path(folder, source):
@@ -48,7 +48,7 @@ ABSENT += ["x" * 100_000, "x/" * 100_000]
 
 
 @pytest.mark.parametrize("path", ABSENT)
-def test_what_does_not_exist_is_not_found(folder, path):
+def test_missing_paths_are_not_found(folder, path):
     assert not folder.exists(path)
     assert not folder.is_file(path)
     assert not folder.is_dir(path)
@@ -71,7 +71,7 @@ def test_what_does_not_exist_is_not_found(folder, path):
     assert list(folder.glob("*", path)) == []
 
 
-def test_files_and_folders_are_told_apart(folder):
+def test_files_and_folders_are_distinguished(folder):
     for call in (folder.read_one, folder.size, folder.open, lambda path: folder.sizes([path])):
         with pytest.raises(IsADirectoryError, match="a folder, not a file"):
             call("images")
@@ -150,7 +150,7 @@ def test_packs_are_equal_to_themselves_only(folder, packed_path):
 
 
 @pytest.mark.parametrize("path", [b"A.txt", 3, None])
-def test_what_is_no_path_into_a_pack_is_named(packed_path, path):
+def test_invalid_paths_into_a_pack_are_named(packed_path, path):
     with ingot.PackedFolder(packed_path) as folder:
         for call in (folder.read_one, folder.exists, folder.list, folder.__getitem__):
             with pytest.raises(TypeError, match=f"must be a str .* got {type(path).__name__}$"):

@@ -6,7 +6,7 @@ import pickle
 import pytest
 
 import ingot
-from packs import (
+from tests.packed.packs import (
     FFRECORD,
     GOLDEN,
     MANIFEST,
@@ -98,7 +98,7 @@ def test_the_pickle_of_a_pack_of_ffrecord_is_never_run(tmp_path, monkeypatch, co
     assert os.listdir() == ["x.ffr"]  # noqa: PTH208
 
 
-def test_a_file_that_is_no_pack_is_refused(tmp_path, make):
+def test_a_file_that_is_not_a_pack_is_rejected(tmp_path, make):
     for path in (make([b"a record"]), make([], name="y.ingot"), make([b"{}"], name="z.ingot")):
         with pytest.raises(ingot.FormatError, match="not a packed folder") as caught:
             ingot.PackedFolder(path)
@@ -120,7 +120,7 @@ def test_a_pack_is_one_file(tmp_path):
         ingot.PackedFolder(tmp_path / "packs" / "*.ingot")
 
 
-def test_a_pack_of_a_later_version_is_told_from_a_damaged_one(tmp_path):
+def test_a_pack_of_a_later_version_is_not_reported_as_damaged(tmp_path):
     record = json.dumps({"version": 2, "tree": {}}).encode()
     by_metadata = write_pack(tmp_path / "x.ingot", {}, metadata={"ingot.packed": 2})
     by_record = write_pack(tmp_path / "y.ingot", record)
@@ -158,13 +158,13 @@ RECORDS = {
 
 @pytest.mark.timeout(20)
 @pytest.mark.parametrize("record", RECORDS.values(), ids=RECORDS.keys())
-def test_what_is_no_tree_is_refused(tmp_path, record):
+def test_invalid_trees_are_rejected(tmp_path, record):
     with pytest.raises(ingot.FormatError, match=r"x\.ingot: .*(tree|version)"):
         ingot.PackedFolder(write_pack(tmp_path / "x.ingot", record))
 
 
 @pytest.mark.parametrize("entry", [-1, 2, 10**30, 0.0, 1.5, True, None, "0", [0], [], -(2**63)])
-def test_an_entry_that_is_no_record_of_the_file_is_refused(tmp_path, entry):
+def test_an_entry_that_is_not_a_record_of_the_file_is_rejected(tmp_path, entry):
     for number, tree in enumerate(({"a": entry}, {"d": {"b": 0, "a": entry}})):
         with pytest.raises(ingot.FormatError, match="'a' in the tree of this pack is"):
             ingot.PackedFolder(write_pack(tmp_path / f"{number}.ingot", tree))
@@ -175,7 +175,7 @@ BAD_NAMES = ["", ".", "..", "/", "a/b", "/a", "a/", "../a", "..//", "\0", "a\0",
 
 @pytest.mark.parametrize("entry", [0, {}, {"inside": 0}], ids=["file", "empty", "folder"])
 @pytest.mark.parametrize("name", BAD_NAMES)
-def test_a_name_that_could_lead_elsewhere_is_refused(tmp_path, name, entry):
+def test_a_name_that_could_lead_elsewhere_is_rejected(tmp_path, name, entry):
     for number, tree in enumerate(({name: entry}, {"d": {"ok": 1, name: entry}})):
         with pytest.raises(ingot.FormatError, match="is not a valid file name"):
             ingot.PackedFolder(write_pack(tmp_path / f"{number}.ingot", tree))
@@ -199,12 +199,12 @@ def test_several_files_may_share_a_record(tmp_path):
     assert read_back(tmp_path / "target") == {"a": b"second", "b": {"c": b"second"}}
 
 
-def test_a_folder_is_no_pack(tmp_path):
+def test_a_folder_is_not_a_pack(tmp_path):
     with pytest.raises(IsADirectoryError, match="a pack must be a file"):
         ingot.PackedFolder(tmp_path)
 
 
-def test_two_names_that_are_one_on_a_disk_are_refused(tmp_path):
+def test_two_names_that_are_one_on_a_disk_are_rejected(tmp_path):
     path = write_pack(tmp_path / "x.ingot", {"\xe9": 0, "\udcc3\udca9": 0})
     with pytest.raises(ingot.FormatError, match="the same file name on disk"):
         ingot.PackedFolder(path)

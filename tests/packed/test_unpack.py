@@ -6,7 +6,14 @@ from contextlib import suppress
 import pytest
 
 import ingot
-from packs import TREE, build, no_file_larger_than, read_back, without_privileges, write_pack
+from tests.packed.packs import (
+    TREE,
+    build,
+    no_file_larger_than,
+    read_back,
+    without_privileges,
+    write_pack,
+)
 
 
 def test_unpacking_takes_no_memory_for_each_path(tmp_path):
