@@ -1,6 +1,8 @@
-# The environment and everything built stay in the checkout: .venv, .bench, .docs, .tf and target.
+# Everything stays in the checkout: .venv, .frameworks, .pythons, .bench, .docs and target.
 
 PYTHON ?= python3
+PYTHONS ?= 3.11 3.12 3.13
+TESTS ?= tests --ignore tests/frameworks
 NAME ?= records
 ARGS ?=
 OUT ?= .bench
@@ -8,17 +10,14 @@ FUZZ_SECONDS ?= 60
 
 # Tests run on all cores.
 PYTEST := -n auto --dist worksteal
-QUICK := tests/test_api.py tests/test_reader.py tests/test_writer.py tests/test_corruption.py \
-  tests/test_format.py tests/test_dataset.py tests/test_dataset_views.py \
-  tests/test_dataset_writer.py tests/test_dataset_save.py tests/test_paths.py \
-  tests/test_layers.py tests/test_extras.py
 
 VENV := .venv
 BIN := $(VENV)/bin
+FRAMEWORKS_VENV := .frameworks/venv
+TENSORFLOW_VENV := .frameworks/tensorflow
 BENCH_VENV := .bench/venv
-BENCH_BIN := $(BENCH_VENV)/bin
 DOCS_VENV := .docs/venv
-TF_VENV := .tf/venv
+WHEELS := target/wheels
 # Streaming asks for other versions than the rest, so it goes beside the environments with what
 # `import streaming` needs and they do not have.
 STREAMING := mosaicml-streaming==0.13.0 brotli catalogue cramjam python-snappy regex safetensors \
@@ -33,43 +32,55 @@ SOURCES := Cargo.toml $(wildcard Cargo.lock) pyproject.toml \
 export VIRTUAL_ENV := $(CURDIR)/$(VENV)
 export PYO3_PYTHON := $(CURDIR)/$(BIN)/python
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
-# Tests start many interpreters, which share the modules that one of them has compiled.
+# Tests start many interpreters, which share the modules that one of them has compiled. Most
+# modules of an environment are never imported, so pip compiles none (0 stands for yes here).
+export PIP_NO_COMPILE := 0
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help build demo quick test tensorflow soak check bench docs fuzz clean
+.PHONY: help build demo test frameworks pythons soak check bench docs fuzz clean
 .DELETE_ON_ERROR:
+.PRECIOUS: .pythons/%/installed
 
 help:  ## show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 build: $(VENV)/built  ## set up .venv with numpy and Pillow and build the extension into it
 
-.PHONY: tools
-tools: build $(VENV)/tools
-
 demo: build  ## write, read, verify and damage a file, build a data set, kill and resume a training
 	$(BIN)/python examples/demo.py
 	$(BIN)/python examples/pictures.py
 	$(BIN)/python examples/resume.py
 
-quick: build $(VENV)/quick  ## run the tests of the core, which need few packages
-	$(BIN)/python -m pytest $(PYTEST) $(QUICK)
-
-test: tools  ## run every test but the long campaigns
-	@echo "compiling the engine once more for its tests, with checks that the release does not have:" \
-	  "600 MB of disk and about 3 minutes on 2 cores the first time"
+test: $(VENV)/tests $(VENV)/checked  ## run the tests that need no framework
 	cargo test --workspace --exclude ingot-python
-	$(BIN)/python -m pytest $(PYTEST)
+	$(BIN)/python -m pytest $(PYTEST) $(TESTS)
+	@echo "left out: tests/frameworks (PyTorch, JAX, Grain, TensorFlow, Beam, Hugging Face," \
+	  "LitData, Streaming, H5Record: make frameworks), other versions of Python" \
+	  "(make pythons) and long campaigns (make soak)"
 
-tensorflow: $(TF_VENV)/built  ## run the tests that need TensorFlow, in an environment of its own
-	$(TF_VENV)/bin/python -m pytest -m tensorflow tests/tf
+frameworks: $(FRAMEWORKS_VENV)/built $(TENSORFLOW_VENV)/built  ## run the tests that need PyTorch, JAX, TensorFlow, Beam and others
+	$(FRAMEWORKS_VENV)/bin/python -m pytest $(PYTEST) tests/frameworks --ignore tests/frameworks/tf
+	$(TENSORFLOW_VENV)/bin/python -m pytest tests/frameworks/tf
+	$(FRAMEWORKS_VENV)/bin/mypy
 
-soak: tools  ## run the long campaigns: kills, faults and interrupts at every step, fuzzing
-	$(BIN)/python -m pytest $(PYTEST) -m soak
+pythons: $(WHEELS)/built  ## run the tests with one wheel in each version of Python: PYTHONS="3.12 3.13"
+	@missing=; for version in $(PYTHONS); do \
+	  python=$$(for one in python$$version "$$HOME"/.pyenv/versions/$$version.*/bin/python; do \
+	    $$one -c "import sys; sys.exit('%d.%d' % sys.version_info[:2] != '$$version')" \
+	      2>/dev/null && echo $$one && break; done); \
+	  if [ -z "$$python" ]; then missing="$$missing $$version"; continue; fi; \
+	  $(MAKE) --no-print-directory PYTHON=$$python .pythons/$$version/built && \
+	  .pythons/$$version/bin/python -m pytest $(PYTEST) $(TESTS) || exit 1; \
+	done; \
+	if [ -n "$$missing" ]; then echo "not tested, there is no interpreter:$$missing"; fi
+
+soak: build $(VENV)/tests $(FRAMEWORKS_VENV)/built  ## run the long campaigns: kills, faults and interrupts at every step, fuzzing
+	$(BIN)/python -m pytest $(PYTEST) -m soak --ignore tests/frameworks
+	$(FRAMEWORKS_VENV)/bin/python -m pytest $(PYTEST) -m soak tests/frameworks --ignore tests/frameworks/tf
 	$(MAKE) fuzz
 
-check: tools  ## formats, lints, types and layers
+check: $(VENV)/tests $(VENV)/checks $(VENV)/checked  ## formats, lints, types and layers
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets -- -D warnings
 	$(BIN)/ruff check .
@@ -77,10 +88,10 @@ check: tools  ## formats, lints, types and layers
 	$(BIN)/mypy
 	$(BIN)/python -m mypy.stubtest ingot._core
 	$(BIN)/lint-imports
-	$(BIN)/python tests/check_layers.py
+	$(BIN)/python tests/package/check_layers.py
 
 bench: $(BENCH_VENV)/built  ## compare with the peers: NAME=records ARGS=--quick OUT=directory
-	$(BENCH_BIN)/python benchmarks/bench_$(NAME).py \
+	$(BENCH_VENV)/bin/python benchmarks/bench_$(NAME).py \
 	  --json $(OUT)/$(NAME).json --chart $(OUT)/$(NAME).png $(ARGS)
 
 docs: $(DOCS_VENV)/installed  ## build the guides and the API reference into .docs/site
@@ -93,7 +104,8 @@ fuzz: $(FUZZ_TOOLS)/bin/cargo-fuzz  ## feed damaged files to the parsers: FUZZ_S
 	done
 
 clean:  ## remove the environments and everything built
-	rm -rf $(VENV) .bench .docs .tf target crates/ingot/fuzz/target crates/ingot/fuzz/artifacts
+	rm -rf $(VENV) .frameworks .pythons .bench .docs target
+	rm -rf crates/ingot/fuzz/target crates/ingot/fuzz/artifacts
 	rm -rf .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
 	rm -f src/ingot/_core*.so
 	find src tests benchmarks examples -name __pycache__ -prune -exec rm -rf {} +
@@ -117,11 +129,14 @@ test -x $(1)/bin/python || $(PYTHON) -m venv $(1)
 $(1)/bin/python -m pip install --quiet 'pip>=25.1'
 endef
 
-# $(call new_wheel,DIRECTORY): Ingot as users install it, in the environment of a directory.
-define new_wheel
-rm -rf $(1)/wheels
-$(BIN)/maturin build --release --interpreter $(BIN)/python --out $(1)/wheels
-$(1)/venv/bin/python -m pip install --quiet --force-reinstall --no-deps $(1)/wheels/*.whl
+# $(call old_granular,DIRECTORY): the last version of Granular that writes the old layout.
+define old_granular
+$(1)/bin/python -m pip install --quiet --no-deps --target $(1)/granular-0.21 granular==0.21.2
+endef
+
+# $(call install_wheel,ENVIRONMENT): Ingot as users install it.
+define install_wheel
+$(1)/bin/python -m pip install --quiet --force-reinstall --no-deps $(WHEELS)/*.whl
 endef
 
 $(VENV)/installed: pyproject.toml
@@ -129,42 +144,75 @@ $(VENV)/installed: pyproject.toml
 	$(BIN)/python -m pip install --quiet --group build
 	touch $@
 
-$(VENV)/quick: $(VENV)/installed
-	$(BIN)/python -m pip install --quiet --group quick
+$(VENV)/tests: $(VENV)/installed
+	$(BIN)/python -m pip install --quiet --group test
+	$(call old_granular,$(VENV))
 	touch $@
 
-$(VENV)/tools: $(VENV)/installed
-	$(call announce,PyTorch with CUDA and all else that the tests use into $(VENV),3.2 GB,7 GB,10)
-	$(BIN)/python -m pip install --quiet --group test --group check
-	$(BIN)/python -m pip install --quiet --no-deps --target $(VENV)/granular-0.21 granular==0.21.2
-	$(BIN)/python -m pip install --quiet --no-deps --target $(VENV)/streaming $(STREAMING)
+$(VENV)/checks: $(VENV)/installed
+	$(BIN)/python -m pip install --quiet --group check
 	touch $@
 
+# The extension in src is that of a release, or one that checks overflows as the engine's tests do
+# and shares what is compiled for them.
 $(VENV)/built: $(VENV)/installed $(SOURCES)
 	@echo "compiling the extension: 300 MB of disk and about 3 minutes on 2 cores the first time"
 	$(BIN)/maturin develop --release
+	rm -f $(VENV)/checked
+	touch $@
+
+$(VENV)/checked: $(VENV)/installed $(SOURCES)
+	$(BIN)/maturin develop
+	rm -f $(VENV)/built
+	touch $@
+
+$(WHEELS)/built: $(VENV)/installed $(SOURCES) $(shell find src -name "*.py")
+	rm -rf $(WHEELS)
+	$(BIN)/maturin build --release --interpreter $(BIN)/python --out $(WHEELS)
+	touch $@
+
+$(FRAMEWORKS_VENV)/installed: pyproject.toml
+	$(call announce,PyTorch with CUDA and the other frameworks into $(FRAMEWORKS_VENV),3.2 GB,7 GB,10)
+	$(call new_venv,$(FRAMEWORKS_VENV))
+	$(FRAMEWORKS_VENV)/bin/python -m pip install --quiet --group frameworks
+	$(FRAMEWORKS_VENV)/bin/python -m pip install --quiet --no-deps \
+	  --target $(FRAMEWORKS_VENV)/streaming $(STREAMING)
+	touch $@
+
+$(FRAMEWORKS_VENV)/built: $(FRAMEWORKS_VENV)/installed $(WHEELS)/built
+	$(call install_wheel,$(FRAMEWORKS_VENV))
+	touch $@
+
+$(TENSORFLOW_VENV)/installed: pyproject.toml
+	$(call announce,TensorFlow into $(TENSORFLOW_VENV),350 MB,1.6 GB,3)
+	$(call new_venv,$(TENSORFLOW_VENV))
+	$(TENSORFLOW_VENV)/bin/python -m pip install --quiet --group tensorflow
+	touch $@
+
+$(TENSORFLOW_VENV)/built: $(TENSORFLOW_VENV)/installed $(WHEELS)/built
+	$(call install_wheel,$(TENSORFLOW_VENV))
+	touch $@
+
+.pythons/%/installed: pyproject.toml
+	$(call new_venv,$(@D))
+	$(@D)/bin/python -m pip install --quiet --group test
+	$(call old_granular,$(@D))
+	touch $@
+
+.pythons/%/built: .pythons/%/installed $(WHEELS)/built
+	$(call install_wheel,$(@D))
 	touch $@
 
 $(BENCH_VENV)/installed: pyproject.toml
 	$(call announce,PyTorch with CUDA and the alternatives into $(BENCH_VENV),3.3 GB,7 GB,10)
 	$(call new_venv,$(BENCH_VENV))
-	$(BENCH_BIN)/python -m pip install --quiet --group bench
-	$(BENCH_BIN)/python -m pip install --quiet --no-deps --target .bench/granular-0.21 granular==0.21.2
-	$(BENCH_BIN)/python -m pip install --quiet --no-deps --target .bench/streaming $(STREAMING)
+	$(BENCH_VENV)/bin/python -m pip install --quiet --group bench
+	$(BENCH_VENV)/bin/python -m pip install --quiet --no-deps --target .bench/granular-0.21 granular==0.21.2
+	$(BENCH_VENV)/bin/python -m pip install --quiet --no-deps --target .bench/streaming $(STREAMING)
 	touch $@
 
-$(BENCH_VENV)/built: $(BENCH_VENV)/installed $(VENV)/built $(shell find src -name "*.py")
-	$(call new_wheel,.bench)
-	touch $@
-
-$(TF_VENV)/installed: pyproject.toml
-	$(call announce,TensorFlow into $(TF_VENV),350 MB,1.6 GB,3)
-	$(call new_venv,$(TF_VENV))
-	$(TF_VENV)/bin/python -m pip install --quiet --group tensorflow
-	touch $@
-
-$(TF_VENV)/built: $(TF_VENV)/installed $(VENV)/built $(shell find src -name "*.py")
-	$(call new_wheel,.tf)
+$(BENCH_VENV)/built: $(BENCH_VENV)/installed $(WHEELS)/built
+	$(call install_wheel,$(BENCH_VENV))
 	touch $@
 
 $(DOCS_VENV)/installed: pyproject.toml

@@ -114,7 +114,7 @@ class IngotWritesBags(BagSystem):
 
     def write(self, path: Path, records: Iterable[bytes], *, compressed: bool) -> None:
         """Write with `extend`; a bag of two files is flushed after each batch."""
-        module = importlib.import_module("ingot.records.bag")
+        module = importlib.import_module("ingot.formats.bag")
         level = 0 if compressed else None
         if not self.bag.has_separate_limits:
             with module.BagWriter(path, level=level) as writer:
