@@ -34,13 +34,18 @@ fn is_reserved(place: *mut u8) -> bool {
     (start() as usize..start() as usize + RESERVE).contains(&(place as usize))
 }
 
+/// Returns the bytes that a piece for `layout`, which is not larger than the reserve, takes up.
+fn size_of(layout: Layout) -> u32 {
+    layout.size().next_multiple_of(ALIGN) as u32
+}
+
 /// Takes a piece from the reserve.
 #[cold]
 fn take(layout: Layout) -> *mut u8 {
     if layout.size() > PIECE || layout.align() > ALIGN {
         return null_mut();
     }
-    match PIECES.take(layout.size().next_multiple_of(ALIGN) as u32) {
+    match PIECES.take(size_of(layout)) {
         // SAFETY: the piece lies inside the reserve and overlaps no other piece.
         Some(at) => unsafe { start().add(at) },
         None => null_mut(),
@@ -74,7 +79,7 @@ unsafe impl GlobalAlloc for Reserving {
     #[inline]
     unsafe fn dealloc(&self, place: *mut u8, layout: Layout) {
         if is_reserved(place) {
-            return PIECES.put_back();
+            return PIECES.put_back(place as usize - start() as usize, size_of(layout));
         }
         // SAFETY: as promised to this call.
         unsafe { System.dealloc(place, layout) }

@@ -4,8 +4,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 const ONE: u64 = 1 << 32;
 
-/// Hands out pieces of a reserve one after the other; they are returned in any order. Once all are
-/// returned, the reserve is whole again. Takes no lock and allocates nothing.
+/// Hands out pieces of a reserve one after the other; they are returned in any order. A piece that
+/// is returned while it is the last one can be taken again at once, any other one when all are
+/// returned. Takes no lock and allocates nothing.
 ///
 /// The number of pieces and the end of the last one are the two halves of one atomic number, so
 /// they change together.
@@ -30,9 +31,13 @@ impl Pieces {
         taken.ok().map(|before| (before % ONE) as usize)
     }
 
-    /// Gives a piece back.
-    pub fn put_back(&self) {
-        let less = |state| Some(if state < 2 * ONE { 0 } else { state - ONE });
+    /// Gives back the piece of `size` bytes that begins at `at`.
+    pub fn put_back(&self, at: usize, size: u32) {
+        let (at, end) = (at as u64, at as u64 + u64::from(size));
+        let less = |state: u64| match (state / ONE, state % ONE) {
+            (1, _) => Some(0),
+            (count, used) => Some((count - 1) * ONE + if used == end { at } else { used }),
+        };
         let _ = self.state.fetch_update(Ordering::AcqRel, Ordering::Acquire, less);
     }
 }
@@ -47,10 +52,18 @@ mod tests {
     fn the_reserve_is_whole_once_all_pieces_are_back() {
         let pieces = Pieces::of(100);
         assert_eq!((pieces.take(60), pieces.take(40), pieces.take(1)), (Some(0), Some(60), None));
-        pieces.put_back();
+        pieces.put_back(0, 60);
         assert_eq!(pieces.take(1), None);
-        pieces.put_back();
+        pieces.put_back(60, 40);
         assert_eq!(pieces.take(100), Some(0));
+    }
+
+    #[test]
+    fn the_last_piece_can_be_taken_again_at_once() {
+        let pieces = Pieces::of(100);
+        assert_eq!((pieces.take(60), pieces.take(30)), (Some(0), Some(60)));
+        pieces.put_back(60, 30);
+        assert_eq!((pieces.take(40), pieces.take(1)), (Some(60), None));
     }
 
     #[test]
@@ -63,7 +76,7 @@ mod tests {
                 let piece = &is_out[at..at + size as usize];
                 assert!(piece.iter().all(|byte| !byte.swap(true, Ordering::SeqCst)));
                 piece.iter().for_each(|byte| byte.store(false, Ordering::SeqCst));
-                pieces.put_back();
+                pieces.put_back(at, size);
             }
         };
         std::thread::scope(|scope| (0..4).for_each(|_| drop(scope.spawn(work))));

@@ -161,11 +161,13 @@ impl Machine<'_> {
     /// Puts names and what they stand for, which lie on the stack from `start` on, into the
     /// folder below.
     fn insert(&mut self, start: usize) -> Result<(), Violation> {
-        let mut items = self.stack.split_off(start).into_iter();
-        let Some(Item::Folder(entries)) = self.stack.last_mut() else {
+        let below = start.checked_sub(1).and_then(|below| self.stack.get_mut(below));
+        let Some(Item::Folder(entries)) = below else {
             return Err(Violation::new("expected a folder to put into"));
         };
-        make_room(entries, items.len().div_ceil(2))?;
+        let mut entries = std::mem::take(entries);
+        let mut items = self.stack.drain(start..);
+        make_room(&mut entries, items.len().div_ceil(2))?;
         while let Some(name) = items.next() {
             entries.push(match (name, items.next()) {
                 (Item::Text(name), Some(Item::Number(record))) => (name, Node::File(record)),
@@ -175,6 +177,8 @@ impl Machine<'_> {
                 _ => return Err(Violation::new("expected names with a file or folder each")),
             });
         }
+        drop(items);
+        self.stack[start - 1] = Item::Folder(entries);
         Ok(())
     }
 
