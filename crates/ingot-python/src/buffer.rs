@@ -30,10 +30,7 @@ pub fn pack<'py>(
     let lens = found.cells().iter().map(|cell| cell.raw);
     let (data, offsets) = pack_values(py, buffer, lens, spares)?;
     let counts = match found {
-        Found::Elements(_, counts) => {
-            let counts: Vec<u8> = counts.into_iter().flat_map(u64::to_ne_bytes).collect();
-            Some(object::bytes(py, &counts)?)
-        }
+        Found::Elements(_, counts) => Some(object::bytes(py, &object::words(counts))?),
         _ => None,
     };
     Ok((data.into_any(), Some(offsets), counts))
@@ -142,23 +139,33 @@ impl PyBuffer {
         view: *mut ffi::Py_buffer,
         flags: c_int,
     ) -> PyResult<()> {
-        if view.is_null() {
-            return Err(PyBufferError::new_err("the view is null"));
-        }
-        let this = slf.get();
-        // SAFETY: `view` is a valid pointer by the contract of the slot. The memory is
-        // owned by this object, which the view keeps alive, and never moves. Writing
-        // through the view is allowed: the engine has finished with the memory.
-        let code = unsafe {
-            ffi::PyBuffer_FillInfo(
-                view,
-                slf.as_ptr(),
-                this.bytes.as_ptr().cast_mut().cast::<c_void>(),
-                this.len as ffi::Py_ssize_t,
-                0,
-                flags,
-            )
-        };
-        if code == 0 { Ok(()) } else { Err(PyErr::fetch(slf.py())) }
+        let memory = (slf.get().bytes.as_ptr(), slf.get().len);
+        // SAFETY: the memory belongs to this object and never moves. Writing through the view is
+        // allowed: the engine has finished with the memory.
+        unsafe { lend(&slf, memory, false, view, flags) }
     }
+}
+
+/// Fills the view that a consumer of the buffer protocol has asked an object for.
+///
+/// # Safety
+///
+/// `view` is what the slot was given, and `memory`, a start and a length, is valid for as long as the object lives, which
+/// the view keeps alive; unless it is read-only, nothing else uses the memory.
+pub unsafe fn lend<T>(
+    owner: &Bound<'_, T>,
+    memory: (*const u8, usize),
+    is_readonly: bool,
+    view: *mut ffi::Py_buffer,
+    flags: c_int,
+) -> PyResult<()> {
+    if view.is_null() {
+        return Err(PyBufferError::new_err("the view is null"));
+    }
+    let (start, len) = (memory.0.cast_mut().cast::<c_void>(), memory.1 as ffi::Py_ssize_t);
+    // SAFETY: as the caller promises.
+    let code = unsafe {
+        ffi::PyBuffer_FillInfo(view, owner.as_ptr(), start, len, is_readonly.into(), flags)
+    };
+    if code == 0 { Ok(()) } else { Err(PyErr::fetch(owner.py())) }
 }

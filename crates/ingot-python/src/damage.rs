@@ -1,10 +1,10 @@
 //! Damage as the tuples that `ingot.Damage` is made of.
 
-use ingot::Error;
 use ingot::records::{Damage, Sequence};
 use pyo3::prelude::*;
 
 use crate::error::raised;
+use crate::signals::tell;
 use crate::threads;
 
 pub type DamageTuple = (Option<u64>, u64, u64, String);
@@ -23,21 +23,8 @@ pub fn check(
     threads::settle(py)?;
     let mut stopped = None;
     let total = files.num_rows();
-    let outcome = py.detach(|| {
-        files.verify(&mut |done| {
-            let told = Python::attach(|py| {
-                py.check_signals()?;
-                progress.as_ref().map_or(Ok(()), |call| call.call1(py, (done, total)).map(drop))
-            });
-            told.map_err(|error| {
-                stopped = Some(error);
-                Error::Stopped
-            })
-        })
-    });
-    if let Some(error) = stopped {
-        return Err(error);
-    }
-    let found = outcome.map_err(raised)?;
+    let outcome =
+        py.detach(|| files.verify(&mut |done| tell(progress.as_ref(), done, total, &mut stopped)));
+    let found = stopped.map_or_else(|| outcome.map_err(raised), Err)?;
     Ok((found.rows, tuples(found.damaged)))
 }

@@ -14,6 +14,11 @@ pub fn bytes<'py>(py: Python<'py>, content: &[u8]) -> PyResult<Bound<'py, PyByte
     })
 }
 
+/// Returns 64-bit numbers as the bytes of an array.
+pub fn words(numbers: impl IntoIterator<Item = u64>) -> Vec<u8> {
+    numbers.into_iter().flat_map(u64::to_ne_bytes).collect()
+}
+
 /// Returns a bytearray.
 pub fn byte_array<'py>(py: Python<'py>, content: &[u8]) -> PyResult<Bound<'py, PyByteArray>> {
     byte_array_with(py, content.len(), |room| room.copy_from_slice(content))

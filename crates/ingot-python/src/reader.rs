@@ -66,12 +66,9 @@ impl PyReader {
         let files = watched(py, |watch| Sequence::open(&self.paths, self.mode, self.check, watch))?;
         for file in files.open_files().map_err(raised)? {
             if file.table().is_some_and(|table| !table.schema().is_records()) {
-                return Err(raised(Error::Format {
-                    path: file.source().name.to_owned(),
-                    reason: "the rows of this file have named fields, so they are not records: ingot.open \
-                             reads them"
-                        .to_owned(),
-                }));
+                let why = "the rows of this file have named fields, so they are not records: \
+                           ingot.open reads them";
+                return Err(raised(Error::format(file.source().name, why)));
             }
         }
         Ok(files)
@@ -232,13 +229,12 @@ impl PyReader {
             check_growth(&*reader, &cells)
         });
         located.map_err(raised)?;
-        let mut offsets = Vec::with_capacity(8 * cells.len() + 8);
-        let mut end = 0_u64;
-        offsets.extend_from_slice(&end.to_ne_bytes());
-        for cell in &cells {
+        let mut end = 0;
+        let ends = cells.iter().map(|cell| {
             end += cell.raw;
-            offsets.extend_from_slice(&end.to_ne_bytes());
-        }
+            end
+        });
+        let offsets = object::words(std::iter::once(0).chain(ends));
         let len = end as usize;
         let mut buffer = self.spares.take(len)?;
         py.detach(|| {
@@ -274,16 +270,13 @@ impl PyReader {
         let rows = rows_of(&reader, indices)?;
         let mut cells = Vec::with_capacity(rows.len());
         py.detach(|| reader.locate_many(&rows, &mut cells)).map_err(raised)?;
-        let sizes: Vec<u8> = cells.iter().flat_map(|cell| cell.raw.to_ne_bytes()).collect();
-        object::byte_array(py, &sizes)
+        object::byte_array(py, &object::words(cells.iter().map(|cell| cell.raw)))
     }
 
     /// Returns how many records each file has as int64 bytes.
     #[pyo3(name = "_file_rows")]
     fn file_rows<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyByteArray>> {
-        let reader = self.reader()?;
-        let rows = reader.row_counts().flat_map(u64::to_ne_bytes);
-        object::byte_array(py, &rows.collect::<Vec<u8>>())
+        object::byte_array(py, &object::words(self.reader()?.row_counts()))
     }
 
     /// Returns the metadata as JSON.
@@ -319,7 +312,7 @@ impl PyReader {
         let cells = || (0..found.num_rows()).map(|row| find(&**found, row));
         let cells: Vec<Cell> =
             py.detach(|| cells().collect::<ingot::Result<_>>()).map_err(raised)?;
-        let offsets: Vec<u8> = cells.iter().flat_map(|cell| cell.offset.to_ne_bytes()).collect();
+        let offsets = object::words(cells.iter().map(|cell| cell.offset));
         let checksums: Vec<u8> = cells.iter().flat_map(|cell| cell.crc.to_ne_bytes()).collect();
         Ok((object::byte_array(py, &offsets)?, object::byte_array(py, &checksums)?))
     }
@@ -347,10 +340,8 @@ impl PyReader {
         let current = self.reader()?;
         let reader = self.open(py)?;
         if fingerprint(&reader)? != fingerprint(&current)? {
-            return Err(raised(Error::Format {
-                path: reader.name().to_owned(),
-                reason: "the file was replaced by another one; open it again".to_owned(),
-            }));
+            let why = "the file was replaced by another one; open it again";
+            return Err(raised(Error::format(reader.name(), why)));
         }
         self.reader.store(Some(Arc::new(reader)));
         Ok(())

@@ -1,14 +1,15 @@
 //! Mapped files, lent to Python through the buffer protocol.
 #![allow(unsafe_code)]
 
-use std::ffi::{c_int, c_void};
+use std::ffi::c_int;
 use std::fs::File;
 use std::path::PathBuf;
 
 use ingot::storage::Region;
-use pyo3::exceptions::PyBufferError;
 use pyo3::ffi;
 use pyo3::prelude::*;
+
+use crate::buffer::lend;
 
 /// A file as read-only memory. A page that cannot be read shows zeros, and kills nobody.
 #[pyclass(frozen, name = "Region", module = "ingot._core")]
@@ -39,22 +40,8 @@ impl PyRegion {
         view: *mut ffi::Py_buffer,
         flags: c_int,
     ) -> PyResult<()> {
-        if view.is_null() {
-            return Err(PyBufferError::new_err("the view is null"));
-        }
         let region = &slf.get().region;
-        // SAFETY: `view` is a valid pointer by the contract of the slot. The memory is owned by
-        // this object, which the view keeps alive, and never moves. The view is read-only.
-        let code = unsafe {
-            ffi::PyBuffer_FillInfo(
-                view,
-                slf.as_ptr(),
-                region.as_ptr().cast_mut().cast::<c_void>(),
-                region.len() as ffi::Py_ssize_t,
-                1,
-                flags,
-            )
-        };
-        if code == 0 { Ok(()) } else { Err(PyErr::fetch(slf.py())) }
+        // SAFETY: the memory belongs to this object and never moves. The view is read-only.
+        unsafe { lend(&slf, (region.as_ptr(), region.len()), true, view, flags) }
     }
 }

@@ -93,6 +93,22 @@ pub struct PyRows {
 }
 
 impl PyRows {
+    fn over(paths: Vec<PathBuf>, rows: Rows) -> PyRows {
+        PyRows { paths, rows: ArcSwapOption::from_pointee(rows), spares: Arc::default() }
+    }
+
+    /// Returns a number for each of some rows, as uint64 bytes.
+    fn numbers<'py>(
+        &self,
+        indices: &Bound<'py, PyAny>,
+        find: impl FnOnce(&Rows, &[u64]) -> ingot::Result<Vec<u64>> + Send,
+    ) -> PyResult<Bound<'py, PyByteArray>> {
+        let (py, rows) = (indices.py(), self.rows()?);
+        let asked = rows_of(rows.files(), indices)?;
+        let found = py.detach(|| find(&rows, &asked)).map_err(raised)?;
+        object::byte_array(py, &object::words(found))
+    }
+
     fn rows(&self) -> PyResult<Arc<Rows>> {
         let current = self.rows.load_full();
         let Some(rows) = current else {
@@ -114,8 +130,7 @@ impl PyRows {
     fn new(py: Python<'_>, paths: Vec<PathBuf>, partial: bool) -> PyResult<Self> {
         let mode = if partial { Mode::Partial } else { Mode::Whole };
         let rows = watched(py, |watch| Rows::open(&paths, mode, watch))?;
-        let rows = ArcSwapOption::from_pointee(rows);
-        Ok(PyRows { paths, rows, spares: Arc::default() })
+        Ok(PyRows::over(paths, rows))
     }
 
     /// Takes files of a folder, which are opened when they are needed.
@@ -123,8 +138,7 @@ impl PyRows {
     fn listed(py: Python<'_>, folder: PathBuf, listing: &Bound<'_, PyListing>) -> PyResult<Self> {
         let files = listing.get().listed(&folder);
         let rows = py.detach(|| Rows::listed(files)).map_err(raised)?;
-        let rows = ArcSwapOption::from_pointee(rows);
-        Ok(PyRows { paths: vec![folder], rows, spares: Arc::default() })
+        Ok(PyRows::over(vec![folder], rows))
     }
 
     /// Opens files of another format by their indexes, which are built if need be: for each file
@@ -147,7 +161,7 @@ impl PyRows {
         let paths: Vec<PathBuf> = files.iter().map(|(path, ..)| path.clone()).collect();
         let layout = layout_of(layout).map_err(|error| match (error, paths.first()) {
             (Error::Invalid(reason), Some(path)) => {
-                raised(Error::Format { path: path.display().to_string(), reason })
+                raised(Error::format(path.display().to_string(), reason))
             }
             (error, _) => raised(error),
         })?;
@@ -169,12 +183,7 @@ impl PyRows {
         if let Some(error) = refused.lock().expect("no panics under this lock").take() {
             return Err(error);
         }
-        let made = |rows| PyRows {
-            paths,
-            rows: ArcSwapOption::from_pointee(rows),
-            spares: Arc::default(),
-        };
-        Ok(rows?.map(made))
+        Ok(rows?.map(|rows| PyRows::over(paths, rows)))
     }
 
     /// Opens arrays in files: for each file, the name, the offset, the size and the CRC-32 of
@@ -185,20 +194,15 @@ impl PyRows {
         let paths: Vec<PathBuf> = files.iter().map(|(path, _)| path.clone()).collect();
         let rows = watched(py, |watch| {
             let opened = files.into_iter().map(|(path, arrays)| {
-                let arrays = arrays.into_iter().map(|(name, start, len, crc)| Array {
-                    name,
-                    start,
-                    len,
-                    crc,
-                });
+                let array = |(name, start, len, crc)| Array { name, start, len, crc };
+                let arrays = arrays.into_iter().map(array);
                 let opened = Npy::open_path(&path, arrays.collect(), folder.as_deref(), watch)?;
                 Ok(Arc::new(opened) as Arc<dyn Container>)
             });
             let opened: ingot::Result<Vec<_>> = opened.collect();
             Rows::of(Arc::new(opened?.into_iter().collect()))
         })?;
-        let rows = ArcSwapOption::from_pointee(rows);
-        Ok(PyRows { paths, rows, spares: Arc::default() })
+        Ok(PyRows::over(paths, rows))
     }
 
     /// Opens the files that are not open yet.
@@ -265,29 +269,19 @@ impl PyRows {
     /// Returns how many elements a sequence has in each row, as uint64 bytes.
     fn count<'py>(
         &self,
-        py: Python<'py>,
         indices: &Bound<'py, PyAny>,
         field: usize,
     ) -> PyResult<Bound<'py, PyByteArray>> {
-        let rows = self.rows()?;
-        let numbers = rows_of(rows.files(), indices)?;
-        let counts = py.detach(|| rows.count(&numbers, field)).map_err(raised)?;
-        let counts: Vec<u8> = counts.iter().flat_map(|count| count.to_ne_bytes()).collect();
-        object::byte_array(py, &counts)
+        self.numbers(indices, |rows, numbers| rows.count(numbers, field))
     }
 
     /// Returns how many bytes a field of kind cell has in each row, as uint64 bytes.
     fn sizes<'py>(
         &self,
-        py: Python<'py>,
         indices: &Bound<'py, PyAny>,
         field: usize,
     ) -> PyResult<Bound<'py, PyByteArray>> {
-        let rows = self.rows()?;
-        let numbers = rows_of(rows.files(), indices)?;
-        let sizes = py.detach(|| rows.sizes(&numbers, field)).map_err(raised)?;
-        let sizes: Vec<u8> = sizes.into_iter().flat_map(u64::to_ne_bytes).collect();
-        object::byte_array(py, &sizes)
+        self.numbers(indices, |rows, numbers| rows.sizes(numbers, field))
     }
 
     /// Returns the values of a column in many rows, or in all.

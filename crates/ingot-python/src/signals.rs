@@ -18,20 +18,7 @@ pub fn watched<T: Send>(
     py: Python<'_>,
     work: impl FnOnce(&mut Watch<'_>) -> Result<T> + Send,
 ) -> PyResult<T> {
-    let (mut stopped, mut looked) = (None, Instant::now());
-    let outcome = py.detach(|| {
-        work(&mut || {
-            if looked.elapsed() < PATIENCE {
-                return Ok(());
-            }
-            looked = Instant::now();
-            Python::attach(|py| py.check_signals()).map_err(|error| {
-                stopped = Some(error);
-                Error::Stopped
-            })
-        })
-    });
-    stopped.map_or_else(|| outcome.map_err(raised), Err)
+    reported(py, None, |report| work(&mut || report(0, 0)))
 }
 
 /// As [`watched`], for work that tells how far it is, which `progress` is called with.
@@ -47,15 +34,26 @@ pub fn reported<T: Send>(
                 return Ok(());
             }
             looked = Instant::now();
-            let told = Python::attach(|py| {
-                py.check_signals()?;
-                progress.as_ref().map_or(Ok(()), |call| call.call1(py, (done, total)).map(drop))
-            });
-            told.map_err(|error| {
-                stopped = Some(error);
-                Error::Stopped
-            })
+            tell(progress.as_ref(), done, total, &mut stopped)
         })
     });
     stopped.map_or_else(|| outcome.map_err(raised), Err)
+}
+
+/// Runs signal handlers, then calls `progress`. An exception is kept in `stopped` and stops the
+/// work.
+pub fn tell(
+    progress: Option<&Py<PyAny>>,
+    done: u64,
+    total: u64,
+    stopped: &mut Option<PyErr>,
+) -> Result<()> {
+    let told = Python::attach(|py| {
+        py.check_signals()?;
+        progress.map_or(Ok(()), |call| call.call1(py, (done, total)).map(drop))
+    });
+    told.map_err(|error| {
+        *stopped = Some(error);
+        Error::Stopped
+    })
 }

@@ -1,12 +1,13 @@
 //! The one error type of the engine.
 
 use std::io;
+use std::sync::Arc;
 
 /// What can go wrong, with the place where it did.
 ///
 /// Messages are lower case, name the file first, and say what was expected and
 /// what was found.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, Clone, thiserror::Error)]
 pub enum Error {
     /// The file is not an Ingot file, or its bytes break the specification.
     #[error("{path}: {reason}")]
@@ -68,7 +69,7 @@ pub enum Error {
         /// What was attempted.
         action: &'static str,
         /// The cause.
-        source: io::Error,
+        source: Arc<io::Error>,
     },
 
     /// Another writer holds the file.
@@ -162,41 +163,19 @@ fn record_prefix(record: &Option<u64>) -> String {
 }
 
 impl Error {
-    /// Returns the same error once more: a writer that failed goes on failing so.
-    #[must_use]
-    pub fn again(&self) -> Self {
-        match self {
-            Error::Format { path, reason } => {
-                Error::Format { path: path.clone(), reason: reason.clone() }
-            }
-            &Error::Version { ref path, found, supported } => {
-                Error::Version { path: path.clone(), found, supported }
-            }
-            &Error::Corrupt { ref path, record, offset, ref reason } => {
-                Error::Corrupt { path: path.clone(), record, offset, reason: reason.clone() }
-            }
-            &Error::Unfinished { ref path, rows, writing, offset, ref reason } => {
-                let (path, reason) = (path.clone(), reason.clone());
-                Error::Unfinished { path, rows, writing, offset, reason }
-            }
-            &Error::Storage { ref path, record, offset, action, ref source } => Error::Storage {
-                path: path.clone(),
-                record,
-                offset,
-                action,
-                source: copy_of(source),
-            },
-            Error::Locked { path } => Error::Locked { path: path.clone() },
-            Error::Closed { path, what } => Error::Closed { path: path.clone(), what },
-            &Error::Index { ref path, index, rows } => {
-                Error::Index { path: path.clone(), index, rows }
-            }
-            Error::Invalid(reason) => Error::Invalid(reason.clone()),
-            Error::Stopped => Error::Stopped,
-            &Error::Memory { ref path, record, bytes } => {
-                Error::Memory { path: path.clone(), record, bytes }
-            }
-        }
+    /// Returns the error for a file that is not what it should be.
+    pub fn format(path: impl Into<String>, reason: impl Into<String>) -> Error {
+        Error::Format { path: path.into(), reason: reason.into() }
+    }
+
+    /// Returns the error for a call of the operating system that concerns a whole file.
+    pub fn storage(path: impl Into<String>, action: &'static str, source: io::Error) -> Error {
+        Error::Storage { path: path.into(), record: None, offset: 0, action, source: source.into() }
+    }
+
+    /// Returns the error for memory that is not available.
+    pub fn memory(path: impl Into<String>, bytes: u64) -> Error {
+        Error::Memory { path: path.into(), record: None, bytes }
     }
 
     /// Returns where in the file it went wrong, if that is known.
@@ -220,9 +199,7 @@ impl Error {
         }
         self
     }
-}
 
-impl Error {
     /// Returns the error of a row of a file as that of a sequence in which `rows` come before it.
     #[must_use]
     pub fn behind(mut self, rows: u64) -> Self {

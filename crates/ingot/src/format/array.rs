@@ -1,6 +1,6 @@
 //! Arrays that tell their own type and shape: format.md, "Data sets".
 
-use super::Violation;
+use super::{Violation, bail};
 
 /// An array as a cell holds it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -32,9 +32,7 @@ impl<'a> Array<'a> {
         };
         if bytes != Some(elements.len() as u64) {
             let len = elements.len();
-            return Err(Violation::new(format!(
-                "an array of shape {shape:?} does not have {len} bytes"
-            )));
+            bail!("an array of shape {shape:?} does not have {len} bytes");
         }
         Ok(Array { kind, shape, elements })
     }
@@ -49,10 +47,7 @@ fn known(kind: &[u8]) -> Result<(&str, u64), Violation> {
         b"<i8" | b"<u8" | b"<f8" | b"<c8" => 8,
         b"<c16" => 16,
         _ => {
-            return Err(Violation::new(format!(
-                "an array of the unknown type {}",
-                kind.escape_ascii()
-            )));
+            bail!("an array of the unknown type {}", kind.escape_ascii());
         }
     };
     Ok((std::str::from_utf8(kind).expect("names are ASCII"), width))

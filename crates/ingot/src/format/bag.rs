@@ -11,8 +11,8 @@
 //! version 0.21, of the second since. Up to its version 0.19 there is a zero in front of
 //! the limits.
 
-use super::Violation;
 use super::fields::u64_at;
+use super::{Violation, bail};
 
 /// Bytes of a limit.
 pub const LIMIT_LEN: u64 = 8;
@@ -33,10 +33,10 @@ impl Table {
             return Ok(Table { offset: 0, limits: 0 });
         }
         if size < LIMIT_LEN || last > size - LIMIT_LEN || !(size - last).is_multiple_of(LIMIT_LEN) {
-            return Err(Violation::new(format!(
+            bail!(
                 "the last limit says that the table begins at {last}, which cannot be in a file \
                  of {size} bytes: it was cut short, its writer was not closed, or it is no bag"
-            )));
+            );
         }
         Ok(Table { offset: last, limits: (size - last) / LIMIT_LEN })
     }

@@ -1,7 +1,7 @@
 //! CRC32C, seeded with the id of the file so that bytes of another file, or of
 //! another place in this one, do not pass (format.md, "Checksums").
 
-use super::Violation;
+use super::{Violation, bail};
 use crate::crc::Sum;
 
 /// The random id of a file.
@@ -44,7 +44,7 @@ impl Seed {
     /// Checks the last four bytes against the rest, which is returned with the checksum.
     pub fn open(self, sealed: &[u8]) -> Result<(&[u8], u32), Violation> {
         let Some((bytes, stored)) = sealed.split_last_chunk::<4>() else {
-            return Err(Violation::new("too short for a checksum"));
+            bail!("too short for a checksum");
         };
         let (stored, found) = (u32::from_le_bytes(*stored), self.block(bytes));
         if stored == found { Ok((bytes, stored)) } else { Err(mismatch(stored, found)) }

@@ -1,6 +1,6 @@
 //! Little-endian integers in a byte slice, with every access checked.
 
-use super::Violation;
+use super::{Violation, bail};
 
 /// Reads integers from the front of a slice.
 pub struct Fields<'a>(pub &'a [u8]);
@@ -34,7 +34,7 @@ impl<'a> Fields<'a> {
     /// Takes bytes that must be zero.
     pub fn zeros(&mut self, len: usize) -> Result<(), Violation> {
         if self.bytes(len)?.iter().any(|&byte| byte != 0) {
-            return Err(Violation::new("reserved bytes are not zero"));
+            bail!("reserved bytes are not zero");
         }
         Ok(())
     }

@@ -19,8 +19,8 @@
 
 use std::ops::Range;
 
-use super::Violation;
 use super::fields::{u32_at, u64_at};
+use super::{Violation, bail};
 
 /// Bytes of a reference.
 pub const REFERENCE_LEN: u64 = 16;
@@ -58,11 +58,11 @@ impl Reference {
 /// `room` bytes from there on.
 pub fn collection_len(head: &[u8], room: u64) -> Result<u64, Violation> {
     if head.len() < COLLECTION_HEAD as usize || !head.starts_with(b"GCOL\x01") {
-        return Err(Violation::new("there is no heap where a value points to"));
+        bail!("there is no heap where a value points to");
     }
     let len = u64_at(head, 8);
     if len < COLLECTION_MIN || len > room {
-        return Err(Violation::new(format!("a heap says that it has {len} bytes")));
+        bail!("a heap says that it has {len} bytes");
     }
     Ok(len)
 }

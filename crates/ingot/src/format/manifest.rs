@@ -11,7 +11,7 @@ use serde::Deserialize;
 use serde::de::{Deserializer, Error as _, MapAccess, Unexpected, Visitor};
 use serde_json::value::RawValue;
 
-use super::Violation;
+use super::{Violation, bail};
 
 /// Most bytes in the name of a file.
 const NAME_MAX: usize = 255;
@@ -132,19 +132,15 @@ fn check(shards: &[Shard]) -> Result<(), Violation> {
     let mut names = HashSet::with_capacity(shards.len());
     for Shard { name, id, .. } in shards {
         if !is_name(name) {
-            return Err(Violation::new(format!(
-                "{name:?} is not the name of a file in this directory"
-            )));
+            bail!("{name:?} is not the name of a file in this directory");
         }
         if let Some(id) = id
             && !is_id(id)
         {
-            return Err(Violation::new(format!(
-                "{name}: an id is 32 hexadecimal digits, not {id:?}"
-            )));
+            bail!("{name}: an id is 32 hexadecimal digits, not {id:?}");
         }
         if !names.insert(name.as_str()) {
-            return Err(Violation::new(format!("it lists a file twice, {name}")));
+            bail!("it lists a file twice, {name}");
         }
     }
     Ok(())

@@ -19,6 +19,14 @@ mod group;
 
 pub use group::{Group, View};
 
+/// Returns from a function because of a [`Violation`], with a reason as `format!` takes it.
+macro_rules! bail {
+    ($($reason:tt)+) => {
+        return Err($crate::format::Violation(format!($($reason)+)))
+    };
+}
+pub(crate) use bail;
+
 /// Why bytes are not what the specification asks for. The caller knows the file and the offset.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Violation(pub String);
@@ -26,6 +34,12 @@ pub struct Violation(pub String);
 impl Violation {
     fn new(reason: impl Into<String>) -> Self {
         Violation(reason.into())
+    }
+}
+
+impl From<Violation> for String {
+    fn from(violation: Violation) -> String {
+        violation.0
     }
 }
 

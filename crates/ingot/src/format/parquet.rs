@@ -3,7 +3,7 @@
 //!
 //! The footer is a struct of Thrift's compact protocol. Only what is named here is looked at.
 
-use super::Violation;
+use super::{Violation, bail};
 
 const STOP: u8 = 0;
 const TRUE: u8 = 1;
@@ -86,14 +86,14 @@ impl Footer {
             _ => input.skip(kind, DEPTH_MAX),
         })?;
         if group.rows < 0 {
-            return Err(Violation::new("a row group of the footer has negative sizes"));
+            bail!("a row group of the footer has negative sizes");
         }
         group.largest = chunks.iter().map(|chunk| chunk.size).max().unwrap_or(0);
         if self.groups.is_empty() {
             self.columns = chunks.into_iter().map(Chunk::into_column).collect();
         } else {
             if self.columns.len() != chunks.len() {
-                return Err(Violation::new("the row groups of the footer differ in their columns"));
+                bail!("the row groups of the footer differ in their columns");
             }
             for (column, chunk) in self.columns.iter_mut().zip(chunks) {
                 column.has_nulls |= chunk.has_nulls();
@@ -127,7 +127,7 @@ impl Chunk {
             _ => input.skip(kind, DEPTH_MAX),
         })?;
         if chunk.path.is_empty() {
-            return Err(Violation::new("a column of the footer has no name"));
+            bail!("a column of the footer has no name");
         }
         Ok(chunk)
     }
@@ -221,7 +221,7 @@ impl<'a> Input<'a> {
     fn size(&mut self, place: &mut i64) -> Result<(), Violation> {
         self.number(place)?;
         if *place < 0 {
-            return Err(Violation::new("a row group of the footer has negative sizes"));
+            bail!("a row group of the footer has negative sizes");
         }
         Ok(())
     }
@@ -237,7 +237,7 @@ impl<'a> Input<'a> {
 
     fn text(&mut self, kind: u8) -> Result<String, Violation> {
         if kind != BINARY {
-            return Err(Violation::new("a name in the footer is not text"));
+            bail!("a name in the footer is not text");
         }
         let length = self.length()?;
         let bytes = self.take(length)?;
@@ -251,7 +251,7 @@ impl<'a> Input<'a> {
         field: impl FnMut(&mut Self, i64, u8) -> Result<(), Violation>,
     ) -> Result<(), Violation> {
         if kind != STRUCT {
-            return Err(Violation::new("the footer has a value in place of a struct"));
+            bail!("the footer has a value in place of a struct");
         }
         self.fields(field)
     }
@@ -288,7 +288,7 @@ impl<'a> Input<'a> {
 
     fn skip(&mut self, kind: u8, depth: u32) -> Result<(), Violation> {
         let Some(depth) = depth.checked_sub(1) else {
-            return Err(Violation::new("the footer is nested too deeply"));
+            bail!("the footer is nested too deeply");
         };
         match kind {
             TRUE | FALSE => Ok(()),

@@ -59,7 +59,7 @@ impl Picks {
         }
         let refused = |_| {
             let bytes = total as u64 * 20;
-            Error::Memory { path: "order".to_owned(), record: None, bytes }
+            Error::memory("order", bytes)
         };
         self.sources.try_reserve(more).map_err(refused)?;
         self.rows.try_reserve(more).map_err(refused)?;

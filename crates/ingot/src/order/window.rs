@@ -87,6 +87,6 @@ pub fn reserve(numbers: &mut Vec<u64>, count: u64) -> Result<()> {
     let wanted = usize::try_from(count).unwrap_or(usize::MAX);
     numbers.try_reserve_exact(wanted).map_err(|_| {
         let bytes = count.saturating_mul(8);
-        Error::Memory { path: "order".to_owned(), record: None, bytes }
+        Error::memory("order", bytes)
     })
 }

@@ -96,6 +96,13 @@ impl<T: Send + Sync + 'static> Blocks<T> {
     }
 }
 
+impl<T: Send + Sync + 'static> Clone for Blocks<T> {
+    /// Returns as many blocks, none of which is loaded.
+    fn clone(&self) -> Blocks<T> {
+        Blocks::new(self.0.slots.len())
+    }
+}
+
 impl<T> Drop for Slots<T> {
     fn drop(&mut self) {
         if self.generation != process::generation() {

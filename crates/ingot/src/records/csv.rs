@@ -7,12 +7,11 @@ use super::indexed::{self, Extent, Layout, PROBE_BYTES, Seen, Sink, Stream, prob
 use super::open::Format;
 use crate::crc::Sum;
 use crate::error::{Error, Result};
-use crate::format::Violation;
 use crate::format::foreign::csv::{Span, fields, row_end, text};
-use crate::format::foreign::kind::{Kind, by_name};
 use crate::format::foreign::number::{Given, Number};
 use crate::format::foreign::{Coding, Recipe};
 use crate::format::ingot::{Field, Schema};
+use crate::format::{Violation, bail};
 
 /// CSV files.
 pub static FORMAT: Format = Format {
@@ -78,7 +77,7 @@ impl Table {
         let spans = fields(row, self.separator)?;
         if spans.len() != self.names.len() {
             let (found, expected) = (spans.len(), self.names.len());
-            return Err(Violation(format!("expected {expected} fields, found {found}")));
+            bail!("expected {expected} fields, found {found}");
         }
         Ok(spans)
     }
@@ -125,7 +124,7 @@ fn lines_in(bytes: &[u8]) -> u64 {
 }
 
 fn refused(path: &str, line: u64, why: &Violation) -> Error {
-    Error::Format { path: path.to_owned(), reason: format!("line {line}: {why}") }
+    Error::format(path, format!("line {line}: {why}"))
 }
 
 fn content(row: &[u8], span: &Span) -> Vec<u8> {
@@ -139,10 +138,8 @@ fn next_row(stream: &mut Stream<'_>) -> Result<Option<Extent>> {
     }
     let (name, offset) = (stream.name().to_owned(), stream.offset());
     stream.find(|bytes, is_last| {
-        let found = row_end(bytes, is_last).map_err(|why| Error::Format {
-            path: name.clone(),
-            reason: format!("offset {offset}: {why}"),
-        })?;
+        let found = row_end(bytes, is_last)
+            .map_err(|why| Error::format(&name, format!("offset {offset}: {why}")))?;
         Ok(found.map(|(len, next)| Extent { len, next }))
     })
 }
@@ -198,14 +195,9 @@ impl Layout for Csv {
         Ok(Some(fields))
     }
 
-    fn scan(
-        &self,
-        kinds: &[Option<Kind>],
-        stream: &mut Stream<'_>,
-        sink: &mut Sink<'_>,
-    ) -> Result<()> {
+    fn scan(&self, stream: &mut Stream<'_>, sink: &mut Sink<'_>) -> Result<()> {
         let Some(table) = Table::read(*self, stream)? else { return Ok(()) };
-        let fields = by_name(kinds);
+        let fields = sink.fields();
         let places: Vec<Option<usize>> =
             table.names.iter().map(|name| fields.get(name.as_str()).copied()).collect();
         let mut lines = table.lines;
@@ -243,7 +235,7 @@ fn check_columns(path: &str, columns: usize, optional: usize) -> Result<()> {
         "{columns} columns{missing}, at most {COLUMNS_MAX}: name those to read with \
          spec={{...}} in ingot.open"
     );
-    Err(Error::Format { path: path.to_owned(), reason })
+    Err(Error::format(path, reason))
 }
 
 fn put(field: usize, offset: u64, row: &[u8], span: &Span, sink: &mut Sink<'_>) -> Result<()> {
@@ -260,7 +252,7 @@ fn put(field: usize, offset: u64, row: &[u8], span: &Span, sink: &mut Sink<'_>) 
         let rounded = || is_rounded().then_some("would be rounded, so it is text");
         if let Some(why) = text_like(bytes).or_else(rounded).filter(|_| sink.is_strict) {
             let shown = bytes[..bytes.len().min(40)].escape_ascii();
-            return Err(sink.misfit(field, &Violation(format!("\"{shown}\" {why}"))));
+            return Err(sink.misfit(field, format!("\"{shown}\" {why}")));
         }
         let given = number.parse(&content(row, span)).map_err(|why| sink.misfit(field, &why))?;
         return sink.number(field, given);

@@ -116,12 +116,12 @@ impl<F> Draft<F> {
     /// Fails as the writer has failed before.
     #[inline]
     pub fn check_sound(&self) -> Result<()> {
-        self.failure.get().map_or(Ok(()), |error| Err(error.again()))
+        self.failure.get().map_or(Ok(()), |error| Err(error.clone()))
     }
 
     /// Remembers a failure, after which the file cannot go on.
     pub fn keep<T>(&self, outcome: Result<T>) -> Result<T> {
-        outcome.inspect_err(|error| drop(self.failure.set(error.again())))
+        outcome.inspect_err(|error| drop(self.failure.set(error.clone())))
     }
 
     /// As [`Draft::keep`], for what a storage answered.
@@ -136,11 +136,8 @@ impl<F> Draft<F> {
 
     /// Makes room in `bytes` for a record.
     pub fn reserve(&self, bytes: &mut Vec<u8>, number: u64, record: &[u8]) -> Result<()> {
-        bytes.try_reserve(record.len()).map_err(|_| Error::Memory {
-            path: self.name.clone(),
-            record: Some(number),
-            bytes: record.len() as u64,
-        })
+        let room = bytes.try_reserve(record.len());
+        room.map_err(|_| Error::memory(&self.name, record.len() as u64).at_record(number))
     }
 
     /// Sets what happens at the end.
@@ -174,5 +171,5 @@ impl<F> Drop for Draft<F> {
 
 /// Returns the error for what a storage answered.
 pub(super) fn failed(name: &str, offset: u64, action: &'static str, source: io::Error) -> Error {
-    Error::Storage { path: name.to_owned(), record: None, offset, action, source }
+    Error::Storage { path: name.to_owned(), record: None, offset, action, source: source.into() }
 }

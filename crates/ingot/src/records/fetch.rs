@@ -9,8 +9,8 @@ use std::sync::{Arc, Mutex};
 
 use super::container::{Cell, Form, Stored};
 use crate::error::{Error, Result};
+use crate::format::Group;
 use crate::format::checksum::mismatch;
-use crate::format::{Group, Violation};
 use crate::limit::Growth;
 use crate::pool::Pool;
 use crate::storage::{self, Cost, Read};
@@ -149,9 +149,9 @@ pub fn check_growth<'c>(
 /// As [`check_growth`], with one cell more.
 #[inline]
 pub fn add_growth(files: &(impl Files + ?Sized), cell: &Cell, growth: &mut Growth) -> Result<()> {
-    growth.add(cell.stored, cell.raw).map_err(|why| Error::Format {
-        path: files.file(cell.file).source().name.to_owned(),
-        reason: format!("record {}: {why}", cell.row),
+    growth.add(cell.stored, cell.raw).map_err(|why| {
+        let name = files.file(cell.file).source().name;
+        Error::format(name, format!("record {}: {why}", cell.row))
     })
 }
 
@@ -313,8 +313,7 @@ impl<'b> Sorted<'b> {
             let copied = group.and_then(|group| {
                 let value = group.bytes.get(start as usize..(start + cell.raw) as usize);
                 let value = value.ok_or_else(|| {
-                    let why = Violation("the file was changed while it was read".to_owned());
-                    file.source().corrupt(cell.offset, why)
+                    file.source().corrupt(cell.offset, "the file was changed while it was read")
                 })?;
                 buf.copy_from_slice(value);
                 latest = Some((cell.file, cell.offset, group));

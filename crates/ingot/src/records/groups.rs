@@ -74,6 +74,14 @@ impl Groups {
     }
 }
 
+impl Clone for Groups {
+    /// Returns an empty set: in the child of a fork a thread of the parent may hold the lock of a
+    /// group.
+    fn clone(&self) -> Groups {
+        Groups::new()
+    }
+}
+
 impl Drop for Groups {
     fn drop(&mut self) {
         Kept::of_process().lock().forget_file(self.file);

@@ -9,10 +9,9 @@ use super::indexed::{Sink, Stream};
 use super::jsonlines::JsonLines;
 use super::litdata;
 use super::mds;
+use super::tar::Tar;
 use super::tfrecord::TfRecord;
-use super::webdataset::WebDataset;
 use crate::error::{Error, Result};
-use crate::format::foreign::kind::Kind;
 use crate::format::ingot::Field;
 
 /// How a format lays out rows in a file.
@@ -38,14 +37,8 @@ pub trait Layout: Send + Sync {
     /// Returns the fields of the first rows of files; none if these are records without fields.
     fn infer(&self, files: &mut [Stream<'_>]) -> Result<Option<Vec<Field>>>;
 
-    /// Scans a file and reports its rows to the sink. There is a kind for each field, but none
-    /// for the flags of optional ones, which the sink fills.
-    fn scan(
-        &self,
-        kinds: &[Option<Kind>],
-        stream: &mut Stream<'_>,
-        sink: &mut Sink<'_>,
-    ) -> Result<()>;
+    /// Scans a file and reports its rows to the sink, which knows the wanted fields.
+    fn scan(&self, stream: &mut Stream<'_>, sink: &mut Sink<'_>) -> Result<()>;
 }
 
 /// The JSON description of a layout.
@@ -53,7 +46,8 @@ pub trait Layout: Send + Sync {
 #[serde(tag = "format", rename_all = "lowercase", deny_unknown_fields)]
 enum Described {
     TfRecord,
-    WebDataset {
+    #[serde(rename = "webdataset")]
+    Tar {
         #[serde(default)]
         partial: bool,
     },
@@ -76,7 +70,7 @@ pub fn layout_of(description: &str) -> Result<Arc<dyn Layout>> {
         .map_err(|error| Error::Invalid(format!("not the layout of a format: {error}")))?;
     Ok(match described {
         Described::TfRecord => Arc::new(TfRecord),
-        Described::WebDataset { partial } => Arc::new(WebDataset { is_partial: partial }),
+        Described::Tar { partial } => Arc::new(Tar { is_partial: partial }),
         Described::JsonLines => Arc::new(JsonLines),
         Described::Csv { separator } => {
             let separator = separator.map(u8::try_from).transpose();

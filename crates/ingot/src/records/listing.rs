@@ -28,11 +28,12 @@ impl Listed {
     /// must have.
     pub fn open(&self, schema: Option<&Schema>) -> Result<Arc<dyn Container>> {
         let file = open(&self.path.as_path().into(), Mode::Whole, true, &mut || Ok(()))?;
-        let refused = |reason: String| Error::Format { path: name(&self.path), reason };
+        let refused = |reason: String| Error::format(name(&self.path), reason);
         if file.num_rows() != self.rows {
             let (found, listed) = (file.num_rows(), self.rows);
-            let why = format!("the file has {found} rows, but the manifest says {listed}");
-            return Err(refused(why));
+            return Err(refused(format!(
+                "the file has {found} rows, but the manifest says {listed}"
+            )));
         }
         if let Some(id) = self.id
             && let own = file.fingerprint()?
@@ -80,10 +81,7 @@ fn odd(number: usize, shard: &Shard, path: &Path) -> Result<Option<Odd>> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
             Ok(Some(Odd { number, found: None }))
         }
-        Err(source) => {
-            let path = name(path);
-            Err(Error::Storage { path, record: None, offset: 0, action: "open", source })
-        }
+        Err(source) => Err(Error::storage(name(path), "open", source)),
     }
 }
 

@@ -28,9 +28,9 @@ mod rows;
 mod sequence;
 mod source;
 mod spool;
+mod tar;
 mod tfrecord;
 mod verification;
-mod webdataset;
 
 pub use arrayrecord::{ArCodec, ArOptions, ArWriter, ArrayRecord, write_arrayrecord};
 pub use bag::{
@@ -60,6 +60,6 @@ pub use rows::{Ask, Found, Rows, fetch_found};
 pub use sequence::Sequence;
 pub use source::{Source, Watch};
 pub use spool::Spool;
+pub use tar::Tar;
 pub use tfrecord::TfRecord;
 pub use verification::{Damage, Verification};
-pub use webdataset::WebDataset;

@@ -14,7 +14,6 @@ use super::source::{Source, Watch};
 use super::verification::{Damage, Verification, verify_records};
 use crate::crc::Sum;
 use crate::error::{Error, Result};
-use crate::format::Violation;
 use crate::format::foreign::kind::field;
 use crate::format::foreign::npy::{HEAD_MAX, Head, Refusal};
 use crate::format::ingot::{FieldKind, Schema};
@@ -71,6 +70,7 @@ struct Verified {
 const VERSION: u32 = 1;
 
 /// Arrays of one file, row by row.
+#[derive(Clone)]
 pub struct Npy {
     storage: Arc<dyn ReadAt>,
     name: String,
@@ -95,15 +95,12 @@ impl Npy {
         let mut rows: Option<(u64, String)> = None;
         for Array { name: array, start, len, .. } in &arrays {
             let (start, len) = (*start, *len);
-            let refused = |why: &str| source.corrupt(start, Violation(format!("{array}: {why}")));
+            let refused = |why: &str| source.corrupt(start, format!("{array}: {why}"));
             if start.checked_add(len).is_none_or(|end| end > size) {
                 return Err(refused("the array reaches past the end of the file"));
             }
             let front = source.read(start, len.min(HEAD_MAX as u64 + 16))?;
-            let unusable = |why: &str| {
-                let reason = format!("{array}: {why}");
-                Error::Format { path: name.clone(), reason }
-            };
+            let unusable = |why: &str| Error::format(&name, format!("{array}: {why}"));
             let head = Head::decode(&front).map_err(|refusal| match refusal {
                 Refusal::Damaged(why) => refused(&why.0),
                 Refusal::Elements(why) => unusable(&why.0),
@@ -136,11 +133,10 @@ impl Npy {
             let elements = shape.iter().product::<u64>();
             places.push((start + head.start as u64, elements * head.number.width() as u64));
         }
-        let schema = Schema::new(fields)
-            .map_err(|why| Error::Format { path: name.clone(), reason: why.0 })?;
+        let schema = Schema::new(fields).map_err(|why| Error::format(&name, why.0))?;
         let rows = rows.map_or(0, |(rows, _)| rows);
         if rows > EMPTY_ROWS_MAX && places.iter().all(|&(_, len)| len == 0) {
-            return Err(source.corrupt(0, Violation(format!("{rows} rows have no bytes"))));
+            return Err(source.corrupt(0, format!("{rows} rows have no bytes")));
         }
         Ok(Npy { storage, name, size, rows, schema, places, arrays, stamp })
     }
@@ -166,7 +162,7 @@ impl Npy {
                     Change::Damaged(offset) => {
                         let why = "these bytes are not those that were verified before, although \
                                    nobody has written to the file: it is damaged; copy it again";
-                        return Err(opened.source().corrupt(offset, Violation(why.to_owned())));
+                        return Err(opened.source().corrupt(offset, why.to_owned()));
                     }
                     Change::Unsure | Change::Changed => {}
                 }
@@ -201,7 +197,7 @@ impl Npy {
              damaged; copy the file again",
             array.name
         );
-        Err(source.corrupt(array.start, Violation(why)))
+        Err(source.corrupt(array.start, why))
     }
 
     fn range(&self, row: u64, field: usize) -> Result<Range<u64>> {
@@ -258,15 +254,7 @@ impl Container for Npy {
     }
 
     fn after_fork(&self) -> Arc<dyn Container> {
-        Arc::new(Npy {
-            storage: Arc::clone(&self.storage),
-            name: self.name.clone(),
-            schema: self.schema.clone(),
-            places: self.places.clone(),
-            arrays: self.arrays.clone(),
-            stamp: self.stamp.clone(),
-            ..*self
-        })
+        Arc::new(self.clone())
     }
 }
 

@@ -13,8 +13,8 @@ use super::jsonlines;
 use super::npy;
 use super::publish::check_regular;
 use super::source::Watch;
+use super::tar;
 use super::tfrecord;
-use super::webdataset;
 use crate::error::{Error, Result};
 use crate::storage::{Location, Read, ReadAt};
 
@@ -47,7 +47,7 @@ pub static FORMATS: [&Format; 9] = [
     &bag::FORMAT,
     &ffrecord::FORMAT,
     &tfrecord::FORMAT,
-    &webdataset::FORMAT,
+    &tar::FORMAT,
     &jsonlines::FORMAT,
     &csv::FORMAT,
     &npy::FORMAT,
@@ -112,12 +112,9 @@ fn format_of(
         let plain = name.rsplit_once('.').map_or("", |(plain, _)| plain);
         let inside = PACKED.iter().find(|format| format.is_name(plain)).copied();
         let packed = Compressed { compression: (*compression).to_owned(), bytes: None };
-        return inside.map(|format| (format, Some(packed))).ok_or_else(|| Error::Format {
-            path: location.name(),
-            reason: format!(
-                "compressed as a whole, so its records cannot be read alone; decompress it with \
-                 {command}"
-            ),
+        return inside.map(|format| (format, Some(packed))).ok_or_else(|| {
+            let why = "compressed as a whole, so its records cannot be read alone; decompress it";
+            Error::format(location.name(), format!("{why} with {command}"))
         });
     }
     Ok((found.unwrap_or(&ingot::FORMAT), None))
@@ -148,13 +145,7 @@ pub(super) fn reading(location: &Location) -> Result<Arc<dyn ReadAt>> {
     if let Location::Path(path) = location {
         check_regular(path)?;
     }
-    location.open().map_err(|source| Error::Storage {
-        path: location.name(),
-        record: None,
-        offset: 0,
-        action: "open",
-        source,
-    })
+    location.open().map_err(|source| Error::storage(location.name(), "open", source))
 }
 
 /// Returns the first bytes of a file; fewer of a shorter one, and none of one that cannot be

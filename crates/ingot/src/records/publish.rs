@@ -98,8 +98,12 @@ fn check_own(path: &Path) -> Result<()> {
     if found.is_file() && found.nlink() == 1 {
         return Ok(());
     }
-    let reason = "this file is in the way of the new one; move it away".to_owned();
-    Err(Error::Format { path: name(path), reason })
+    Err(in_the_way(path))
+}
+
+/// Returns the error for a file that has the name of a hidden one, but is not.
+pub(super) fn in_the_way(path: &Path) -> Error {
+    Error::format(name(path), "this file is in the way of the new one; move it away")
 }
 
 /// Opens an empty file, in place of one that a writer which was killed has left.
@@ -121,7 +125,7 @@ pub(super) fn start_over(path: &Path) -> Result<AppendFile> {
 pub(super) fn check_regular(path: &Path) -> Result<()> {
     match fs::metadata(path) {
         Ok(found) if !found.is_file() && !found.is_dir() => {
-            Err(Error::Format { path: name(path), reason: "not a regular file".to_owned() })
+            Err(Error::format(name(path), "not a regular file"))
         }
         _ => Ok(()),
     }
@@ -139,5 +143,5 @@ pub(super) fn failed(path: &Path, action: &'static str, source: io::Error) -> Er
     if source.kind() == io::ErrorKind::WouldBlock {
         return Error::Locked { path: name(path) };
     }
-    Error::Storage { path: name(path), record: None, offset: 0, action, source }
+    Error::storage(name(path), action, source)
 }

@@ -78,10 +78,10 @@ impl Rows {
             let name = file.source().name;
             let (first, expected) = *first.get_or_insert((name, schema));
             if schema != expected {
-                return Err(Error::Format {
-                    path: name.to_owned(),
-                    reason: format!("its fields differ from those of {first}"),
-                });
+                return Err(Error::format(
+                    name,
+                    format!("its fields differ from those of {first}"),
+                ));
             }
         }
         if first.is_none() {
@@ -255,8 +255,7 @@ impl Rows {
         let bytes = self.num_rows().saturating_mul(width.into());
         let mut values = Vec::new();
         let room = values.try_reserve_exact(usize::try_from(bytes).unwrap_or(usize::MAX));
-        let path = || self.files.name().to_owned();
-        room.map_err(|_| Error::Memory { path: path(), record: None, bytes })?;
+        room.map_err(|_| Error::memory(self.files.name(), bytes))?;
         for (k, file) in self.files.open_files()?.into_iter().enumerate() {
             let appended = table_of(&**file)?.append_column(field, &mut values);
             appended.map_err(|error| error.behind(self.files.first_row(k)))?;
@@ -290,10 +289,7 @@ impl Rows {
 const TOGETHER: usize = 4096;
 
 fn table_of(file: &dyn Container) -> Result<&dyn Table> {
-    file.table().ok_or_else(|| Error::Format {
-        path: file.source().name.to_owned(),
-        reason: "its rows have no fields".to_owned(),
-    })
+    file.table().ok_or_else(|| Error::format(file.source().name, "its rows have no fields"))
 }
 
 impl Files for BTreeMap<u32, &dyn Stored> {
@@ -317,8 +313,7 @@ pub fn fetch_found(
         bases.push(together.base_of(&rows.files));
         let lens = found.iter().map(|one| one.cells().iter().map(|cell| cell.raw).sum());
         let of_part = lens.map(|bytes: u64| {
-            let path = rows.files.name().to_owned();
-            room(bytes as usize).ok_or(Error::Memory { path, record: None, bytes })
+            room(bytes as usize).ok_or_else(|| Error::memory(rows.files.name(), bytes))
         });
         buffers.push(of_part.collect::<Result<Vec<Vec<u8>>>>()?);
     }

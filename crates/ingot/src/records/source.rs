@@ -2,7 +2,6 @@
 
 use crate::compression::Failure;
 use crate::error::{Error, Result};
-use crate::format::Violation;
 use crate::storage::{Read, ReadAt};
 
 /// A storage with the name to call it by in errors.
@@ -40,11 +39,7 @@ impl Source<'_> {
     pub fn make_room(&self, buffer: &mut Vec<u8>, len: u64) -> Result<()> {
         let wanted = usize::try_from(len).unwrap_or(usize::MAX);
         let more = wanted.saturating_sub(buffer.len());
-        buffer.try_reserve_exact(more).map_err(|_| Error::Memory {
-            path: self.name.to_owned(),
-            record: None,
-            bytes: len,
-        })?;
+        buffer.try_reserve_exact(more).map_err(|_| Error::memory(self.name, len))?;
         buffer.resize(buffer.len() + more, 0);
         Ok(())
     }
@@ -53,25 +48,22 @@ impl Source<'_> {
     /// early is damaged, not unreadable.
     pub fn failed(&self, offset: u64, source: std::io::Error) -> Error {
         if source.kind() == std::io::ErrorKind::UnexpectedEof {
-            return self
-                .corrupt(offset, Violation("the file ends here: it was cut short".to_owned()));
+            return self.corrupt(offset, "the file ends here: it is truncated");
         }
-        Error::Storage { path: self.name.to_owned(), record: None, offset, action: "read", source }
+        super::draft::failed(self.name, offset, "read", source)
     }
 
     /// Returns the error for damage at `offset`.
-    pub fn corrupt(&self, offset: u64, violation: Violation) -> Error {
-        Error::Corrupt { path: self.name.to_owned(), record: None, offset, reason: violation.0 }
+    pub fn corrupt(&self, offset: u64, why: impl Into<String>) -> Error {
+        Error::Corrupt { path: self.name.to_owned(), record: None, offset, reason: why.into() }
     }
 
     /// Returns the error for the bytes at `offset` that could not be decoded.
     pub fn undecoded(&self, offset: u64, failure: Failure) -> Error {
         match failure {
-            Failure::Damaged(why) => self.corrupt(offset, Violation(why)),
-            Failure::Memory(bytes) => {
-                Error::Memory { path: self.name.to_owned(), record: None, bytes }
-            }
-            Failure::Limit(reason) => Error::Format { path: self.name.to_owned(), reason },
+            Failure::Damaged(why) => self.corrupt(offset, why),
+            Failure::Memory(bytes) => Error::memory(self.name, bytes),
+            Failure::Limit(reason) => Error::format(self.name, reason),
         }
     }
 }

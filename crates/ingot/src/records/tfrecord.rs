@@ -10,7 +10,6 @@ use crate::error::{Error, Result};
 use crate::format::Violation;
 use crate::format::checksum::mismatch;
 use crate::format::foreign::example::{Entry, Feature, ListKind, entries, steps};
-use crate::format::foreign::kind::{Kind, by_name};
 use crate::format::foreign::number::Number;
 use crate::format::foreign::tfrecord::{HEAD_LEN, TAIL_LEN, begins, length, unmasked};
 use crate::format::foreign::{Coding, Recipe};
@@ -56,32 +55,21 @@ impl Layout for TfRecord {
         seen.sort();
         let path = files.first().map_or_else(String::new, |first| first.name().to_owned());
         let fields = seen.fields(|name, known| {
-            let refused = |why: &str| Error::Format {
-                path: path.clone(),
-                reason: format!(
-                    "feature {name:?} {why}; give ingot.open a spec, or read the records with \
-                     ingot.open_records"
-                ),
-            };
+            let advice = "give ingot.open a spec, or read the records with ingot.open_records";
+            let refused = |why| Error::format(&path, format!("feature {name:?} {why}; {advice}"));
             known.type_name().map_err(refused)
         });
         fields.map(Some)
     }
 
-    fn scan(
-        &self,
-        kinds: &[Option<Kind>],
-        stream: &mut Stream<'_>,
-        sink: &mut Sink<'_>,
-    ) -> Result<()> {
-        let fields = by_name(kinds);
+    fn scan(&self, stream: &mut Stream<'_>, sink: &mut Sink<'_>) -> Result<()> {
+        let fields = sink.fields();
         while stream.left() > 0 {
             let (offset, len, crc) = record(stream, sink.num_rows())?;
             let payload = stream.peek(len)?;
             sink.begin(offset);
-            if !kinds.is_empty() {
-                let example = Example { payload, offset };
-                example.fill(&fields, sink)?;
+            if !fields.is_empty() {
+                Example { payload, offset }.fill(&fields, sink)?;
             }
             stream.advance(len as usize);
             tail(stream)?;
@@ -102,9 +90,7 @@ fn record(stream: &mut Stream<'_>, row: u64) -> Result<(u64, u64, u32)> {
     };
     let gzip = "a gzip file has no records that can be read alone; decompress it with gunzip";
     let len = length(&head).map_err(|why| match (start, &head[..2]) {
-        (0, [0x1f, 0x8b]) => {
-            Error::Format { path: stream.name().to_owned(), reason: gzip.to_owned() }
-        }
+        (0, [0x1f, 0x8b]) => Error::format(stream.name(), gzip),
         _ => corrupt(stream, start, why),
     })?;
     stream.advance(HEAD_LEN);
@@ -201,7 +187,7 @@ struct Example<'a> {
 }
 
 impl Example<'_> {
-    fn fill(&self, fields: &HashMap<&str, usize>, sink: &mut Sink<'_>) -> Result<()> {
+    fn fill(&self, fields: &HashMap<String, usize>, sink: &mut Sink<'_>) -> Result<()> {
         let mut failure = None;
         let read = entries(self.payload, |name, entry| {
             let filled = match fields.get(name) {
@@ -215,7 +201,7 @@ impl Example<'_> {
         });
         match (failure, read) {
             (Some(error), _) => Err(error),
-            (None, Err(why)) => Err(sink.refuse(&Violation(format!("no tf.train.Example: {why}")))),
+            (None, Err(why)) => Err(sink.refuse(format!("no tf.train.Example: {why}"))),
             (None, Ok(())) => Ok(()),
         }
     }
@@ -270,7 +256,7 @@ impl Example<'_> {
             }
             (_, found) => {
                 let name = found.map_or("nothing", ListKind::name);
-                Err(sink.misfit(field, &Violation(format!("the record has a {name}"))))
+                Err(sink.misfit(field, format!("the record has a {name}")))
             }
         }
     }
@@ -282,8 +268,7 @@ impl Example<'_> {
             return sink.cell(field, self.at(message), message, coding);
         }
         if kind != FieldKind::Sequence {
-            let why = Violation("the record has a feature list".to_owned());
-            return Err(sink.misfit(field, &why));
+            return Err(sink.misfit(field, "the record has a feature list"));
         }
         sink.sequence(field);
         for step in steps(message) {
@@ -312,7 +297,7 @@ impl Example<'_> {
             (Some(Err(why)), _) | (_, Some(Err(why))) => Err(sink.misfit(field, &why)),
             (found, _) => {
                 let count = if found.is_none() { "no value" } else { "several values" };
-                Err(sink.misfit(field, &Violation(format!("the record has {count}"))))
+                Err(sink.misfit(field, format!("the record has {count}")))
             }
         }
     }

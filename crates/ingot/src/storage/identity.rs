@@ -76,26 +76,14 @@ impl fmt::Display for FileId {
     }
 }
 
-#[cfg(unix)]
 fn file_id(metadata: &Metadata) -> Option<FileId> {
     use std::os::unix::fs::MetadataExt;
     let (device, inode) = (metadata.dev(), metadata.ino());
     Some(FileId { device, inode, created: metadata.created().ok() })
 }
 
-#[cfg(not(unix))]
-fn file_id(_metadata: &Metadata) -> Option<FileId> {
-    None
-}
-
-#[cfg(unix)]
 fn changed_ns(metadata: &Metadata) -> Option<i64> {
     use std::os::unix::fs::MetadataExt;
     let time = metadata.ctime().checked_mul(1_000_000_000)?.checked_add(metadata.ctime_nsec())?;
     (time >= 0).then_some(time)
-}
-
-#[cfg(not(unix))]
-fn changed_ns(_metadata: &Metadata) -> Option<i64> {
-    None
 }

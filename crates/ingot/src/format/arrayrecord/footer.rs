@@ -2,8 +2,8 @@
 
 use super::SIGNATURE_LEN;
 use super::message::{Fields, Value, put_bytes, put_number};
-use crate::format::Violation;
 use crate::format::riegeli::{Group, block};
+use crate::format::{Violation, bail};
 
 const VERSION: u64 = 1;
 
@@ -77,22 +77,16 @@ impl Index {
     /// Reads the records of a footer chunk that begins at `footer`.
     pub fn decode(group: &Group, footer: u64) -> Result<Index, Violation> {
         if group.is_empty() {
-            return Err(Violation::new("the footer is empty"));
+            bail!("the footer is empty");
         }
         let about = About::decode(group.record(0))?;
         if about.records > footer {
             // A chunk takes at least one byte for each record.
-            return Err(Violation::new(format!(
-                "the footer tells of {} records, more than the file has bytes",
-                about.records
-            )));
+            bail!("the footer tells of {} records, more than the file has bytes", about.records);
         }
         let chunks = group.len() - 1;
         if about.chunks != chunks as u64 {
-            return Err(Violation::new(format!(
-                "the footer tells of {} chunks, but lists {chunks}",
-                about.chunks
-            )));
+            bail!("the footer tells of {} chunks, but lists {chunks}", about.chunks);
         }
         let (mut starts, mut decoded) = (Vec::with_capacity(group.len()), Vec::new());
         let mut counts = Vec::with_capacity(chunks);
@@ -100,10 +94,10 @@ impl Index {
         for k in 1..group.len() {
             let (offset, decoded_len, records) = decode_entry(group.record(k))?;
             if offset < least || offset >= footer || !block::is_boundary(offset) {
-                return Err(Violation::new(format!(
+                bail!(
                     "the footer says that data chunk {} begins at {offset}, which cannot be",
                     k - 1
-                )));
+                );
             }
             least = offset + 1;
             starts.push(offset);
@@ -243,9 +237,7 @@ impl<'a> About<'a> {
             }
         }
         if version != VERSION {
-            return Err(Violation::new(format!(
-                "version {version} of ArrayRecord is not known, only {VERSION} is"
-            )));
+            bail!("version {version} of ArrayRecord is not known, only {VERSION} is");
         }
         Ok(about)
     }

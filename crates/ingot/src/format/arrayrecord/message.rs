@@ -1,7 +1,7 @@
 //! The few protocol buffers of ArrayRecord: numbers and bytes by field.
 
-use crate::format::Violation;
 use crate::format::riegeli::varint;
+use crate::format::{Violation, bail};
 
 /// The value of a field.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -42,7 +42,7 @@ impl<'a> Fields<'a> {
                 Value::Bytes(self.take(len)?)
             }
             5 => self.take(4).map(|_| Value::Other)?,
-            kind => return Err(Violation::new(format!("a field of the unknown kind {kind}"))),
+            kind => bail!("a field of the unknown kind {kind}"),
         };
         Ok(Some((tag >> 3, value)))
     }

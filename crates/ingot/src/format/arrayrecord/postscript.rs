@@ -1,8 +1,8 @@
 //! The postscript: where the footer is.
 
 use super::message::{Fields, Value, put_number};
-use crate::format::Violation;
 use crate::format::riegeli::{Chunk, Group, Kind, block, simple};
+use crate::format::{Violation, bail};
 
 /// What marks a Riegeli file as an ArrayRecord file.
 const MAGIC: u64 = 0x7193_0e70_4fda_e05e;
@@ -13,11 +13,11 @@ const COPIES: usize = 3;
 /// Returns the offset of the footer from the chunk that begins the last block.
 pub fn decode(chunk: &Chunk<'_>) -> Result<u64, Violation> {
     if chunk.header.kind != Kind::SIMPLE || chunk.header.decoded_len > block::LEN {
-        return Err(Violation::new("the last block does not begin with a postscript"));
+        bail!("the last block does not begin with a postscript");
     }
     let group = simple::decode(chunk)?;
     if group.is_empty() {
-        return Err(Violation::new("the postscript is empty"));
+        bail!("the postscript is empty");
     }
     let mut fields = Fields(group.record(0));
     let (mut footer, mut magic) = (None, None);
@@ -29,7 +29,7 @@ pub fn decode(chunk: &Chunk<'_>) -> Result<u64, Violation> {
         }
     }
     if magic != Some(MAGIC) {
-        return Err(Violation::new("the postscript is not that of an ArrayRecord file"));
+        bail!("the postscript is not that of an ArrayRecord file");
     }
     footer.ok_or_else(|| Violation::new("the postscript does not say where the footer is"))
 }

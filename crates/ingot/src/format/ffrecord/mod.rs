@@ -11,9 +11,9 @@
 
 pub mod tree;
 
-use super::Violation;
 use super::checksum::mismatch;
 use super::fields::{u32_at, u64_at};
+use super::{Violation, bail};
 use crate::crc::Sum;
 
 /// Bytes in front of the checksums.
@@ -47,14 +47,14 @@ pub struct Index {
 /// Returns how many bytes the index of a file takes that begins with `head`.
 pub fn measure(head: &[u8], file_bytes: u64) -> Result<u64, Violation> {
     if head.len() < HEAD_LEN {
-        return Err(Violation::new("the file ends inside its header"));
+        bail!("the file ends inside its header");
     }
     let records = u64_at(head, 4);
     if records == 0 && file_bytes > HEAD_LEN as u64 {
-        return Err(Violation::new(
+        bail!(
             "no records are listed, but there are bytes behind the header: its writer died \
-             before it was closed, or it is no FFRecord file",
-        ));
+             before it was closed, or it is no FFRecord file"
+        );
     }
     records
         .checked_mul(ENTRY_LEN as u64)
@@ -74,11 +74,11 @@ impl Index {
     pub fn decode(bytes: Vec<u8>, file_bytes: u64, check: bool) -> Result<Index, Violation> {
         let len = measure(&bytes, file_bytes)?;
         if bytes.len() as u64 != len {
-            return Err(Violation::new("the index is cut short"));
+            bail!("the index is cut short");
         }
         let (expected, found) = (u32_at(&bytes, 0), Sum::Crc32.append(0, &bytes[4..]));
         if check && expected != 0 && expected != found {
-            return Err(Violation(format!("index: {}", mismatch(expected, found))));
+            bail!("index: {}", mismatch(expected, found));
         }
         let records = (bytes.len() - HEAD_LEN) / ENTRY_LEN;
         Ok(Index { bytes, records, file_bytes })
@@ -123,15 +123,13 @@ impl Index {
         let is_last = record + 1 == self.len();
         let end = if is_last { self.file_bytes } else { u64_at(&self.bytes, at + 8) };
         let Some(len) = end.checked_sub(offset).filter(|_| end <= self.file_bytes) else {
-            return Err(Violation::new(format!(
+            bail!(
                 "record is said to be at offsets {offset} to {end} of a file of {} bytes",
                 self.file_bytes
-            )));
+            );
         };
         if offset < self.bytes.len() as u64 {
-            return Err(Violation::new(format!(
-                "record is said to begin at {offset}, in the index"
-            )));
+            bail!("record is said to begin at {offset}, in the index");
         }
         Ok(Entry { offset, len, crc: u32_at(&self.bytes, crc_at) })
     }

@@ -11,7 +11,7 @@ mod unpickle;
 
 use std::sync::Arc;
 
-use super::Violation;
+use super::{Violation, bail};
 
 /// What the record of a tree begins with.
 pub const MAGIC: &[u8; 9] = b"piouhjgbr";
@@ -69,7 +69,7 @@ impl Folder {
         sorted.sort_by_key(|&k: &usize| &entries[k].0);
         let name = |k: usize| &entries[sorted[k]].0;
         if let Some(twice) = (1..sorted.len()).find(|&k| name(k - 1) == name(k)) {
-            return Err(Violation(format!("the name {} occurs twice", shown(name(twice)))));
+            bail!("the name {} occurs twice", shown(name(twice)));
         }
         let depths = entries.iter().map(|(_, node)| match node {
             Node::File(_) => 0,
@@ -77,7 +77,7 @@ impl Folder {
         });
         let depth = 1 + depths.max().unwrap_or(0);
         if depth > DEPTH_MAX {
-            return Err(Violation(format!("more than {DEPTH_MAX} folders are in one another")));
+            bail!("more than {DEPTH_MAX} folders are in one another");
         }
         let paths = entries.iter().map(|(name, node)| match node {
             Node::File(_) => name.len(),
@@ -85,7 +85,7 @@ impl Folder {
         });
         let path_bytes = paths.max().unwrap_or(0);
         if path_bytes > PATH_BYTES_MAX {
-            return Err(Violation(format!("a path is longer than {PATH_BYTES_MAX} bytes")));
+            bail!("a path is longer than {PATH_BYTES_MAX} bytes");
         }
         Ok(Folder { entries, depth, path_bytes })
     }
@@ -101,7 +101,7 @@ impl Folder {
 /// record.
 pub fn decode(record: &[u8], num_files: u64) -> Result<Folder, Violation> {
     let Some(pickle) = record.strip_prefix(MAGIC) else {
-        return Err(Violation::new("the record is not the tree of a packed folder"));
+        bail!("the record is not the tree of a packed folder");
     };
     unpickle::load(pickle, num_files)
 }
@@ -109,7 +109,7 @@ pub fn decode(record: &[u8], num_files: u64) -> Result<Folder, Violation> {
 fn check_name(name: &[u8]) -> Result<(), Violation> {
     let reserved = matches!(name, b"" | b"." | b"..") || name.len() > NAME_BYTES_MAX;
     if reserved || name.iter().any(|byte| matches!(byte, b'/' | 0)) || !is_text(name) {
-        return Err(Violation(format!("no file can be named {}", shown(name))));
+        bail!("no file can be named {}", shown(name));
     }
     Ok(())
 }

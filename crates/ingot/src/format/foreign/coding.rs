@@ -2,7 +2,7 @@
 
 use super::number::Number;
 use super::{csv, example, json, litdata, mds, npy, picture, tar};
-use crate::format::Violation;
+use crate::format::{Violation, bail};
 
 /// How a value comes out of its stored bytes. An index has two bytes for it: what to do, and
 /// the type of the numbers that it gives.
@@ -128,7 +128,7 @@ pub(super) fn put_array_head(kind: &str, shape: &[u64], out: &mut Vec<u8>) {
 /// Returns an array of format.md, if the elements are as many as its shape says.
 pub(super) fn array_of(kind: &str, shape: &[u64], elements: &[u8]) -> Result<Vec<u8>, Violation> {
     if shape.len() > DIMENSIONS_MAX {
-        return Err(Violation::new(format!("an array has {} dimensions", shape.len())));
+        bail!("an array has {} dimensions", shape.len());
     }
     let mut cell = Vec::with_capacity(2 + kind.len() + 8 * shape.len() + elements.len());
     put_array_head(kind, shape, &mut cell);

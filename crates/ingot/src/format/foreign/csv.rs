@@ -1,6 +1,6 @@
 //! Fields of CSV files: RFC 4180, with quoted fields that may hold line breaks.
 
-use crate::format::Violation;
+use crate::format::{Violation, bail};
 
 /// A field of a row: where it is in the row, without its quotes.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -66,7 +66,7 @@ pub fn fields(row: &[u8], separator: u8) -> Result<Vec<Span>, Violation> {
         match row.get(next) {
             None => return Ok(found),
             Some(&byte) if byte == separator => at = next + 1,
-            Some(_) => return Err(Violation::new("text follows a quoted field")),
+            Some(_) => bail!("text follows a quoted field"),
         }
     }
 }
@@ -75,7 +75,7 @@ fn quoted(row: &[u8], start: usize) -> Result<(Span, usize), Violation> {
     let (mut end, mut is_escaped) = (start, false);
     loop {
         match (row.get(end), row.get(end + 1)) {
-            (None, _) => return Err(Violation::new("a quoted field does not end")),
+            (None, _) => bail!("a quoted field does not end"),
             (Some(b'"'), Some(b'"')) => {
                 is_escaped = true;
                 end += 2;

@@ -2,8 +2,8 @@
 
 use super::number::{Given, Number};
 use super::protobuf::{Fields, Wire};
-use crate::format::Violation;
 use crate::format::riegeli::varint;
+use crate::format::{Violation, bail};
 
 /// What a feature holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -44,13 +44,13 @@ impl<'a> Feature<'a> {
         let mut found = Feature { kind: None, list: &[], message };
         for field in Fields::of(message) {
             let (number, Wire::Bytes(list)) = field? else {
-                return Err(Violation::new("a feature holds something else than a list"));
+                bail!("a feature holds something else than a list");
             };
             let kind = match number {
                 1 => ListKind::Bytes,
                 2 => ListKind::Floats,
                 3 => ListKind::Ints,
-                _ => return Err(Violation::new(format!("a feature has the field {number}"))),
+                _ => bail!("a feature has the field {number}"),
             };
             (found.kind, found.list) = (Some(kind), list);
         }
@@ -90,7 +90,7 @@ impl<'a> Feature<'a> {
                         (1, Wire::Bytes(packed)) if packed.len().is_multiple_of(4) => {
                             packed.as_chunks().0.iter().try_for_each(|&bytes| float(bytes))?;
                         }
-                        _ => return Err(Violation::new("a float_list holds something else")),
+                        _ => bail!("a float_list holds something else"),
                     }
                 }
                 Ok(())
@@ -105,7 +105,7 @@ impl<'a> Feature<'a> {
                                 take(Given::Int(value.into()))?;
                             }
                         }
-                        _ => return Err(Violation::new("an int64_list holds something else")),
+                        _ => bail!("an int64_list holds something else"),
                     }
                 }
                 Ok(())
@@ -172,14 +172,14 @@ pub fn entries<'a>(
 ) -> Result<(), Violation> {
     for field in Fields::of(example) {
         let (number, Wire::Bytes(map)) = field? else {
-            return Err(Violation::new("an example holds something else than features"));
+            bail!("an example holds something else than features");
         };
         if number > 2 {
-            return Err(Violation::new(format!("an example has the field {number}")));
+            bail!("an example has the field {number}");
         }
         for field in Fields::of(map) {
             let (1, Wire::Bytes(entry)) = field? else {
-                return Err(Violation::new("features hold something else than features"));
+                bail!("features hold something else than features");
             };
             let (name, message) = named(entry)?;
             let entry = match number {
@@ -199,7 +199,7 @@ fn named(entry: &[u8]) -> Result<(&str, &[u8]), Violation> {
         match field? {
             (1, Wire::Bytes(bytes)) => name = bytes,
             (2, Wire::Bytes(bytes)) => message = bytes,
-            _ => return Err(Violation::new("a feature has neither name nor value")),
+            _ => bail!("a feature has neither name nor value"),
         }
     }
     let name = std::str::from_utf8(name);

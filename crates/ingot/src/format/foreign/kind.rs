@@ -1,7 +1,5 @@
 //! What the type of a field asks of the formats of others.
 
-use std::collections::HashMap;
-
 use super::number::Number;
 use crate::format::ingot::{Field, FieldKind};
 
@@ -20,12 +18,6 @@ pub struct Kind {
     pub present: Option<usize>,
     /// The type without `[]` and `?`.
     pub base: String,
-}
-
-/// Returns the places of fields by their names.
-pub fn by_name(kinds: &[Option<Kind>]) -> HashMap<&str, usize> {
-    let named = kinds.iter().enumerate().filter_map(|(k, kind)| Some((k, kind.as_ref()?)));
-    named.map(|(k, kind)| (kind.name.as_str(), k)).collect()
 }
 
 /// The type of the columns that say whether there is a value.

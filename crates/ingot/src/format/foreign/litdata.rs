@@ -3,7 +3,7 @@
 use super::coding::array_of;
 use super::number::Number;
 use crate::compression::frame;
-use crate::format::Violation;
+use crate::format::{Violation, bail};
 
 /// Returns an array of the serializer `numpy`: type, number of dimensions and lengths as
 /// little-endian numbers of 32 bits.
@@ -111,10 +111,10 @@ impl<'a> Framed<'a> {
             total += raw as u64;
         }
         if !offsets.is_sorted() || offsets.first() != Some(&0) {
-            return Err(Violation::new("the offsets of the items do not go up"));
+            bail!("the offsets of the items do not go up");
         }
         if offsets.last().map(|&last| u64::from(last)) != Some(total) {
-            return Err(Violation::new("the frames hold other bytes than the items have"));
+            bail!("the frames hold other bytes than the items have");
         }
         Ok(Framed { offsets, frames: found })
     }
@@ -127,7 +127,7 @@ impl<'a> Framed<'a> {
         let whole = u32::try_from(head + last).map_err(|_| too_long())? as usize;
         let stored: usize = self.frames.iter().map(|(bytes, _)| bytes.len()).sum();
         if last > FACTOR * stored.max(1 << 20) {
-            return Err(Violation::new("the items are too long for the frames they are in"));
+            bail!("the items are too long for the frames they are in");
         }
         let mut out = Vec::with_capacity(whole);
         out.extend_from_slice(&(self.offsets.len() as u32 - 1).to_le_bytes());
@@ -160,7 +160,7 @@ pub fn unpacked_items(chunk: &[u8]) -> Result<Vec<u8>, Violation> {
             .map_err(|_| Violation::new("an item cannot be decompressed"))?;
         items.extend_from_slice(&item);
         if items.len() > FACTOR * chunk.len().max(1 << 20) {
-            return Err(Violation::new("the items are too long for the chunk they are in"));
+            bail!("the items are too long for the chunk they are in");
         }
         let end = u32::try_from(head + items.len());
         ends.push(end.map_err(|_| Violation::new("the items have more than 4 GiB"))?);

@@ -2,7 +2,7 @@
 
 use super::coding::array_of;
 use super::number::Number;
-use crate::format::Violation;
+use crate::format::{Violation, bail};
 
 /// Returns an array without a fixed shape, whose numbers have a fixed type or not.
 pub fn array(stored: &[u8], number: Option<Number>) -> Result<Vec<u8>, Violation> {
@@ -38,7 +38,7 @@ fn number_of(code: u8) -> Result<Number, Violation> {
         64 => Number::Uint(8),
         65 => Number::Int(8),
         66 => Number::Float(8),
-        _ => return Err(Violation::new(format!("an ndarray has the unknown type {code}"))),
+        _ => bail!("an ndarray has the unknown type {code}"),
     })
 }
 

@@ -2,7 +2,7 @@
 
 use super::coding::array_of;
 use super::number::Number;
-use crate::format::Violation;
+use crate::format::{Violation, bail};
 
 const MAGIC: &[u8; 6] = b"\x93NUMPY";
 
@@ -183,7 +183,7 @@ fn shape_of(text: &str) -> Result<Vec<u64>, Violation> {
 pub fn array(file: &[u8]) -> Result<Vec<u8>, Violation> {
     let head = Head::decode(file)?;
     if head.is_fortran && head.shape.len() > 1 {
-        return Err(Violation::new("the array is in Fortran order; save it in C order"));
+        bail!("the array is in Fortran order; save it in C order");
     }
     let elements = &file[head.start..];
     let kind = head.number.array_name();

@@ -1,7 +1,7 @@
 //! The wire format of protocol buffers: the fields of a message.
 
-use crate::format::Violation;
 use crate::format::riegeli::varint;
+use crate::format::{Violation, bail};
 
 /// The value of a field, as it is on the wire.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -41,7 +41,7 @@ impl<'a> Fields<'a> {
                 Wire::Bytes(bytes)
             }
             5 => Wire::Fixed32(self.fixed()?),
-            other => return Err(Violation::new(format!("a field has the wire type {other}"))),
+            other => bail!("a field has the wire type {other}"),
         };
         Ok((number, wire))
     }

@@ -1,8 +1,8 @@
 //! The block that holds a compression dictionary.
 
-use crate::format::Violation;
 use crate::format::checksum::Seed;
 use crate::format::fields::Fields;
+use crate::format::{Violation, bail};
 
 const MAGIC: [u8; 4] = *b"IDIC";
 const HEAD: usize = 16;
@@ -36,11 +36,11 @@ impl Dictionary {
         let (bytes, crc) = seed.open(bytes)?;
         let mut fields = Fields(bytes);
         if fields.bytes(4)? != MAGIC {
-            return Err(Violation::new("no dictionary"));
+            bail!("no dictionary");
         }
         let field = fields.u32()?;
         if fields.u64()? != offset {
-            return Err(Violation::new("dictionary of another place"));
+            bail!("dictionary of another place");
         }
         Ok((Dictionary { field, bytes: fields.0.to_vec() }, crc))
     }

@@ -1,8 +1,8 @@
 //! The directory: where the pages and dictionaries of a whole file are.
 
-use crate::format::Violation;
 use crate::format::checksum::Seed;
 use crate::format::fields::Fields;
+use crate::format::{Violation, bail};
 
 const MAGIC: [u8; 4] = *b"IDIR";
 const HEAD: usize = 32;
@@ -79,11 +79,11 @@ impl Directory {
         let (bytes, crc) = seed.open(bytes)?;
         let mut fields = Fields(bytes);
         if fields.bytes(4)? != MAGIC {
-            return Err(Violation::new("no directory"));
+            bail!("no directory");
         }
         let num_dictionaries = u64::from(fields.u32()?);
         if fields.u64()? != offset {
-            return Err(Violation::new("directory of another place"));
+            bail!("directory of another place");
         }
         let (num_pages, header_len) = (fields.u64()?, fields.u64()?);
         let expected = num_pages
@@ -91,10 +91,10 @@ impl Directory {
             .and_then(|entries| entries.checked_mul(ENTRY as u64))
             .and_then(|entries| entries.checked_add(header_len));
         if expected != Some(fields.0.len() as u64) {
-            return Err(Violation::new(format!(
+            bail!(
                 "directory of {num_pages} pages and {num_dictionaries} dictionaries has {} bytes",
                 bytes.len()
-            )));
+            );
         }
         let mut pages = Vec::with_capacity(num_pages as usize);
         for _ in 0..num_pages {

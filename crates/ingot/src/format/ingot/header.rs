@@ -5,9 +5,9 @@ use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::value::RawValue;
 
 use super::schema::{Field, Schema};
-use crate::format::Violation;
 use crate::format::checksum::{self, FileId, Seed};
 use crate::format::fields::Fields;
+use crate::format::{Violation, bail};
 
 /// First bytes of every file: a byte that no text begins with, the name, and a
 /// line end that a text-mode copy would mangle.
@@ -69,10 +69,10 @@ impl Header {
         };
         let json = serde_json::to_vec(&json).expect("strings and numbers serialise");
         if json.len() > HEADER_MAX {
-            return Err(Violation::new(format!(
+            bail!(
                 "schema and metadata take {} bytes, at most {HEADER_MAX} are allowed",
                 json.len()
-            )));
+            );
         }
         let mut bytes = Vec::with_capacity(HEADER_LEN + json.len());
         bytes.extend_from_slice(&MAGIC);
@@ -151,7 +151,7 @@ impl Header {
 /// Metadata is a JSON object of bounded depth (the parser's limit of 128).
 fn check_metadata(text: &str) -> Result<(), Violation> {
     if !text.trim_start().starts_with('{') {
-        return Err(Violation::new("metadata is not a JSON object"));
+        bail!("metadata is not a JSON object");
     }
     serde_json::from_str::<Parsed>(text)
         .map(drop)

@@ -1,9 +1,9 @@
 //! The index page: where the cells of a run of rows are, and their columns.
 
 use super::schema::{FieldKind, Schema};
-use crate::format::Violation;
 use crate::format::checksum::Seed;
 use crate::format::fields::{Fields, u32_at, u64_at};
+use crate::format::{Violation, bail};
 
 /// First bytes of a page.
 pub const PAGE_MAGIC: [u8; 4] = *b"IPAG";
@@ -66,16 +66,16 @@ impl Page {
         let (body, crc) = seed.open(&bytes)?;
         let mut fields = Fields(body);
         if fields.bytes(4)? != PAGE_MAGIC {
-            return Err(Violation::new("no index page"));
+            bail!("no index page");
         }
         let (flags, num_fields) = (fields.u16()?, fields.u16()?);
         if fields.u64()? != offset {
-            return Err(Violation::new("index page of another place"));
+            bail!("index page of another place");
         }
         let (base, first_row, first_cell) = (fields.u64()?, fields.u64()?, fields.u64()?);
         let (rows, cells) = (fields.u32()?, fields.u32()?);
         if flags & !(WIDE | RAW_LENGTHS) != 0 || usize::from(num_fields) != schema.fields().len() {
-            return Err(Violation::new("index page does not fit the schema"));
+            bail!("index page does not fit the schema");
         }
         for _ in 0..num_fields {
             fields.bytes(1)?;
@@ -93,10 +93,7 @@ impl Page {
         let columns_at = 4 * rows as usize * schema.num_sequences() + sequences_at;
         let end = columns_at.checked_add(rows as usize * schema.column_width());
         if end != Some(body.len()) || rows == 0 || base > offset {
-            return Err(Violation::new(format!(
-                "index page of {rows} rows and {cells} cells has {} bytes",
-                bytes.len()
-            )));
+            bail!("index page of {rows} rows and {cells} cells has {} bytes", bytes.len());
         }
         let page = Page {
             bytes,
@@ -114,7 +111,7 @@ impl Page {
             columns_at,
         };
         if page.first_cell_of(schema, rows)? != cells {
-            return Err(Violation::new("index page counts its cells wrong"));
+            bail!("index page counts its cells wrong");
         }
         Ok((page, crc))
     }
@@ -173,7 +170,7 @@ impl Page {
     #[inline]
     pub fn cell(&self, cell: u32) -> Result<CellEntry, Violation> {
         if cell >= self.cells {
-            return Err(Violation::new(format!("page has {} cells, not {cell}", self.cells)));
+            bail!("page has {} cells, not {cell}", self.cells);
         }
         let at = self.entries_at + cell as usize * self.stride;
         let word = |at| {
@@ -184,14 +181,12 @@ impl Page {
         let end = word(at);
         let crc = u32_at(&self.bytes, at + size);
         if start > end || self.base.checked_add(end).is_none_or(|end| end > self.offset) {
-            return Err(Violation::new(format!("cell {cell} of the page ends before it begins")));
+            bail!("cell {cell} of the page ends before it begins");
         }
         let stored = end - start;
         let raw = if self.raw_lengths { word(at + size + 4) } else { stored };
         if raw < stored || (raw > stored && raw > super::raw_limit(stored)) {
-            return Err(Violation::new(format!(
-                "cell of {stored} stored bytes says it has {raw} bytes"
-            )));
+            bail!("cell of {stored} stored bytes says it has {raw} bytes");
         }
         Ok(CellEntry { offset: self.base + start, stored, raw, crc })
     }
@@ -214,7 +209,7 @@ impl Page {
             FieldKind::Column => 0,
         };
         if first + count > u64::from(self.cells) {
-            return Err(Violation::new(format!("row {row} of the page has cells outside it")));
+            bail!("row {row} of the page has cells outside it");
         }
         Ok(first as u32..(first + count) as u32)
     }

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::format::Violation;
+use crate::format::{Violation, bail};
 
 /// What a field contributes to each row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -52,16 +52,12 @@ impl Schema {
     /// Checks the fields and returns their schema.
     pub fn new(fields: Vec<Field>) -> Result<Self, Violation> {
         if fields.is_empty() || fields.len() > Self::FIELDS_MAX {
-            return Err(Violation::new(format!(
-                "schema has {} fields, 1 to {} are allowed",
-                fields.len(),
-                Self::FIELDS_MAX
-            )));
+            bail!("schema has {} fields, 1 to {} are allowed", fields.len(), Self::FIELDS_MAX);
         }
         let mut names = std::collections::HashSet::new();
         for field in &fields {
             if !names.insert(&field.name) {
-                return Err(Violation::new(format!("field {:?} appears twice", field.name)));
+                bail!("field {:?} appears twice", field.name);
             }
             let fits = match field.kind {
                 FieldKind::Column => {
@@ -70,10 +66,12 @@ impl Schema {
                 FieldKind::Cell | FieldKind::Sequence => field.width.is_none(),
             };
             if !fits {
-                return Err(Violation::new(format!(
+                bail!(
                     "field {:?} of kind {:?} has width {:?}",
-                    field.name, field.kind, field.width
-                )));
+                    field.name,
+                    field.kind,
+                    field.width
+                );
             }
         }
         let before = |kind: FieldKind| -> Vec<usize> {

@@ -1,8 +1,8 @@
 //! The trailer: the commit point at the end of every segment.
 
-use crate::format::Violation;
 use crate::format::checksum::{FileId, Seed};
 use crate::format::fields::Fields;
+use crate::format::{Violation, bail};
 
 /// Bytes of a trailer.
 pub const TRAILER_LEN: usize = 96;
@@ -100,12 +100,12 @@ impl Trailer {
     /// Reads the trailer that stands at `offset`, and checks that it belongs there.
     pub fn decode(bytes: &[u8], offset: u64, id: &FileId) -> Result<(Self, u32), Violation> {
         if bytes.len() != TRAILER_LEN || bytes[..8] != TRAILER_MAGIC {
-            return Err(Violation::new("no trailer"));
+            bail!("no trailer");
         }
         let (bytes, crc) = Seed::new(id).open(bytes)?;
         let mut fields = Fields(&bytes[8..]);
         if fields.bytes(16)? != id {
-            return Err(Violation::new("trailer of another file"));
+            bail!("trailer of another file");
         }
         let own = fields.u64()?;
         let (block_offset, block_len) = (fields.u64()?, fields.u64()?);
@@ -129,14 +129,14 @@ impl Trailer {
     fn check(&self, offset: u64) -> Result<(), Violation> {
         let behind = self.block.offset.checked_add(self.block.len);
         if self.offset != offset {
-            return Err(Violation::new(format!("trailer belongs at offset {}", self.offset)));
+            bail!("trailer belongs at offset {}", self.offset);
         }
         if behind != Some(offset) || self.durable > offset {
-            return Err(Violation::new("trailer does not follow its block"));
+            bail!("trailer does not follow its block");
         }
         let previous_end = self.previous.0.checked_add(TRAILER_LEN as u64);
         if self.previous.0 != 0 && previous_end.is_none_or(|end| end > self.block.offset) {
-            return Err(Violation::new("trailer points forward"));
+            bail!("trailer points forward");
         }
         Ok(())
     }

@@ -11,8 +11,8 @@
 use std::ops::Range;
 
 use super::hash::hash;
-use crate::format::Violation;
 use crate::format::fields::u64_at;
+use crate::format::{Violation, bail};
 
 /// Bytes of a block.
 pub const LEN: u64 = 1 << 16;
@@ -59,13 +59,13 @@ pub fn encode(block: u64, chunk: &Range<u64>) -> [u8; HEADER_LEN as usize] {
 pub fn check(header: &[u8], block: u64, chunk: &Range<u64>) -> Result<(), Violation> {
     let (stored, found) = (u64_at(header, 0), hash(&header[8..HEADER_LEN as usize]));
     if stored != found {
-        return Err(Violation::new(format!(
+        bail!(
             "block header hash mismatch (computed 0x{found:016x}, stored 0x{stored:016x}), \
              block at {block}"
-        )));
+        );
     }
     if (u64_at(header, 8), u64_at(header, 16)) != (block - chunk.start, chunk.end - block) {
-        return Err(Violation::new(format!("the block at {block} belongs to another chunk")));
+        bail!("the block at {block} belongs to another chunk");
     }
     Ok(())
 }

@@ -14,8 +14,8 @@ use std::ops::Range;
 
 use super::block;
 use super::hash::hash;
-use crate::format::Violation;
 use crate::format::fields::u64_at;
+use crate::format::{Violation, bail};
 
 /// Bytes of a chunk's header.
 pub const HEADER_LEN: u64 = 40;
@@ -64,10 +64,10 @@ impl Header {
     pub fn decode(bytes: &[u8; HEADER_LEN as usize], begin: u64) -> Result<Header, Violation> {
         let (stored, found) = (u64_at(bytes, 0), hash(&bytes[8..]));
         if stored != found {
-            return Err(Violation::new(format!(
+            bail!(
                 "chunk header hash mismatch (computed 0x{found:016x}, stored 0x{stored:016x}), \
                  chunk at {begin}"
-            )));
+            );
         }
         let kind_and_records = u64_at(bytes, 24);
         Ok(Header {
@@ -124,11 +124,12 @@ impl<'a> Chunk<'a> {
                 gather(&stored[(data_begin - begin) as usize..], data_begin, header.data_len)?;
             let found = hash(&data);
             if found != header.data_hash {
-                return Err(Violation::new(format!(
+                bail!(
                     "chunk data hash mismatch (computed 0x{found:016x}, stored 0x{:016x}), chunk \
                      at {begin} with length {}",
-                    header.data_hash, header.data_len
-                )));
+                    header.data_hash,
+                    header.data_len
+                );
             }
             return Ok(Chunk { header, data, end });
         }
@@ -142,7 +143,7 @@ impl<'a> Chunk<'a> {
     /// Reads the header of the chunk at `begin`; also returns where the chunk ends.
     pub fn measure(stored: &[u8], begin: u64) -> Result<(Header, u64), Violation> {
         if !block::is_boundary(begin) {
-            return Err(Violation::new(format!("no chunk can begin at {begin}")));
+            bail!("no chunk can begin at {begin}");
         }
         let bytes = gather(stored, begin, HEADER_LEN)?;
         let bytes = bytes.as_ref().try_into().expect("as many as were asked for");

@@ -2,7 +2,7 @@
 
 use super::varint;
 use crate::compression::block::{self, Compressor, Method, Settings};
-use crate::format::Violation;
+use crate::format::{Violation, bail};
 
 /// What the parts of a chunk are compressed with; the first byte of its data.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -26,7 +26,7 @@ impl Coding {
         let mut rest = part;
         let len = varint::take_len(&mut rest)?;
         if len > method.expansion(rest.len()) {
-            return Err(Violation::new(format!("{len} bytes from {} compressed ones", rest.len())));
+            bail!("{len} bytes from {} compressed ones", rest.len());
         }
         Ok((len, rest))
     }
@@ -40,10 +40,7 @@ impl Coding {
     pub fn decode_into(self, part: &[u8], value: &mut [u8]) -> Result<(), Violation> {
         let (len, stored) = self.open(part)?;
         if len != value.len() {
-            return Err(Violation::new(format!(
-                "a part of {len} bytes where {} belong",
-                value.len()
-            )));
+            bail!("a part of {len} bytes where {} belong", value.len());
         }
         match self.0 {
             None => {
@@ -58,7 +55,7 @@ impl Coding {
     pub fn decode(self, part: &[u8], most: usize) -> Result<Vec<u8>, Violation> {
         let len = self.decoded_len(part)?;
         if len > most {
-            return Err(Violation::new(format!("a part of {len} bytes where {most} are the most")));
+            bail!("a part of {len} bytes where {most} are the most");
         }
         let mut value = zeros(len)?;
         self.decode_into(part, &mut value)?;

@@ -12,7 +12,7 @@
 use super::chunk::{Chunk, Header, Kind};
 use super::coding::{Coding, Encoder, zeros};
 use super::{Group, varint};
-use crate::format::{View, Violation};
+use crate::format::{View, Violation, bail};
 
 /// Splits the data of a simple chunk into its coding, its sizes and its records.
 fn open<'a>(chunk: &'a Chunk<'_>) -> Result<(Coding, &'a [u8], &'a [u8]), Violation> {
@@ -35,7 +35,7 @@ pub fn decode_one(chunk: &Chunk<'_>, value: &mut [u8]) -> Result<(), Violation> 
     coding.decode_into(sizes, size)?;
     let mut rest = &*size;
     if varint::take(&mut rest)? != value.len() as u64 || !rest.is_empty() {
-        return Err(Violation::new("the sizes of the records do not add up"));
+        bail!("the sizes of the records do not add up");
     }
     coding.decode_into(records, value)
 }
@@ -46,7 +46,7 @@ pub fn decode(chunk: &Chunk<'_>) -> Result<Group, Violation> {
     let count = usize::try_from(chunk.header.records).unwrap_or(usize::MAX);
     let sizes = coding.decode(sizes, count.saturating_mul(varint::LEN_MAX))?;
     if sizes.len() < count {
-        return Err(Violation::new("fewer sizes than records"));
+        bail!("fewer sizes than records");
     }
     let mut ends = Vec::with_capacity(count);
     let (mut end, mut rest) = (0_usize, &sizes[..]);
@@ -58,7 +58,7 @@ pub fn decode(chunk: &Chunk<'_>) -> Result<Group, Violation> {
     }
     let said = chunk.header.decoded_len;
     if !rest.is_empty() || end as u64 != said || coding.decoded_len(records)? != end {
-        return Err(Violation::new("the sizes of the records do not add up"));
+        bail!("the sizes of the records do not add up");
     }
     let mut bytes = zeros(end)?;
     coding.decode_into(records, &mut bytes)?;

@@ -12,7 +12,7 @@ use super::super::verification::Verification;
 use crate::error::{Error, Result};
 use crate::format::arrayrecord::{FILE_LEN_MIN, Index, SIGNATURE_LEN, postscript, signature};
 use crate::format::riegeli::{Chunk, Kind, block, simple, transposed};
-use crate::format::{Group, Violation};
+use crate::format::{Group, Violation, bail};
 use crate::limit::Growth;
 use crate::storage::ReadAt;
 
@@ -22,7 +22,8 @@ const FOOTER_BYTES_MAX: (u64, u64) = (1 << 20, 256);
 /// Chunks that decode to more than this are decoded only if the memory has room for that.
 const LARGE: u64 = 64 << 20;
 
-/// An ArrayRecord file, open for reading. Where each of its chunks is, is in memory.
+/// An ArrayRecord file, open for reading. The positions of its chunks are in memory.
+#[derive(Clone)]
 pub struct ArrayRecord {
     storage: Arc<dyn ReadAt>,
     name: String,
@@ -55,23 +56,23 @@ impl ArrayRecord {
                 "an ArrayRecord file does not end after {size} bytes: it was cut short, or its \
                  writer was not closed"
             );
-            return Err(source.corrupt(size, Violation(why)));
+            return Err(source.corrupt(size, why));
         }
         let front = source.read(0, SIGNATURE_LEN as u64)?;
         if front != signature() {
-            return Err(source.corrupt(0, Violation("the signature is damaged".to_owned())));
+            return Err(source.corrupt(0, "the signature is damaged"));
         }
         let last = size - block::LEN;
         let tail = source.read(last, block::LEN)?;
         let corrupt = |offset: u64, what: &str, why: Violation| {
-            source.corrupt(offset, Violation(format!("{what}: {why}")))
+            source.corrupt(offset, format!("{what}: {why}"))
         };
         let offset = Chunk::decode(&tail, last)
             .and_then(|chunk| postscript::decode(&chunk))
             .map_err(|why| corrupt(last, "postscript", why))?;
         if offset < SIGNATURE_LEN as u64 || offset >= last {
-            let why = Violation(format!("says that the footer begins at {offset}"));
-            return Err(corrupt(last, "postscript", why));
+            let why = format!("says that the footer begins at {offset}");
+            return Err(corrupt(last, "postscript", Violation(why)));
         }
         let bytes = source.read(offset, last - offset)?;
         let chunk = Chunk::decode(&bytes, offset).map_err(|why| corrupt(offset, "footer", why))?;
@@ -79,7 +80,7 @@ impl ArrayRecord {
         let decode = || {
             let most = FOOTER_BYTES_MAX.0 + header.records.saturating_mul(FOOTER_BYTES_MAX.1);
             if header.kind != Kind::SIMPLE || header.decoded_len > most {
-                return Err(Violation("no list of chunks".to_owned()));
+                bail!("no list of chunks");
             }
             Index::decode(&simple::decode(&chunk)?, offset)
         };
@@ -138,20 +139,15 @@ impl ArrayRecord {
     /// Refuses what grows too much, or has no room in memory, once it is decoded.
     #[inline]
     fn check_memory(&self, row: u64, stored: u64, bytes: u64) -> Result<()> {
-        Growth::default().add(stored, bytes).map_err(|why| Error::Format {
-            path: self.name.clone(),
-            reason: format!("record {row}: {why}"),
-        })?;
+        Growth::default()
+            .add(stored, bytes)
+            .map_err(|why| Error::format(&self.name, format!("record {row}: {why}")))?;
         if bytes <= LARGE {
             return Ok(());
         }
         let room =
             usize::try_from(bytes).is_ok_and(|len| Vec::<u8>::new().try_reserve(len).is_ok());
-        if room {
-            Ok(())
-        } else {
-            Err(Error::Memory { path: self.name.clone(), record: Some(row), bytes })
-        }
+        if room { Ok(()) } else { Err(Error::memory(&self.name, bytes).at_record(row)) }
     }
 }
 
@@ -159,10 +155,11 @@ impl ArrayRecord {
 fn check_chunk(chunk: &Chunk<'_>, records: u64, decoded_len: Option<u64>) -> Result<(), Violation> {
     let header = &chunk.header;
     if header.records != records || decoded_len.is_some_and(|len| len != header.decoded_len) {
-        return Err(Violation(format!(
+        bail!(
             "the chunk has {} records of {} bytes, other than the footer says",
-            header.records, header.decoded_len
-        )));
+            header.records,
+            header.decoded_len
+        );
     }
     Ok(())
 }
@@ -274,12 +271,6 @@ impl Container for ArrayRecord {
     }
 
     fn after_fork(&self) -> Arc<dyn Container> {
-        Arc::new(ArrayRecord {
-            storage: Arc::clone(&self.storage),
-            name: self.name.clone(),
-            index: Arc::clone(&self.index),
-            groups: Groups::new(),
-            ..*self
-        })
+        Arc::new(self.clone())
     }
 }

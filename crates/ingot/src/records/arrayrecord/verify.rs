@@ -6,9 +6,9 @@ use super::super::container::Stored as _;
 use super::super::verification::{Damage, Verification};
 use super::reader::ArrayRecord;
 use crate::error::Result;
-use crate::format::Violation;
 use crate::format::arrayrecord::SIGNATURE_LEN;
 use crate::format::riegeli::{Chunk, Kind, block};
+use crate::format::{Violation, bail};
 use crate::pool::Pool;
 
 /// Stretches of a file are checked in batches of about this many bytes.
@@ -82,8 +82,7 @@ fn check_stretch(file: &ArrayRecord, stretch: &Stretch) -> Option<Damage> {
         if place == end {
             return Ok(());
         }
-        let why = format!("a chunk reaches over {end}, where the next one begins");
-        Err(source.corrupt(start, Violation(why)))
+        Err(source.corrupt(start, format!("a chunk reaches over {end}, where the next one begins")))
     });
     let error = outcome.err()?;
     if rows.is_empty() {
@@ -98,7 +97,7 @@ fn walk(stored: &[u8], place: u64) -> std::result::Result<u64, Violation> {
     let chunk = Chunk::decode(stored, place)?;
     let is_zero = || chunk.data.iter().all(|&byte| byte == 0);
     if chunk.header.kind == Kind::PADDING && !is_zero() {
-        return Err(Violation("a padding chunk is not of zeros".to_owned()));
+        bail!("a padding chunk is not of zeros");
     }
     Ok(chunk.end)
 }

@@ -15,6 +15,7 @@ use crate::storage::ReadAt;
 const BLOCK: u64 = 4096;
 
 /// Where each record of a bag is.
+#[derive(Clone)]
 pub struct Limits {
     storage: Arc<dyn ReadAt>,
     name: String,
@@ -102,11 +103,5 @@ impl Limits {
             Missing { number, source: self.source(), offset, len }
         });
         missing.collect()
-    }
-
-    /// Returns the same limits for the child of a fork: a thread of the parent may have been
-    /// about to load some.
-    pub fn after_fork(&self) -> Limits {
-        Limits::new(Arc::clone(&self.storage), &self.name, self.table, self.records_len)
     }
 }

@@ -178,7 +178,7 @@ fn write_pair(
              the bag is whole and cannot go on",
             name(&limits)
         );
-        return Err(Error::Format { path: name(&path), reason });
+        return Err(Error::format(name(&path), reason));
     }
     let mut table = open_or_create(&limits)?;
     let (len, end) = match existing {

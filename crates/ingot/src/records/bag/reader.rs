@@ -13,8 +13,8 @@ use super::super::verification::{Verification, verify_records};
 use super::limits::Limits;
 use crate::compression::{Dictionary, Failure, frame};
 use crate::error::{Error, Result};
+use crate::format::Group;
 use crate::format::bag::{self, LIMIT_LEN, Table};
-use crate::format::{Group, Violation};
 use crate::storage::ReadAt;
 
 /// Blocks of limits are loaded under their own numbers, records under theirs from here on.
@@ -40,6 +40,7 @@ pub struct BagOptions {
 }
 
 /// A bag, open for reading. Its limits are loaded as they are needed.
+#[derive(Clone)]
 pub struct Bag {
     storage: Arc<dyn ReadAt>,
     name: String,
@@ -127,8 +128,7 @@ impl Bag {
         let source = self.source();
         source.read_into(range.start, &mut head[..len])?;
         let stored = usize::try_from(range.end - range.start).unwrap_or(usize::MAX);
-        frame::content_len(&head[..len], stored)
-            .map_err(|why| source.corrupt(range.start, Violation(why)))
+        frame::content_len(&head[..len], stored).map_err(|why| source.corrupt(range.start, why))
     }
 
     fn unpack(&self, offset: u64, stored: &[u8]) -> Result<Group> {
@@ -152,7 +152,7 @@ impl Bag {
             }
             _ => "; it is damaged, or was written with another dictionary",
         };
-        self.source().corrupt(offset, Violation(format!("{why}{advice}")))
+        self.source().corrupt(offset, format!("{why}{advice}"))
     }
 }
 
@@ -238,14 +238,6 @@ impl Container for Bag {
     }
 
     fn after_fork(&self) -> Arc<dyn Container> {
-        Arc::new(Bag {
-            storage: Arc::clone(&self.storage),
-            name: self.name.clone(),
-            limits: self.limits.after_fork(),
-            options: self.options.clone(),
-            groups: Groups::new(),
-            file_bytes: self.file_bytes,
-            last: self.last.clone(),
-        })
+        Arc::new(self.clone())
     }
 }

@@ -4,7 +4,6 @@
 use std::collections::HashMap;
 use std::fs::{self, DirEntry, File, OpenOptions, TryLockError};
 use std::io;
-#[cfg(unix)]
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::thread;
@@ -94,7 +93,6 @@ impl FolderLock {
         let mut options = File::options();
         options.create(true).append(true);
         // Neither a link that leads elsewhere nor a pipe without a reader is a lock.
-        #[cfg(unix)]
         options.custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK);
         FolderLock::take(&options, &folder.join(LOCK))
     }

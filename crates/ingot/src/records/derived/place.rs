@@ -115,13 +115,13 @@ impl Places {
         }
         let Some((folder, source)) = refused else {
             let reason = format!("there is no folder for its {title}; pass index_dir");
-            return Err(Error::Format { path: name.to_owned(), reason });
+            return Err(Error::format(name, reason));
         };
         let path = format!(
             "{} (the folder for the {title} of {name}; INGOT_INDEX_DIR names another)",
             folder.display()
         );
-        Err(Error::Storage { path, record: None, offset: 0, action: "write", source })
+        Err(Error::storage(path, "write", source))
     }
 }
 
@@ -157,7 +157,6 @@ pub fn publish<T>(place: &Path, make: impl FnOnce(&Path) -> Result<T>) -> Result
 }
 
 /// Makes a derived file readable only by users who may read the original.
-#[cfg(unix)]
 pub fn protect(derived: &Path, original: &Location) -> io::Result<()> {
     use std::os::unix::fs::{MetadataExt, PermissionsExt};
     let Location::Path(original) = original else { return Ok(()) };
@@ -170,11 +169,6 @@ pub fn protect(derived: &Path, original: &Location) -> io::Result<()> {
         return Ok(());
     }
     fs::set_permissions(derived, fs::Permissions::from_mode(mode))
-}
-
-#[cfg(not(unix))]
-pub fn protect(_derived: &Path, _original: &Location) -> io::Result<()> {
-    Ok(())
 }
 
 /// Returns a hidden name beside `place` that no other process or thread uses.

@@ -78,8 +78,6 @@ impl Stamp {
             }
             Some(_) => Change::Changed,
             None if knows_times && self.ctime_ns == before.ctime_ns => Change::Same,
-            // No file here has such a time, so that there is nothing to be unsure of.
-            None if !HAS_CTIME => Change::Same,
             None => Change::Unsure,
         }
     }
@@ -99,11 +97,6 @@ impl Stamp {
         told(self.bytes, &self.samples)
     }
 }
-
-#[cfg(unix)]
-const HAS_CTIME: bool = true;
-#[cfg(not(unix))]
-const HAS_CTIME: bool = false;
 
 /// Returns how long to wait until a change of a file leaves another time; none if it would do so
 /// at once.
@@ -125,7 +118,6 @@ mod tests {
     }
 
     #[test]
-    #[cfg(unix)]
     fn a_file_was_written_to_or_is_damaged_or_the_same() {
         let before = stamp(&[1, 2, 3], 7, Some(8));
         assert_eq!(before.since(&before), Change::Same);

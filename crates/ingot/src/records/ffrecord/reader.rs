@@ -12,6 +12,7 @@ use crate::format::ffrecord::{HEAD_LEN, Index, measure};
 use crate::storage::ReadAt;
 
 /// An FFRecord file, open for reading. The whole index is in memory.
+#[derive(Clone)]
 pub struct FfRecord {
     storage: Arc<dyn ReadAt>,
     name: String,
@@ -89,11 +90,6 @@ impl Container for FfRecord {
     }
 
     fn after_fork(&self) -> Arc<dyn Container> {
-        Arc::new(FfRecord {
-            storage: Arc::clone(&self.storage),
-            name: self.name.clone(),
-            index: Arc::clone(&self.index),
-            ..*self
-        })
+        Arc::new(self.clone())
     }
 }

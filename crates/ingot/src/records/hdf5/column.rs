@@ -2,8 +2,8 @@
 
 use std::ops::Range;
 
-use crate::format::Violation;
 use crate::format::hdf5::REFERENCE_LEN;
+use crate::format::{Violation, bail};
 
 /// Where the elements of a column are in a file: in blocks of one shape, each contiguous and in
 /// C order. A contiguous column is one block.
@@ -60,10 +60,10 @@ impl Column {
             return Err(wrong("its blocks are larger than any file"));
         };
         if let Some(offset) = offsets.iter().find(|&&at| at > size || whole > size - at) {
-            return Err(Violation(format!(
+            bail!(
                 "a block of {whole} bytes at {offset} ends past the {size} bytes of the file: it \
                  was cut short"
-            )));
+            );
         }
         Ok(Column { slab, grid, row, layout })
     }

@@ -55,13 +55,7 @@ impl Hdf5 {
     /// Opens the file at `path`.
     pub fn open(path: &Path) -> Result<Hdf5> {
         let name = path.display().to_string();
-        let failed = |source| Error::Storage {
-            path: name.clone(),
-            record: None,
-            offset: 0,
-            action: "open",
-            source,
-        };
+        let failed = |source| Error::storage(&name, "open", source);
         let storage = LocalFile::open(path).map_err(failed)?;
         let identity = storage.identity().map_err(failed)?;
         let mut file = Hdf5::new(Arc::new(storage), &name)?;
@@ -155,7 +149,7 @@ impl Hdf5 {
             }
             let objects = match &heaps[&address] {
                 Ok(objects) => objects,
-                Err(error) => return Err(error.again().at_record(cell.row)),
+                Err(error) => return Err(error.clone().at_record(cell.row)),
             };
             let range = objects.find(index, u64::from(len) * item);
             let range = range.map_err(|why| source.corrupt(address, why).at_record(cell.row))?;
@@ -246,7 +240,7 @@ impl Hdf5 {
             return Ok(());
         }
         let reason = "the file was changed or removed after it was opened: open it again";
-        Err(Error::Format { path: self.name.clone(), reason: reason.to_owned() })
+        Err(Error::format(&self.name, reason))
     }
 }
 

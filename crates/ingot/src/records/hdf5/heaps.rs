@@ -6,7 +6,6 @@ use std::sync::{Arc, Mutex};
 use super::super::source::Source;
 use super::file::read_ranges;
 use crate::error::Result;
-use crate::format::Violation;
 use crate::format::hdf5::{COLLECTION_HEAD, Objects, Reference, collection_len};
 
 /// Bytes of a heap that are read together; most have no more.
@@ -100,7 +99,7 @@ fn scan(source: Source<'_>, address: u64, len: u64, window: Vec<u8>) -> Result<O
         let window = source.read(address + at, WINDOW.min(len - at))?;
         next = objects.scan(&window, at, len);
         if next == Some(at) {
-            return Err(source.corrupt(address + at, Violation("a heap has no end".to_owned())));
+            return Err(source.corrupt(address + at, "a heap has no end"));
         }
     }
     Ok(objects)

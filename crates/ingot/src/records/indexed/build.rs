@@ -14,7 +14,6 @@ use super::sink::Sink;
 use super::stream::Stream;
 use crate::error::{Error, Result};
 use crate::format::Violation;
-use crate::format::foreign::kind::Kind;
 use crate::limit;
 use crate::records::derived::{Derived, Original, Places, Progress, Stamp, protect, publish};
 use crate::records::ingot::{Compression, Options, Writer, path};
@@ -99,22 +98,20 @@ pub fn examine(layout: &dyn Layout, storage: &dyn ReadAt, name: &str) -> Result<
     let mut sink = Sink::new(&mut writer, name, &fields, Width::Wide, layout.unit());
     sink.is_strict = true;
     sink.max_bytes = limit::max_index_bytes(source.size()?);
-    let kinds = Kind::of_fields(&fields);
-    layout.scan(&kinds, &mut Stream::of(source, &no_progress)?, &mut sink)?;
+    layout.scan(&mut Stream::of(source, &no_progress)?, &mut sink)?;
     let rows = sink.num_rows();
     writer.close()?;
     Ok(rows)
 }
 
 fn changed(target: &Target) -> Error {
-    let reason = "the file was changed while its index was built; open it again".to_owned();
-    Error::Format { path: target.original.name.clone(), reason }
+    let why = "the file was changed while its index was built; open it again";
+    Error::format(&target.original.name, why)
 }
 
 /// Returns the error for rows that cannot be indexed as they are.
 fn refused(name: &str, why: Violation) -> Error {
-    let reason = format!("{why}; give ingot.open a spec with the fields that you need");
-    Error::Format { path: name.to_owned(), reason }
+    Error::format(name, format!("{why}; give ingot.open a spec with the fields that you need"))
 }
 
 enum Written {
@@ -150,7 +147,7 @@ fn write(
     let mut sink = Sink::new(&mut writer, &target.original.name, fields, width, layout.unit());
     sink.is_strict = is_inferred;
     sink.max_bytes = limit::max_index_bytes(target.original.stamp.bytes);
-    let scanned = layout.scan(&Kind::of_fields(fields), &mut stream, &mut sink);
+    let scanned = layout.scan(&mut stream, &mut sink);
     let is_too_narrow = sink.is_too_narrow && width == Width::Narrow;
     if let Err(error) = scanned {
         writer.abandon();
@@ -166,7 +163,7 @@ fn write(
             "its decompressed copy {} was damaged, and is removed; open the file again",
             copy.path.display()
         );
-        return Err(target.source().corrupt(0, Violation(why)));
+        return Err(target.source().corrupt(0, why));
     }
     if is_steady(target)? { Ok(Written::Whole(crc)) } else { Err(changed(target)) }
 }

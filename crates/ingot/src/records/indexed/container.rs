@@ -5,7 +5,6 @@ use std::sync::Arc;
 
 use super::entry::{Place, ROW_LEN, Width, row_place};
 use crate::error::{Error, Result};
-use crate::format::Violation;
 use crate::format::ingot::{FieldKind, Schema};
 use crate::records::cache::Pin;
 use crate::records::container::{Cell, Container, Form, Stats, Stored, Table};
@@ -37,7 +36,7 @@ impl Indexed {
             "the index does not belong to {}; remove the index, it is then built again",
             self.name
         );
-        self.index.source().corrupt(0, Violation(why)).at_record(row)
+        self.index.source().corrupt(0, why).at_record(row)
     }
 
     fn place(&self, row: u64) -> Result<Place> {

@@ -12,7 +12,6 @@ use super::open::Request;
 use super::stream::Stream;
 use crate::crc::Sum;
 use crate::error::{Error, Result};
-use crate::format::Violation;
 use crate::format::foreign::litdata::{Framed, unpacked_items};
 use crate::limit::Growth;
 use crate::records::derived::{
@@ -109,10 +108,6 @@ pub fn unpack_all(
     Ok(copies)
 }
 
-fn refused(name: &str, reason: &str) -> Error {
-    Error::Format { path: name.to_owned(), reason: reason.to_owned() }
-}
-
 impl Job<'_> {
     fn open(&self, place: &Path) -> Result<Arc<dyn ReadAt>> {
         let opened = Location::Path(place.to_path_buf()).open_with(self.guard.clone());
@@ -136,8 +131,7 @@ impl Job<'_> {
                 let broken = broken.lock().expect("no panics under this lock").take();
                 let compression = &self.packed.compression;
                 broken.unwrap_or_else(|| {
-                    let why = format!("cannot decompress {compression}: {error}");
-                    source.corrupt(0, Violation(why))
+                    source.corrupt(0, format!("cannot decompress {compression}: {error}"))
                 })
             })?;
             if some == 0 {
@@ -148,19 +142,19 @@ impl Job<'_> {
             if self.packed.bytes.is_some_and(|bytes| done > bytes) {
                 break;
             }
-            growth.add(stored, some as u64).map_err(|why| refused(source.name, &why))?;
+            growth.add(stored, some as u64).map_err(|why| Error::format(source.name, why))?;
             out.write_all(&buffer[..some]).map_err(written)?;
             crc = Sum::Crc32c.append(crc, &buffer[..some]);
         }
         if let Some(bytes) = self.packed.bytes.filter(|&bytes| bytes != done) {
             let why = format!("it decompresses to {done} bytes or more, expected {bytes}");
-            return Err(source.corrupt(0, Violation(why)));
+            return Err(source.corrupt(0, why));
         }
         // The note tells that all of it is there, also after a power failure.
         out.sync_all().map_err(written)?;
         if !Stamp::unsettled(source)?.is_steady(&self.original.stamp) {
             let why = "it was changed while it was decompressed; open it again";
-            return Err(refused(source.name, why));
+            return Err(Error::format(source.name, why));
         }
         Ok(crc)
     }
@@ -206,7 +200,7 @@ impl Derived for Job<'_> {
             Change::Damaged(offset) => {
                 let why = "these bytes are not those that were decompressed before, although the \
                            file was not written to: it is damaged; copy it again";
-                return Err(self.original.source().corrupt(offset, Violation(why.to_owned())));
+                return Err(self.original.source().corrupt(offset, why.to_owned()));
             }
         }
         let Ok(storage) = self.open(place) else { return Ok(None) };
@@ -277,7 +271,7 @@ fn decompressed<'a>(
     stored: Stored<'a>,
 ) -> Result<Box<dyn Read + 'a>> {
     let whole = || source.read(0, source.size()?);
-    let damaged = |why: String| source.corrupt(0, Violation(why));
+    let damaged = |why: String| source.corrupt(0, why);
     match compression {
         "litdata" => {
             let chunk = whole()?;
@@ -301,7 +295,7 @@ fn decompressed<'a>(
             let mut growth = Growth::default();
             growth
                 .add(stored.len() as u64, len as u64)
-                .map_err(|why| refused(source.name, &why))?;
+                .map_err(|why| Error::format(source.name, why))?;
             let plain = snap::raw::Decoder::new().decompress_vec(&stored);
             let plain = plain.map_err(|error| damaged(error.to_string()))?;
             Ok(Box::new(io::Cursor::new(plain)))
@@ -311,7 +305,7 @@ fn decompressed<'a>(
                 "files compressed with {other} are not read, only zstd, br, bz2, gz and snappy; \
                  decompress them"
             );
-            Err(refused(source.name, &why))
+            Err(Error::format(source.name, why))
         }
     }
 }

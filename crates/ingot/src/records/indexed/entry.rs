@@ -1,9 +1,9 @@
 //! What an index says of a row and of each of its values: docs/index_file.md.
 
 use crate::crc::Sum;
-use crate::format::Violation;
 use crate::format::foreign::Coding;
 use crate::format::ingot::{Field, FieldKind, Schema};
+use crate::format::{Violation, bail};
 use crate::records::container::{Cell, Form};
 
 /// Bytes that an index has for a row: offset, length, checksum.
@@ -128,7 +128,7 @@ pub fn schema(fields: &[Field], width: Width) -> Result<Schema, Violation> {
         return Err(Violation(why));
     }
     if fields.iter().any(|field| field.name == ROW) {
-        return Err(Violation("one of the fields has no name".to_owned()));
+        bail!("one of the fields has no name");
     }
     let column = |name: &str, width: usize| Field {
         name: name.to_owned(),
@@ -141,16 +141,10 @@ pub fn schema(fields: &[Field], width: Width) -> Result<Schema, Violation> {
         FieldKind::Column => column(&field.name, field.width.unwrap_or(0) as usize),
         FieldKind::Cell => column(&field.name, width.entry_len()),
         FieldKind::Sequence => {
-            Field { kind: FieldKind::Cell, ..column(&field.name, 0) }.without_width()
+            Field { kind: FieldKind::Cell, width: None, ..column(&field.name, 0) }
         }
     }));
     Schema::new(of_index)
-}
-
-impl Field {
-    fn without_width(self) -> Field {
-        Field { width: None, ..self }
-    }
 }
 
 #[cfg(test)]

@@ -11,9 +11,9 @@ use super::container::Indexed;
 use super::copy::Copy;
 use super::entry::{self, Width};
 use crate::error::{Error, Result};
-use crate::format::Violation;
 use crate::format::ingot::{Field, Schema};
 use crate::records::container::Container;
+use crate::records::content::hex;
 use crate::records::derived::{Change, Original, Places, Stamp};
 use crate::records::ingot::{Reader, path};
 use crate::records::open::Mode;
@@ -122,7 +122,7 @@ pub fn find(target: &Target, plan: &Plan<'_>) -> Result<Lookup> {
 
 fn look(target: &Target, place: &Path, plan: &Plan<'_>) -> Result<Lookup> {
     let Ok(Some((index, about))) = ours(place, plan) else { return Ok(Lookup::Missing) };
-    let (id, stamp) = (id_of(&index), target.stamp());
+    let (id, stamp) = (hex(&index.header().id), target.stamp());
     let mut known = None;
     match &target.copy {
         // The bytes of a copy are known to be those that were decompressed.
@@ -141,7 +141,7 @@ fn look(target: &Target, place: &Path, plan: &Plan<'_>) -> Result<Lookup> {
                      written to: it is damaged; copy it again, or remove {} to read it as it is",
                     place.display()
                 );
-                return Err(target.source().corrupt(offset, Violation(why)));
+                return Err(target.source().corrupt(offset, why));
             }
             Change::Unsure => match known_content(target, &id) {
                 None => return Ok(Lookup::Missing),
@@ -161,9 +161,9 @@ fn look(target: &Target, place: &Path, plan: &Plan<'_>) -> Result<Lookup> {
 pub fn built(target: &Target, place: &Path, plan: &Plan<'_>) -> Result<(Indexed, String)> {
     let (index, about) = ours(place, plan)?.ok_or_else(|| {
         let why = "this is not the index that was just built here; open the data again";
-        Error::Format { path: place.display().to_string(), reason: why.to_owned() }
+        Error::format(place.display().to_string(), why)
     })?;
-    let id = id_of(&index);
+    let id = hex(&index.header().id);
     Ok((container(target, index, about)?, id))
 }
 
@@ -196,10 +196,6 @@ pub fn is_stale(target: &Target, place: &Path) -> bool {
         let (then, now) = (&about.data, target.stamp());
         (then.bytes, then.mtime_ns) != (now.bytes, now.mtime_ns)
     })
-}
-
-fn id_of(index: &Reader) -> String {
-    index.header().id.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// Opens an index; none if it was made in another way.

@@ -54,8 +54,7 @@ pub(super) fn open_one(
     let (location, packed) = (opening.location.clone(), opening.packed.clone());
     let inputs = [Input { location, storage: Some(Arc::clone(&opening.storage)), packed }];
     let found = open(&inputs, &request, &mut |_, _| watch())?;
-    found.and_then(|mut found| found.pop()).ok_or_else(|| {
-        let reason = "its records have no fields".to_owned();
-        Error::Format { path: opening.location.name(), reason }
-    })
+    found
+        .and_then(|mut found| found.pop())
+        .ok_or_else(|| Error::format(opening.location.name(), "its records have no fields"))
 }

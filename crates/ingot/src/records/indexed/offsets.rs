@@ -4,7 +4,6 @@ use std::ops::Range;
 
 use super::stream::Stream;
 use crate::error::Result;
-use crate::format::Violation;
 
 /// Where the rows of a file are: their number, and where each begins and the last one ends, as
 /// numbers of 32 bits.
@@ -20,7 +19,7 @@ impl Offsets {
         let len = 4 * (count + 2);
         if len > stream.size() {
             let why = format!("the file says that it has {count} samples, but it is too short");
-            return Err(stream.corrupt(0, Violation(why)));
+            return Err(stream.corrupt(0, why));
         }
         let table = stream.peek(len)?;
         let offsets = table[4..].as_chunks().0.iter().map(|&one| u32::from_le_bytes(one)).collect();
@@ -40,7 +39,7 @@ impl Offsets {
         let at = stream.offset();
         if range.start < at || range.end < range.start || range.end > stream.size() {
             let why = format!("sample {row} is at {} to {}", range.start, range.end);
-            return Err(stream.corrupt(4 + 4 * row as u64, Violation(why)));
+            return Err(stream.corrupt(4 + 4 * row as u64, why));
         }
         stream.skip(range.start - at)?;
         Ok(range)

@@ -165,7 +165,7 @@ fn unknown_field(targets: &[Target], plan: &Plan<'_>) -> Option<Error> {
             && !names.iter().any(|name| is_in(name, &kind.name) || is_in(&kind.name, name))
     })?;
     let reason = format!("there is no field {:?}; the fields are {names:?}", unknown.name);
-    Some(Error::Format { path: targets.first()?.original.name.clone(), reason })
+    Some(Error::format(&targets.first()?.original.name, reason))
 }
 
 /// Returns how many rows of a file are looked at.

@@ -8,12 +8,12 @@ use super::sink::Sink;
 use super::stream::Stream;
 use crate::crc::Sum;
 use crate::error::{Error, Result};
-use crate::format::Violation;
 use crate::format::foreign::Coding;
-use crate::format::foreign::kind::{Kind, by_name, field};
+use crate::format::foreign::kind::field;
 use crate::format::foreign::mds::list;
 use crate::format::foreign::number::Number;
 use crate::format::ingot::{Field, FieldKind};
+use crate::format::{Violation, bail};
 
 /// How an Arrow file begins, which LitData can have in place of samples.
 const ARROW: &[u8] = b"ARROW1\0\0";
@@ -77,13 +77,8 @@ impl Layout for Samples {
         Ok(Some(fields.collect()))
     }
 
-    fn scan(
-        &self,
-        kinds: &[Option<Kind>],
-        stream: &mut Stream<'_>,
-        sink: &mut Sink<'_>,
-    ) -> Result<()> {
-        let fields = by_name(kinds);
+    fn scan(&self, stream: &mut Stream<'_>, sink: &mut Sink<'_>) -> Result<()> {
+        let fields = sink.fields();
         let places: Vec<Option<usize>> =
             self.columns.iter().map(|one| fields.get(one.name.as_str()).copied()).collect();
         let sizes: Vec<Option<u64>> = self.columns.iter().map(|one| one.size).collect();
@@ -91,8 +86,7 @@ impl Layout for Samples {
         if stream.left() >= ARROW.len() as u64 && stream.peek(ARROW.len() as u64)? == ARROW {
             let reason = "the chunk holds an Arrow file, but its end does not say so, or the \
                           first chunk holds none";
-            let path = stream.name().to_owned();
-            return Err(Error::Format { path, reason: reason.to_owned() });
+            return Err(Error::format(stream.name(), reason));
         }
         for row in 0..offsets.num_rows() {
             let range = offsets.range(row, stream)?;
@@ -118,8 +112,7 @@ impl Column {
         match (self.value, sink.kind(field).kind) {
             (Value::Number(number), FieldKind::Column) => {
                 if stored.len() != number.width() {
-                    let why = Violation(format!("the value has {} bytes", stored.len()));
-                    return Err(sink.misfit(field, &why));
+                    return Err(sink.misfit(field, format!("the value has {} bytes", stored.len())));
                 }
                 let is_true = number == Number::Bool && stored != [0];
                 sink.column(field, if is_true { &[1] } else { stored });
@@ -143,10 +136,7 @@ impl Column {
             (Value::Text | Value::List(..), FieldKind::Cell) => {
                 sink.cell(field, offset, stored, Coding::RAW)
             }
-            _ => {
-                let why = Violation(format!("the values are stored as {}", self.type_name));
-                Err(sink.misfit(field, &why))
-            }
+            _ => Err(sink.misfit(field, format!("the values are stored as {}", self.type_name))),
         }
     }
 }
@@ -168,7 +158,7 @@ fn parts(sizes: &[Option<u64>], sample: &[u8]) -> Result<Vec<Range<usize>>, Viol
     }
     if at != sample.len() {
         let left = sample.len() - at;
-        return Err(Violation(format!("{left} bytes follow the last value of the sample")));
+        bail!("{left} bytes follow the last value of the sample");
     }
     Ok(parts)
 }

@@ -1,5 +1,8 @@
 //! Writing an index, row by row.
 
+use std::collections::HashMap;
+use std::fmt::Display;
+
 use super::entry::{Place, Width, row_entry};
 use crate::crc::Sum;
 use crate::error::{Error, Result};
@@ -82,7 +85,13 @@ impl<'a> Sink<'a> {
             return Ok(());
         }
         let name = &self.kind(field).name;
-        Err(self.refuse(&Violation(format!("two members are the field {name:?}; rename one"))))
+        Err(self.refuse(format!("two members are the field {name:?}; rename one")))
+    }
+
+    /// Returns the numbers of the fields by their names; flags, which the sink fills, are left out.
+    pub fn fields(&self) -> HashMap<String, usize> {
+        let named = self.kinds.iter().zip(0..).filter_map(|(kind, k)| Some((kind.as_ref()?, k)));
+        named.map(|(kind, k)| (kind.name.clone(), k)).collect()
     }
 
     /// Number of rows that were ended.
@@ -93,11 +102,6 @@ impl<'a> Sink<'a> {
     /// Returns what a field asks for.
     pub fn kind(&self, field: usize) -> &Kind {
         self.kinds[field].as_ref().expect("layouts fill fields, not flags")
-    }
-
-    /// Whether the row has a value for a field.
-    pub fn has(&self, field: usize) -> bool {
-        self.seen[field]
     }
 
     /// Gives a column its number.
@@ -147,8 +151,7 @@ impl<'a> Sink<'a> {
     fn put(&mut self, field: usize, place: &Place) -> Result<()> {
         if self.width.put(place, self.offset, &mut self.values[field]).is_none() {
             self.is_too_narrow = true;
-            let why = Violation("the row is too large for this index".to_owned());
-            return Err(self.misfit(field, &why));
+            return Err(self.misfit(field, "the row is too large for this index"));
         }
         Ok(())
     }
@@ -186,8 +189,7 @@ impl<'a> Sink<'a> {
             return Ok(());
         }
         let numbers = raw / width;
-        let why = Violation(format!("expected {}, found {numbers} numbers", kind.base));
-        Err(self.misfit(field, &why))
+        Err(self.misfit(field, format!("expected {}, found {numbers} numbers", kind.base)))
     }
 
     /// Ends the row: it has `len` bytes, with this checksum.
@@ -198,8 +200,7 @@ impl<'a> Sink<'a> {
             if let Some(flag) = present {
                 self.column(flag, &[self.seen[field].into()]);
             } else if !self.seen[field] {
-                let why = Violation("it has no value".to_owned());
-                return Err(self.misfit(field, &why));
+                return Err(self.misfit(field, "it has no value"));
             }
             if !self.seen[field] {
                 match (column, kind_of(&self.kinds, field)) {
@@ -227,7 +228,7 @@ impl<'a> Sink<'a> {
 
     /// Returns the error for a value that does not fit its field.
     #[cold]
-    pub fn misfit(&self, field: usize, why: &Violation) -> Error {
+    pub fn misfit(&self, field: usize, why: impl Display) -> Error {
         let kind = self.kind(field);
         let optional = if kind.present.is_some() { "?" } else { "" };
         let reason = format!(
@@ -236,7 +237,7 @@ impl<'a> Sink<'a> {
             kind.name,
             kind.base,
         );
-        Error::Format { path: self.name.to_owned(), reason }
+        Error::format(self.name, reason)
     }
 
     #[cold]
@@ -250,7 +251,7 @@ impl<'a> Sink<'a> {
             self.kinds.iter().flatten().count(),
             limit::MAX_INDEX_BYTES,
         );
-        Error::Format { path: self.name.to_owned(), reason }
+        Error::format(self.name, reason)
     }
 
     /// Refuses a value for which there is no field, unless users have chosen the fields.
@@ -262,14 +263,13 @@ impl<'a> Sink<'a> {
             "{name:?} appears here for the first time; give ingot.open a spec, with this field \
              or without it"
         );
-        Err(self.refuse(&Violation(why)))
+        Err(self.refuse(why))
     }
 
     /// Returns the error for a row.
     #[cold]
-    pub fn refuse(&self, why: &Violation) -> Error {
-        let reason = format!("{}, offset {}: {why}", self.place_name(), self.offset);
-        Error::Format { path: self.name.to_owned(), reason }
+    pub fn refuse(&self, why: impl Display) -> Error {
+        Error::format(self.name, format!("{}, offset {}: {why}", self.place_name(), self.offset))
     }
 
     fn place_name(&self) -> String {

@@ -2,7 +2,6 @@
 
 use crate::crc::Sum;
 use crate::error::{Error, Result};
-use crate::format::Violation;
 use crate::records::source::Source;
 
 /// Bytes that are read at a time.
@@ -60,7 +59,7 @@ impl<'a> Stream<'a> {
     }
 
     /// Returns the error for something at an offset.
-    pub fn corrupt(&self, offset: u64, why: Violation) -> Error {
+    pub fn corrupt(&self, offset: u64, why: impl Into<String>) -> Error {
         self.source.corrupt(offset, why)
     }
 
@@ -69,7 +68,7 @@ impl<'a> Stream<'a> {
         if len > self.left() {
             let left = self.left();
             let why = format!("the file ends here: {len} bytes are missing, {left} are left");
-            return Err(self.corrupt(self.offset(), Violation(why)));
+            return Err(self.corrupt(self.offset(), why));
         }
         let len = len as usize;
         if self.buffer.len() - self.taken < len {

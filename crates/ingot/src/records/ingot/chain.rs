@@ -156,7 +156,7 @@ fn before(
         Ok((previous, found)) if found == crc && previous.rows <= trailer.rows => {
             return Ok(Link::Sound(Some((previous, crc))));
         }
-        Ok(_) => source.corrupt(offset, Violation("trailer is not the one committed".to_owned())),
+        Ok(_) => source.corrupt(offset, "trailer is not the one committed"),
         Err(error) => error,
     };
     damage.push((offset, why.to_string()));

@@ -6,7 +6,7 @@ use crate::format::checksum::Seed;
 use crate::format::ingot::{
     BlockKind, Dictionary, Directory, HEADER_LEN, Header, TRAILER_LEN, Trailer,
 };
-use crate::format::{Violation, arrayrecord, ffrecord};
+use crate::format::{Violation, arrayrecord, bail, ffrecord};
 
 impl Source<'_> {
     pub(super) fn trailer(&self, offset: u64, header: &Header) -> Result<(Trailer, u32)> {
@@ -22,7 +22,7 @@ impl Source<'_> {
             .map_err(|why| self.corrupt(block.offset, why))?;
         let check = || -> Result<(), Violation> {
             if crc != block.crc {
-                return Err(Violation("directory is not the one that was committed".to_owned()));
+                bail!("directory is not the one that was committed");
             }
             check_directory(&directory, trailer)
         };
@@ -37,8 +37,7 @@ impl Source<'_> {
         seed: Seed,
     ) -> Result<(Dictionary, u32)> {
         if len > Dictionary::BYTES_MAX {
-            let why = format!("dictionary says it has {len} bytes");
-            return Err(self.corrupt(offset, Violation(why)));
+            return Err(self.corrupt(offset, format!("dictionary says it has {len} bytes")));
         }
         let bytes = self.read(offset, len)?;
         Dictionary::decode(&bytes, offset, seed).map_err(|why| self.corrupt(offset, why))
@@ -59,15 +58,14 @@ pub fn read_header(source: Source<'_>, size: u64) -> Result<Front> {
     let fail = |error: HeaderError| match error {
         HeaderError::Foreign => {
             let looks = looks(source, &front, size);
-            let reason = format!("not an Ingot file: it {looks}");
-            Error::Format { path: source.name.to_owned(), reason }
+            Error::format(source.name, format!("not an Ingot file: it {looks}"))
         }
         HeaderError::Version(found) => Error::Version {
             path: source.name.to_owned(),
             found,
             supported: crate::format::ingot::VERSION.0,
         },
-        HeaderError::Damaged(why) => source.corrupt(0, Violation(format!("header: {why}"))),
+        HeaderError::Damaged(why) => source.corrupt(0, format!("header: {why}")),
     };
     if front.len() < HEADER_LEN {
         let torn = Header::is_prefix(&front);
@@ -107,27 +105,28 @@ fn is_ffrecord(source: Source<'_>, front: &[u8], size: u64) -> Option<bool> {
 /// Pages and dictionaries lie before the directory, in order, and add up to the totals.
 fn check_directory(directory: &Directory, trailer: &Trailer) -> Result<(), Violation> {
     if trailer.block.kind != BlockKind::Directory {
-        return Err(Violation("trailer does not close the file".to_owned()));
+        bail!("trailer does not close the file");
     }
     let (mut rows, mut cells, mut end) = (0_u64, 0_u64, 0_u64);
     for page in &directory.pages {
         rows = rows.saturating_add(page.rows.into());
         cells = cells.saturating_add(page.cells.into());
         if page.offset < end || page.rows == 0 {
-            return Err(Violation("directory lists overlapping or empty pages".to_owned()));
+            bail!("directory lists overlapping or empty pages");
         }
         end = page.offset.saturating_add(page.len.into());
     }
     if (rows, cells) != (trailer.rows, trailer.cells) {
-        return Err(Violation(format!(
+        bail!(
             "directory lists {rows} rows and {cells} cells, the trailer {} and {}",
-            trailer.rows, trailer.cells
-        )));
+            trailer.rows,
+            trailer.cells
+        );
     }
     let mut end = 0;
     for dictionary in &directory.dictionaries {
         if dictionary.offset < end {
-            return Err(Violation("directory lists overlapping dictionaries".to_owned()));
+            bail!("directory lists overlapping dictionaries");
         }
         end = dictionary.offset.saturating_add(dictionary.len.into());
     }

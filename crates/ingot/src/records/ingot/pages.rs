@@ -6,9 +6,9 @@ use super::super::cache::{Block, Blocks, Loaded};
 use super::super::locate::Missing;
 use super::super::source::Source;
 use crate::error::Result;
-use crate::format::Violation;
 use crate::format::checksum::Seed;
 use crate::format::ingot::{Page, PageEntry, Schema};
+use crate::format::{Violation, bail};
 
 /// Finds the page of a row. Pages stay in memory as [`Blocks`] do.
 pub struct Pages {
@@ -120,7 +120,7 @@ impl Pages {
         let rows = self.first_row(page)..self.ends[page].0;
         let last = rows.end.saturating_sub(1);
         let why = format!("index page of records {} to {last}: {why}", rows.start);
-        loader.source.corrupt(self.entries[page].offset, Violation(why)).at_record(rows.start)
+        loader.source.corrupt(self.entries[page].offset, why).at_record(rows.start)
     }
 
     fn decode(&self, page: usize, bytes: Vec<u8>, loader: &Loader<'_>) -> Result<Page, Violation> {
@@ -130,7 +130,7 @@ impl Pages {
         let found = (crc, decoded.rows, decoded.cells, decoded.first_row, decoded.first_cell);
         let listed = (entry.crc, entry.rows, entry.cells, self.first_row(page), first_cell);
         if found != listed {
-            return Err(Violation("it is not the page that was committed".to_owned()));
+            bail!("it is not the page that was committed");
         }
         Ok(decoded)
     }

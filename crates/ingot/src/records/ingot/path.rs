@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use super::super::open::Mode;
 use super::super::publish::{
-    beside, check_regular, failed, name, publish, reading, remove, target_of,
+    beside, check_regular, failed, in_the_way, name, publish, reading, remove, target_of,
 };
 use super::super::source::{Source, Watch};
 use super::front::{Front, read_header};
@@ -114,16 +114,22 @@ fn check_linked(link: &Path, target: &Path) -> Result<()> {
     if !fs::symlink_metadata(link).is_ok_and(|found| found.is_symlink()) || !target.exists() {
         return Ok(());
     }
-    let mut front = Vec::new();
-    fs::File::open(target)
-        .and_then(|file| file.take(HEADER_LEN as u64).read_to_end(&mut front))
-        .map_err(|source| failed(target, "read", source))?;
+    let front = front_of(target)?;
     if front.is_empty() || Header::is_prefix(&front) {
         return Ok(());
     }
     let target = target.display();
-    let reason = format!("this is a link to {target}, which is no Ingot file and stays");
-    Err(Error::Format { path: name(link), reason })
+    let reason = format!("a link to {target}, which is not an Ingot file and is kept");
+    Err(Error::format(name(link), reason))
+}
+
+/// Reads the bytes that tell an Ingot file from others.
+fn front_of(path: &Path) -> Result<Vec<u8>> {
+    let mut front = Vec::new();
+    fs::File::open(path)
+        .and_then(|file| file.take(HEADER_LEN as u64).read_to_end(&mut front))
+        .map_err(|source| failed(path, "read", source))?;
+    Ok(front)
 }
 
 /// Removes what a writer that was killed has left under the name of the new file.
@@ -132,15 +138,11 @@ fn remove_stale(hidden: &Path) -> Result<()> {
         Err(source) if source.kind() == io::ErrorKind::NotFound => Ok(()),
         Err(source) => Err(failed(hidden, "open", source)),
         Ok(_) => {
-            let mut front = Vec::new();
-            fs::File::open(hidden)
-                .and_then(|file| file.take(HEADER_LEN as u64).read_to_end(&mut front))
-                .map_err(|source| failed(hidden, "read", source))?;
-            if Header::is_prefix(&front) {
-                return remove(hidden);
+            if Header::is_prefix(&front_of(hidden)?) {
+                remove(hidden)
+            } else {
+                Err(in_the_way(hidden))
             }
-            let reason = "this file is in the way of the new one; move it away".to_owned();
-            Err(Error::Format { path: name(hidden), reason })
         }
     }
 }

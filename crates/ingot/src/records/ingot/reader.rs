@@ -197,7 +197,7 @@ impl Reader {
     fn dictionary(&self, number: u16) -> Result<&compression::Dictionary> {
         let Some((entry, slot)) = self.dictionaries.get(usize::from(number) - 1) else {
             let why = format!("dictionary {number} of {}", self.dictionaries.len());
-            return Err(self.source().corrupt(0, Violation(why)));
+            return Err(self.source().corrupt(0, why));
         };
         if let Some(dictionary) = slot.get() {
             return Ok(dictionary);
@@ -205,7 +205,7 @@ impl Reader {
         let (block, crc) = self.source().dictionary(entry.offset, entry.len.into(), self.seed)?;
         let made = compression::Dictionary::new(&block.bytes).filter(|_| crc == entry.crc);
         let Some(made) = made else {
-            let why = Violation("dictionary is not the one that was committed".to_owned());
+            let why = "dictionary is not the one that was committed";
             return Err(self.source().corrupt(entry.offset, why));
         };
         Ok(slot.get_or_init(|| made))
@@ -354,12 +354,11 @@ const RECORD: usize = 0;
 fn read_directory(source: Source<'_>, header: &Header, size: u64) -> Result<Directory> {
     let offset = size.saturating_sub(TRAILER_LEN as u64);
     if offset < header.bytes.len() as u64 {
-        return Err(source.corrupt(offset, Violation("no trailer".to_owned())));
+        return Err(source.corrupt(offset, "no trailer"));
     }
     let (trailer, _) = source.trailer(offset, header)?;
     if trailer.block.kind != BlockKind::Directory {
-        let why = Violation("the last trailer does not close the file".to_owned());
-        return Err(source.corrupt(offset, why));
+        return Err(source.corrupt(offset, "the last trailer does not close the file"));
     }
     source.directory(&trailer, header.seed())
 }

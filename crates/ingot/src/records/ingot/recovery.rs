@@ -12,7 +12,6 @@ use super::reader::Reader;
 use super::tail::{Beginning, Tail};
 use super::writer::{self, Options, Writer};
 use crate::error::{Error, Result};
-use crate::format::Violation;
 use crate::format::checksum::FileId;
 use crate::format::ingot::{
     BlockKind, HEADER_LEN, HEADER_MAX, Header, PAGE_MAGIC, Page, PageEntry, Schema, TRAILER_LEN,
@@ -85,13 +84,7 @@ fn settle(
 ) -> Result<(Tail, Recovery)> {
     let source = Source { storage: &**storage, name };
     let size = source.size()?;
-    let fail = |source: std::io::Error| Error::Storage {
-        path: name.to_owned(),
-        record: None,
-        offset: 0,
-        action: "repair",
-        source,
-    };
+    let fail = |source| Error::storage(name, "repair", source);
     let Some((header, repaired)) = find_header(source, size)? else {
         target.truncate(0).map_err(fail)?;
         return Ok((begin(target, name, options)?, Recovery::of_nothing(size)));
@@ -133,7 +126,7 @@ fn find_header(source: Source<'_>, size: u64) -> Result<Option<(Header, bool)>> 
     let why = match front::read_header(source, size) {
         Ok(Front::Header(header)) => return Ok(Some((header, false))),
         Ok(Front::Torn) if is_header_alone(source, size)? => return Ok(None),
-        Ok(Front::Torn) => source.corrupt(0, Violation("header: its length is damaged".to_owned())),
+        Ok(Front::Torn) => source.corrupt(0, "header: its length is damaged"),
         Err(error @ Error::Storage { .. }) => return Err(error),
         Err(error) => error,
     };

@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
 
+use super::super::draft::failed;
 use super::pending::Pending;
 use super::training::{self, Choice, Decision, Decisions};
 use super::writer::Options;
@@ -237,10 +238,8 @@ impl Tail {
             Ok(Encoded { bytes, entries })
         });
         for output in outputs {
-            let Encoded { bytes, entries } = output.map_err(|NoMemory(bytes)| Error::Memory {
-                path: self.name.clone(),
-                record: Some(self.page.next_row()),
-                bytes,
+            let Encoded { bytes, entries } = output.map_err(|NoMemory(bytes)| {
+                Error::memory(&self.name, bytes).at_record(self.page.next_row())
             })?;
             for (stored, raw, crc) in entries {
                 self.page.push_cell(stored, raw, crc);
@@ -410,13 +409,7 @@ impl Tail {
     }
 
     fn failed(&self, action: &'static str, source: std::io::Error) -> Error {
-        Error::Storage {
-            path: self.name.clone(),
-            record: Some(self.page.next_row()),
-            offset: self.position,
-            action,
-            source,
-        }
+        failed(&self.name, self.position, action, source).at_record(self.page.next_row())
     }
 }
 

@@ -112,7 +112,7 @@ impl Writer {
         let (returned, spare) = sync_channel(4);
         let (told, noted) = (Arc::clone(&committed), Arc::clone(&failure));
         if !has_room_for_thread() {
-            return Err(Error::Memory { path: name.to_owned(), record: None, bytes: BATCH as u64 });
+            return Err(Error::memory(name, BATCH as u64));
         }
         let thread = thread::Builder::new()
             .name("ingot-writer".to_owned())
@@ -235,11 +235,7 @@ impl Writer {
     #[inline]
     fn make_room(&mut self, bytes: usize) -> Result<()> {
         let room = self.batch.bytes.try_reserve(bytes);
-        room.map_err(|_| Error::Memory {
-            path: self.name().to_owned(),
-            record: Some(self.rows),
-            bytes: bytes as u64,
-        })
+        room.map_err(|_| Error::memory(self.name(), bytes as u64).at_record(self.rows))
     }
 
     /// Adds `count` rows, of which each field is packed by itself.

@@ -1,9 +1,9 @@
 //! What is known of the members of JSON objects, and which types they have as fields.
 
 use super::super::indexed::Seen;
-use crate::format::Violation;
 use crate::format::foreign::json::{Shape, elements, members, number, shape};
 use crate::format::foreign::number::Given;
+use crate::format::{Violation, bail};
 
 /// Objects inside objects that become fields of their own, at most; a deeper one is JSON.
 const DEPTH: usize = 8;
@@ -166,7 +166,7 @@ pub fn note(
         }
         let whole = joined(above, &name);
         if depth > 0 && dotted.contains(&whole) {
-            return Err(Violation(format!("two members are the field {whole:?}; rename one")));
+            bail!("two members are the field {whole:?}; rename one");
         }
         if depth == 0 && name.contains('.') {
             dotted.push(whole.clone());

@@ -10,12 +10,11 @@ use super::indexed::{Extent, Layout, PROBE_BYTES, Seen, Sink, Stream, open_one, 
 use super::open::Format;
 use crate::crc::Sum;
 use crate::error::{Error, Result};
-use crate::format::Violation;
 use crate::format::foreign::json::{Shape, elements, members, number, shape};
-use crate::format::foreign::kind::{Kind, by_name};
 use crate::format::foreign::number::Number;
 use crate::format::foreign::{Coding, Recipe};
 use crate::format::ingot::{Field, FieldKind};
+use crate::format::{Violation, bail};
 use known::{GROUP, Known, has_rounded, is_inside, is_json, is_rounded, joined, note};
 
 /// JSON lines.
@@ -52,10 +51,9 @@ impl Layout for JsonLines {
                 if let Some(object) = trimmed(text) {
                     seen.begin();
                     let noted = note(object, ("", 0), &mut Vec::new(), &mut seen);
-                    noted.map_err(|why| Error::Format {
-                        path: stream.name().to_owned(),
-                        reason: format!("line {number}: {why}"),
-                    })?;
+                    let refused =
+                        |why| Error::format(stream.name(), format!("line {number}: {why}"));
+                    noted.map_err(refused)?;
                     rows -= 1;
                 }
                 stream.advance(line.next);
@@ -78,13 +76,8 @@ impl Layout for JsonLines {
         Ok(Some(fields.into_iter().filter(is_kept).collect()))
     }
 
-    fn scan(
-        &self,
-        kinds: &[Option<Kind>],
-        stream: &mut Stream<'_>,
-        sink: &mut Sink<'_>,
-    ) -> Result<()> {
-        let fields = by_name(kinds);
+    fn scan(&self, stream: &mut Stream<'_>, sink: &mut Sink<'_>) -> Result<()> {
+        let fields = sink.fields();
         let mut lines = 0;
         while let Some(line) = next_line(stream)? {
             let offset = stream.offset();
@@ -129,7 +122,7 @@ fn trimmed(line: &[u8]) -> Option<&[u8]> {
 struct Line<'a> {
     object: &'a [u8],
     start: u64,
-    fields: &'a HashMap<&'a str, usize>,
+    fields: &'a HashMap<String, usize>,
 }
 
 impl<'a> Line<'a> {
@@ -174,13 +167,12 @@ impl<'a> Line<'a> {
         }
         let refused = |sink: &Sink<'_>| {
             let shown: String = value.chars().take(40).collect();
-            sink.misfit(field, &Violation(format!("the line has {shown}")))
+            sink.misfit(field, format!("the line has {shown}"))
         };
         let is_list = store == FieldKind::Cell && shape(value) == Shape::Array && base != "json";
         let is_wide = || if is_list { has_rounded(value) } else { is_rounded(value) };
         if sink.is_strict && numbers == Some(Number::Float(8)) && is_wide() {
-            let why = Violation("a float would round a whole number".to_owned());
-            return Err(sink.misfit(field, &why));
+            return Err(sink.misfit(field, "a float would round a whole number"));
         }
         match (store, shape(value)) {
             (FieldKind::Column, Shape::Number | Shape::Bool) => {
@@ -208,7 +200,7 @@ impl<'a> Line<'a> {
                         (Some(_), Shape::Array) => {
                             (element, Coding::numbers(Recipe::JsonNumbers, numbers))
                         }
-                        _ => return Err(Violation(format!("the line has {element:.40}"))),
+                        _ => bail!("the line has {element:.40}"),
                     };
                     let put = sink.element(field, self.at(stored), stored.as_bytes(), coding);
                     put.map_err(|error| {

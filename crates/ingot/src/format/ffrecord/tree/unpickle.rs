@@ -2,8 +2,8 @@
 
 use super::opcode::*;
 use super::{Folder, MAGIC, Name, Node, check_name, make_room};
-use crate::format::Violation;
 use crate::format::fields::Fields;
+use crate::format::{Violation, bail};
 
 /// How many items may wait to be put into folders: Python leaves 2002 for each that is open.
 const STACK_MAX: usize = 4 << 20;
@@ -40,14 +40,14 @@ struct Machine<'a> {
 /// Reads a tree whose files are in records below `num_files`.
 pub fn load(pickle: &[u8], num_files: u64) -> Result<Folder, Violation> {
     let [PROTO, 2..=5, rest @ ..] = pickle else {
-        return Err(Violation::new("not a pickle of protocol 2 to 5"));
+        bail!("not a pickle of protocol 2 to 5");
     };
     let rest = Fields(rest);
     let mut machine = Machine { rest, stack: Vec::new(), memo: Vec::new(), num_files };
     loop {
         let at = MAGIC.len() + pickle.len() - machine.rest.0.len();
         let Ok(opcode) = machine.byte() else {
-            return Err(Violation(format!("cut short at byte {at}")));
+            bail!("cut short at byte {at}");
         };
         let place = |Violation(why)| Violation(format!("opcode {opcode:#04x} at byte {at}: {why}"));
         if opcode == STOP {
@@ -103,7 +103,7 @@ impl Machine<'_> {
 
     fn push(&mut self, item: Item) -> Result<(), Violation> {
         if self.stack.len() == STACK_MAX {
-            return Err(Violation(format!("more than {STACK_MAX} items are in no folder")));
+            bail!("more than {STACK_MAX} items are in no folder");
         }
         make_room(&mut self.stack, 1)?;
         self.stack.push(item);
@@ -114,7 +114,7 @@ impl Machine<'_> {
     fn frame(&mut self) -> Result<(), Violation> {
         let (len, left) = (self.rest.u64()?, self.rest.0.len());
         if len > left as u64 {
-            return Err(Violation(format!("a frame of {len} bytes, {left} are left")));
+            bail!("a frame of {len} bytes, {left} are left");
         }
         Ok(())
     }
@@ -136,7 +136,7 @@ impl Machine<'_> {
         let number = u64::from_le_bytes(number);
         if negative || number >= self.num_files || high.iter().any(|&byte| byte != 0) {
             let files = self.num_files;
-            return Err(Violation(format!("not the number of one of the {files} files")));
+            bail!("not the number of one of the {files} files");
         }
         self.push(Item::Number(number))
     }
@@ -145,7 +145,7 @@ impl Machine<'_> {
         let mut lines = self.rest.0.splitn(3, |&byte| byte == b'\n');
         let (Some(module), Some(name), Some(rest)) = (lines.next(), lines.next(), lines.next())
         else {
-            return Err(Violation::new("expected a module and a name, a line each"));
+            bail!("expected a module and a name, a line each");
         };
         self.rest.0 = rest;
         self.class(module, name)
@@ -153,7 +153,7 @@ impl Machine<'_> {
 
     fn class(&mut self, module: &[u8], name: &[u8]) -> Result<(), Violation> {
         if (module, name) != CLASS {
-            return Err(Violation::new("a class other than collections.OrderedDict"));
+            bail!("a class other than collections.OrderedDict");
         }
         self.push(Item::Class)
     }
@@ -163,7 +163,7 @@ impl Machine<'_> {
     fn insert(&mut self, start: usize) -> Result<(), Violation> {
         let below = start.checked_sub(1).and_then(|below| self.stack.get_mut(below));
         let Some(Item::Folder(entries)) = below else {
-            return Err(Violation::new("expected a folder to put into"));
+            bail!("expected a folder to put into");
         };
         let mut entries = std::mem::take(entries);
         let mut items = self.stack.drain(start..);
@@ -174,7 +174,7 @@ impl Machine<'_> {
                 (Item::Text(name), Some(Item::Folder(entries))) => {
                     (name, Node::Folder(Folder::of_checked(entries)?))
                 }
-                _ => return Err(Violation::new("expected names with a file or folder each")),
+                _ => bail!("expected names with a file or folder each"),
             });
         }
         drop(items);
@@ -184,13 +184,13 @@ impl Machine<'_> {
 
     fn remember(&mut self, place: usize) -> Result<(), Violation> {
         if place != self.memo.len() {
-            return Err(Violation(format!("memo {place} is put behind {}", self.memo.len())));
+            bail!("memo {place} is put behind {}", self.memo.len());
         }
         make_room(&mut self.memo, 1)?;
         self.memo.push(match self.stack.last() {
             Some(Item::Text(text)) => Memo::Text(Name::clone(text)),
             Some(Item::Class) => Memo::Class,
-            Some(Item::Mark) | None => return Err(Violation::new("there is nothing to remember")),
+            Some(Item::Mark) | None => bail!("there is nothing to remember"),
             Some(_) => Memo::Other,
         });
         Ok(())
@@ -208,7 +208,7 @@ impl Machine<'_> {
     fn finish(&mut self) -> Result<Folder, Violation> {
         let left = self.rest.0.len();
         if left > 0 {
-            return Err(Violation(format!("{left} bytes lie behind the tree")));
+            bail!("{left} bytes lie behind the tree");
         }
         match (self.stack.pop(), self.stack.pop()) {
             (Some(Item::Folder(entries)), None) => Folder::of_checked(entries),

@@ -1,7 +1,7 @@
 //! Bytes that are written from their end to their beginning.
 
 use super::super::coding::zeros;
-use crate::format::Violation;
+use crate::format::{Violation, bail};
 
 /// Room that is made at first, beyond what the values take.
 const SLACK: usize = 4096;
@@ -46,10 +46,7 @@ impl Backward {
     #[cold]
     fn grow(&mut self, more: usize) -> Result<(), Violation> {
         if more > self.room() {
-            return Err(Violation::new(format!(
-                "the records have more than the {} bytes that the chunk says",
-                self.limit
-            )));
+            bail!("the records have more than the {} bytes that the chunk says", self.limit);
         }
         let len = self.len();
         let mut bytes = zeros((2 * (len + more)).min(self.limit))?;
@@ -62,11 +59,7 @@ impl Backward {
     /// Returns what was written, which must be as much as can be.
     pub fn finish(self) -> Result<Vec<u8>, Violation> {
         if self.len() != self.limit {
-            return Err(Violation::new(format!(
-                "the records have {} bytes, the chunk says {}",
-                self.len(),
-                self.limit
-            )));
+            bail!("the records have {} bytes, the chunk says {}", self.len(), self.limit);
         }
         Ok(self.bytes)
     }

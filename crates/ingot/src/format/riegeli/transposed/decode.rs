@@ -5,7 +5,7 @@ use super::super::coding::{Coding, zeros};
 use super::super::{Group, varint};
 use super::layout::Layout;
 use super::machine::Machine;
-use crate::format::Violation;
+use crate::format::{Violation, bail};
 
 /// Bytes of a layout for each state that a chunk can have.
 const STATE_MAX: usize = 16;
@@ -96,9 +96,7 @@ impl Values {
             ends.push(total);
         }
         if total > most {
-            return Err(Violation::new(format!(
-                "{total} bytes of values where {most} are the most"
-            )));
+            bail!("{total} bytes of values where {most} are the most");
         }
         let mut bytes = zeros(total)?;
         let mut free = &mut bytes[..];
@@ -119,7 +117,7 @@ impl Values {
             let at = self.bytes.len() - rest.len();
             while ends.next_if(|&&end| end <= at).is_some() {}
             if len > ends.peek().map_or(0, |&&end| end - at) {
-                return Err(Violation::new("a buffer that reaches beyond its bucket"));
+                bail!("a buffer that reaches beyond its bucket");
             }
             buffers.push(take(&mut rest, len)?);
         }

@@ -15,7 +15,7 @@
 
 use super::super::varint;
 use super::state::{Action, State};
-use crate::format::Violation;
+use crate::format::{Violation, bail};
 
 /// A layout whose numbers fit together.
 pub struct Layout {
@@ -39,7 +39,7 @@ impl Layout {
         let buffers = take_each(&mut rest, num_buffers)?;
         let count = take_count(&mut rest)?;
         if count > most {
-            return Err(Violation::new(format!("{count} states where {most} are the most")));
+            bail!("{count} states where {most} are the most");
         }
         let mut states = Vec::with_capacity(count);
         for _ in 0..count {
@@ -61,7 +61,7 @@ impl Layout {
         let first = varint::take_len(&mut rest)?;
         below(first, count)?;
         if !rest.is_empty() {
-            return Err(Violation::new("bytes behind the layout of a chunk"));
+            bail!("bytes behind the layout of a chunk");
         }
         shorten(&mut states)?;
         Ok(Layout { buckets, buffers, states, first })
@@ -116,7 +116,7 @@ fn shorten(states: &mut [State]) -> Result<(), Violation> {
             at = states[at].next as usize;
         }
         if marks[at] == Mark::OnPath {
-            return Err(Violation::new("states that follow each other for ever"));
+            bail!("states that follow each other for ever");
         }
         while let Some(at) = path.pop() {
             marks[at] = Mark::Done;

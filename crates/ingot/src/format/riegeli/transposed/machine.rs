@@ -5,7 +5,7 @@ use super::super::{Group, varint};
 use super::backward::Backward;
 use super::layout::Layout;
 use super::state::{Action, State};
-use crate::format::Violation;
+use crate::format::{Violation, bail};
 
 /// What is there between two steps.
 pub struct Machine<'a> {
@@ -58,7 +58,7 @@ impl<'a> Machine<'a> {
             repeat = transition & 3;
             if at >= states.len() {
                 let count = states.len();
-                return Err(Violation::new(format!("a transition to state {at} of {count}")));
+                bail!("a transition to state {at} of {count}");
             }
         }
         self.finish()
@@ -104,7 +104,7 @@ impl<'a> Machine<'a> {
     fn end_message(&mut self, at: usize) -> Result<(), Violation> {
         // Each of them is going to take a tag and a length.
         if self.open.len() >= self.out.room() / 2 {
-            return Err(Violation::new("more submessages than the records have room for"));
+            bail!("more submessages than the records have room for");
         }
         self.open.push((at, self.out.len()));
         Ok(())
@@ -121,10 +121,10 @@ impl<'a> Machine<'a> {
 
     fn start_record(&mut self) -> Result<(), Violation> {
         if !self.open.is_empty() {
-            return Err(Violation::new("a submessage that does not begin"));
+            bail!("a submessage that does not begin");
         }
         if self.lens.len() == self.records {
-            return Err(Violation::new(format!("more than {} records", self.records)));
+            bail!("more than {} records", self.records);
         }
         self.lens.push(self.out.len());
         Ok(())
@@ -132,15 +132,11 @@ impl<'a> Machine<'a> {
 
     fn finish(mut self) -> Result<Group, Violation> {
         if self.lens.len() != self.records {
-            return Err(Violation::new(format!(
-                "{} records where the chunk says {}",
-                self.lens.len(),
-                self.records
-            )));
+            bail!("{} records where the chunk says {}", self.lens.len(), self.records);
         }
         let last = self.lens.pop();
         if last.unwrap_or(0) != self.out.len() {
-            return Err(Violation::new("a record that does not begin"));
+            bail!("a record that does not begin");
         }
         let bytes = self.out.finish()?;
         let ends = self.lens.iter().rev().map(|len| bytes.len() - len);

@@ -1,7 +1,7 @@
 //! What a state of the machine does, by the tag in the layout.
 
 use super::super::varint;
-use crate::format::Violation;
+use crate::format::{Violation, bail};
 
 /// Tags that are none of a field.
 pub mod tag {
@@ -89,7 +89,7 @@ impl State {
             (tag::FIELD_MIN.., tag::MESSAGE_END) => {
                 (Action::MessageEnd, Some(tag - tag::MESSAGE_END + wire_type::BYTES))
             }
-            _ => return Err(Violation::new(format!("a state with the tag {tag}"))),
+            _ => bail!("a state with the tag {tag}"),
         };
         let mut state =
             State { action, implicit: false, literal: [0; 6], literal_len: 0, buffer: 0, next: 0 };
@@ -114,7 +114,7 @@ impl State {
                 self.action = Action::Literal;
                 self.extend(subtype - INLINE);
             }
-            _ => return Err(Violation::new(format!("a varint of subtype {subtype}"))),
+            _ => bail!("a varint of subtype {subtype}"),
         }
         Ok(())
     }

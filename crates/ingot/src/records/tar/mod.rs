@@ -1,4 +1,4 @@
-//! WebDataset archives: the members of a tar file that share a key are a row.
+//! Tar archives, as WebDataset writes them: the members that share a key are a row.
 
 mod members;
 
@@ -8,24 +8,20 @@ use super::indexed::{self, Layout, PROBE_BYTES, Place, Seen, Sink, Stream, probe
 use super::open::Format;
 use crate::crc::Sum;
 use crate::error::{Error, Result};
-use crate::format::Violation;
-use crate::format::foreign::kind::{Kind, by_name};
 use crate::format::foreign::number::Number;
 use crate::format::foreign::tar::{begins, is_meta, split};
 use crate::format::foreign::{Coding, Recipe};
 use crate::format::ingot::Field;
 use members::{Found, Members, Named, padded};
 
-/// WebDataset archives.
+/// Tar archives. Index files and Python call the format `webdataset`.
 pub static FORMAT: Format = Format {
     name: "webdataset",
     title: "a tar archive",
     suffixes: &[".tar"],
     is_checked: false,
     begins,
-    open: |opening, watch| {
-        indexed::open_one(&opening, Arc::new(WebDataset::default()), None, watch)
-    },
+    open: |opening, watch| indexed::open_one(&opening, Arc::new(Tar::default()), None, watch),
 };
 
 /// The field with the key of a row.
@@ -35,14 +31,14 @@ const KEY: &str = "__key__";
 /// bytes than these.
 const SMALL: u64 = 1 << 30;
 
-/// The layout of WebDataset archives.
+/// The layout of tar archives.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct WebDataset {
+pub struct Tar {
     /// Whether the whole samples of a truncated archive are read.
     pub is_partial: bool,
 }
 
-impl WebDataset {
+impl Tar {
     /// Rejects an archive that is truncated at an offset, after `rows` whole samples.
     fn check_whole(self, cut: Option<u64>, rows: u64, stream: &Stream<'_>) -> Result<()> {
         match cut.filter(|_| !self.is_partial) {
@@ -53,13 +49,13 @@ impl WebDataset {
                     "the archive is cut short: no block of zeros ends it; {rows} whole samples are \
                      there; copy it again{or}"
                 );
-                Err(stream.corrupt(offset, Violation(why)))
+                Err(stream.corrupt(offset, why))
             }
         }
     }
 }
 
-impl Layout for WebDataset {
+impl Layout for Tar {
     fn format(&self) -> &'static str {
         FORMAT.name
     }
@@ -105,8 +101,8 @@ impl Layout for WebDataset {
         }
         if seen.is_empty() {
             let path = files.first().map_or_else(String::new, |first| first.name().to_owned());
-            let reason = "the archive has no samples: no member has a name with a dot".to_owned();
-            return Err(Error::Format { path, reason });
+            let why = "the archive has no samples: no member has a name with a dot";
+            return Err(Error::format(path, why));
         }
         seen.fields(|name, known| match name {
             KEY => Ok("utf8".to_owned()),
@@ -116,13 +112,8 @@ impl Layout for WebDataset {
         .map(Some)
     }
 
-    fn scan(
-        &self,
-        kinds: &[Option<Kind>],
-        stream: &mut Stream<'_>,
-        sink: &mut Sink<'_>,
-    ) -> Result<()> {
-        let fields = by_name(kinds);
+    fn scan(&self, stream: &mut Stream<'_>, sink: &mut Sink<'_>) -> Result<()> {
+        let fields = sink.fields();
         let mut members = Members::default();
         let mut row: Option<Row> = None;
         while let Some(found) = members.next(stream)? {
@@ -147,8 +138,7 @@ impl Layout for WebDataset {
             }
             let row = row.as_mut().expect("a row was begun");
             if row.names.contains(&field) {
-                let why = format!("the sample has two members {field:?}");
-                return Err(sink.refuse(&Violation(why)));
+                return Err(sink.refuse(format!("the sample has two members {field:?}")));
             }
             match fields.get(field.as_str()) {
                 Some(&place) => put(place, &found, stream, &mut members, sink)?,
@@ -161,9 +151,7 @@ impl Layout for WebDataset {
             row.names.push(field);
             (row.end, row.crc) = (stream.offset(), members.since_row);
         }
-        let has_all = |row: &Row| {
-            fields.keys().all(|&name| name == KEY || row.names.iter().any(|one| one == name))
-        };
+        let has_all = |row: &Row| fields.keys().all(|name| name == KEY || row.names.contains(name));
         if let Some(row) = row.filter(|row| members.cut.is_none() || has_all(row)) {
             sink.end(row.end - row.start, row.crc)?;
         }

@@ -3,8 +3,8 @@
 use super::super::indexed::Stream;
 use crate::crc::Sum;
 use crate::error::Result;
-use crate::format::Violation;
 use crate::format::foreign::tar::{BLOCK, Header, Member, NAME_MAX, has_prefix, pax};
+use crate::format::{Violation, bail};
 
 /// Bytes of a member with the zeros behind it.
 pub fn padded(size: u64) -> u64 {
@@ -93,7 +93,7 @@ impl Members {
                 Member::LongName | Member::Pax => {
                     if len > NAME_MAX {
                         let why = format!("a name or pax header has {len} bytes");
-                        return Err(stream.corrupt(at, Violation(why)));
+                        return Err(stream.corrupt(at, why));
                     }
                     let offset = stream.offset();
                     let bytes = stream.peek(len)?;
@@ -108,8 +108,7 @@ impl Members {
                     self.skip(stream, padded(len))?;
                 }
                 Member::Sparse => {
-                    let why = "sparse files in archives are not read".to_owned();
-                    return Err(stream.corrupt(at, Violation(why)));
+                    return Err(stream.corrupt(at, "sparse files in archives are not read"));
                 }
                 Member::Other => {
                     self.skip(stream, padded(len))?;
@@ -139,7 +138,7 @@ fn pax_of(bytes: &[u8], offset: u64) -> Result<Pax, Violation> {
                 size = Some(digits.ok_or_else(|| Violation("a pax size is no number".to_owned()))?);
             }
             _ if key.starts_with(b"GNU.sparse.") => {
-                return Err(Violation("sparse files in archives are not read".to_owned()));
+                bail!("sparse files in archives are not read");
             }
             _ => {}
         }
