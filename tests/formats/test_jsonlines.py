@@ -218,7 +218,7 @@ def test_two_members_with_one_name_are_an_error(tmp_path, line):
     with pytest.raises(ingot.FormatError, match=r"x\.jsonl: line 3.* two members"):
         ingot.open(path)
     path = write(tmp_path / "y.jsonl", f"{line}\n".encode())
-    with pytest.raises(ingot.FormatError, match=r'line 1.* two members are the field "a.b"'):
+    with pytest.raises(ingot.FormatError, match=r'line 1.* two members are named "a.b"'):
         ingot.open(path)
 
 

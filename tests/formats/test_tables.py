@@ -360,7 +360,7 @@ def test_columns_without_a_name_are_named_by_their_position(tmp_path):
     ds = ingot.open(write(tmp_path / "x.csv", b",a,\n0,1.5,x\n"))
     assert ds[0] == {"unnamed_0": 0, "a": 1.5, "unnamed_2": "x"}
     path = write(tmp_path / "y.csv", b",unnamed_0\n0,1\n")
-    with pytest.raises(ingot.FormatError, match=r"line 1: two columns are called .unnamed_0."):
+    with pytest.raises(ingot.FormatError, match=r"line 1: two columns are named .unnamed_0."):
         ingot.open(path)
 
 

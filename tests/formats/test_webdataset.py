@@ -132,7 +132,7 @@ def test_an_archive_that_is_truncated_is_rejected_and_read_in_part(tmp_path, cut
     # Of a sample alone nobody knows whether it is whole.
     count = 0 if cut < 3072 else cut // 2048
     why = (
-        rf"cut\.tar: offset {cut // 1024 * 1024}: the archive is cut short.*; {count} whole samples"
+        rf"cut\.tar: offset {cut // 1024 * 1024}: the archive is truncated.*; {count} whole samples"
     )
     with pytest.raises(ingot.CorruptFileError, match=why):
         ingot.open(path)

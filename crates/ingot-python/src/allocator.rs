@@ -99,7 +99,7 @@ unsafe impl GlobalAlloc for Reserving {
         // SAFETY: as promised to this call.
         let moved = unsafe { self.alloc(new) };
         if !moved.is_null() {
-            // SAFETY: both places have so many bytes, and do not overlap.
+            // SAFETY: both places have this many bytes, and do not overlap.
             unsafe { moved.copy_from_nonoverlapping(place, layout.size().min(size)) };
             // SAFETY: as promised to this call.
             unsafe { self.dealloc(place, layout) };

@@ -28,7 +28,7 @@ pub fn write_arrayrecord(
         "brotli" => ArCodec::Brotli(u32::try_from(level).unwrap_or(u32::MAX), window_log),
         "zstd" => ArCodec::Zstd(level, window_log.unwrap_or(20)),
         "snappy" => ArCodec::Snappy,
-        other => return Err(PyValueError::new_err(format!("there is no codec {other:?}"))),
+        other => return Err(PyValueError::new_err(format!("unknown codec {other:?}"))),
     };
     let options = ArOptions { group_size, codec, transpose, pad_to_block: pad, sync };
     PyRecordWriter::open(py, || records::write_arrayrecord(&path, options))

@@ -36,9 +36,8 @@ impl Reading {
         };
         let packing = match (packing, dictionary.filter(|dictionary| !dictionary.is_empty())) {
             (Packing::Zstd(_), Some(dictionary)) => {
-                let dictionary = Dictionary::new(&dictionary).ok_or_else(|| {
-                    PyValueError::new_err("these bytes cannot be a dictionary of zstd")
-                })?;
+                let dictionary = Dictionary::new(&dictionary)
+                    .ok_or_else(|| PyValueError::new_err("not a zstd dictionary"))?;
                 Packing::Zstd(Some(Arc::new(dictionary)))
             }
             (packing, _) => packing,
@@ -52,7 +51,7 @@ impl Reading {
     }
 }
 
-/// Starts a bag, or goes on with one.
+/// Starts a bag, or appends to one.
 #[pyfunction]
 #[pyo3(signature = (path, limits_path, *, mode, level, dictionary, sync))]
 pub fn write_bag(

@@ -57,7 +57,7 @@ pub fn pack_values<'py>(
 /// Buffers that wait to be used again: fresh memory costs a page fault for every 4 KB, more
 /// than the copy itself.
 ///
-/// Nobody waits for the lock: who finds it taken does without a spare. A fork may leave it
+/// No thread waits for the lock: one that finds it taken allocates instead. A fork may leave it
 /// taken for good in the child.
 pub struct Spares {
     waiting: Mutex<Vec<Vec<u8>>>,
@@ -73,7 +73,7 @@ impl Default for Spares {
 }
 
 impl Spares {
-    /// Keeps at most so many buffers of at most so many bytes.
+    /// Keeps at most `most` buffers of at most `bytes_max` bytes.
     pub const fn keeping(most: usize, bytes_max: usize) -> Spares {
         Spares { waiting: Mutex::new(Vec::new()), most, bytes_max }
     }
@@ -150,8 +150,8 @@ impl PyBuffer {
 ///
 /// # Safety
 ///
-/// `view` is what the slot was given, and `memory`, a start and a length, is valid for as long as the object lives, which
-/// the view keeps alive; unless it is read-only, nothing else uses the memory.
+/// `view` is what the slot was given. `memory`, a start and a length, is valid for as long as the
+/// object lives, which the view keeps alive; unless it is read-only, nothing else uses it.
 pub unsafe fn lend<T>(
     owner: &Bound<'_, T>,
     memory: (*const u8, usize),

@@ -167,7 +167,7 @@ pub fn kind_of(name: &str) -> PyResult<Kind> {
     match name {
         "jpg" => Ok(Kind::Jpeg),
         "png" => Ok(Kind::Png),
-        other => Err(PyValueError::new_err(format!("no kind of picture {other:?}"))),
+        other => Err(PyValueError::new_err(format!("unknown kind of picture {other:?}"))),
     }
 }
 
@@ -177,7 +177,7 @@ pub fn content(buffer: &PyBuffer<u8>) -> &[u8] {
         return &[];
     }
     // SAFETY: the buffer is held for as long as it is borrowed, contiguous, and not empty; it
-    // was made for these values, and nobody writes to it while they are decoded.
+    // was made for these values, and nothing writes to it while they are decoded.
     unsafe { std::slice::from_raw_parts(buffer.buf_ptr().cast(), buffer.len_bytes()) }
 }
 

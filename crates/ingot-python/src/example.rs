@@ -28,7 +28,7 @@ impl Held {
             "bytes" => Kind::Bytes,
             "float" => Kind::Float,
             "int" => Kind::Int,
-            _ => return Err(PyValueError::new_err(format!("no kind of feature: {kind}"))),
+            _ => return Err(PyValueError::new_err(format!("unknown kind of feature: {kind}"))),
         };
         let cells = Cells::of(&data, &offsets)?;
         let (numbers, _) = firsts.as_chunks();

@@ -14,7 +14,7 @@ use pyo3::types::{
 
 use crate::error::raised;
 
-/// Returns the row that an index, negative ones counted from the end, stands for.
+/// Returns the row of an index; negative ones count from the end.
 pub fn row(reader: &Sequence, index: i64) -> PyResult<u64> {
     let rows = reader.num_rows();
     let row = if index < 0 { index.checked_add_unsigned(rows) } else { Some(index) };
@@ -24,7 +24,7 @@ pub fn row(reader: &Sequence, index: i64) -> PyResult<u64> {
     }
 }
 
-/// Returns the row that any object with `__index__` stands for.
+/// Returns the row of any object with `__index__`.
 pub fn row_of(reader: &Sequence, index: &Bound<'_, PyAny>) -> PyResult<u64> {
     match index.extract::<i64>() {
         Ok(index) => row(reader, index),
@@ -42,7 +42,7 @@ fn out_of_range(reader: &Sequence, index: impl Display) -> PyErr {
     PyIndexError::new_err(format!("{name}: index {index} is out of range for {rows}"))
 }
 
-/// Returns the exception for an object that is no index and no sequence of indices.
+/// Returns the exception for an object that is neither an index nor a sequence of indices.
 fn no_index(index: &Bound<'_, PyAny>) -> PyErr {
     match index.get_type().name() {
         Ok(name) => PyTypeError::new_err(format!(
@@ -53,7 +53,7 @@ fn no_index(index: &Bound<'_, PyAny>) -> PyErr {
 }
 
 fn mask_error() -> PyErr {
-    PyTypeError::new_err("a boolean mask is not an index array: where(mask) has its records")
+    PyTypeError::new_err("a boolean mask is not an index array: use where(mask)")
 }
 
 /// Returns the rows of a list, tuple, range, integer array or other sequence of indices.

@@ -67,7 +67,7 @@ fn kind_of(name: &str, shape: Vec<usize>) -> PyResult<Kind> {
         ("text", _) => Ok(Kind::Text),
         (_, Some(number)) if name.ends_with("[]") => Ok(Kind::Run(number)),
         (_, Some(number)) => Ok(Kind::Numbers(number, shape)),
-        _ => Err(PyValueError::new_err(format!("no kind of value: {name}"))),
+        _ => Err(PyValueError::new_err(format!("unknown kind of value: {name}"))),
     }
 }
 

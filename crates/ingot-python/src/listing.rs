@@ -14,7 +14,7 @@ use crate::object;
 /// A file as Python has it: name, rows, size, id.
 type ShardTuple = (String, u64, u64, Option<String>);
 
-/// A list of files, or why there is none.
+/// A list of files, or why it was rejected.
 #[derive(IntoPyObject)]
 enum Parsed {
     Files(PyListing),
@@ -61,7 +61,7 @@ impl PyListing {
     /// Returns a file.
     fn shard(&self, number: usize) -> PyResult<ShardTuple> {
         let found = self.shards.get(number).map(told);
-        found.ok_or_else(|| PyValueError::new_err(format!("there is no file {number}")))
+        found.ok_or_else(|| PyValueError::new_err(format!("file {number} does not exist")))
     }
 
     /// Returns the files.

@@ -40,7 +40,7 @@ impl PyPictures {
             "center" => Crop::Center,
             "random" => Crop::Random,
             "resized" => Crop::Resized(Spread::new(scale, ratio)),
-            other => return Err(PyValueError::new_err(format!("no crop is {other:?}"))),
+            other => return Err(PyValueError::new_err(format!("unknown crop {other:?}"))),
         };
         let choices = Choices::new(size, crop, resize, flip).map_err(PyValueError::new_err)?;
         let table = Table::new(table, width, colours).ok_or_else(|| {

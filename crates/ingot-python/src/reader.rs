@@ -144,7 +144,7 @@ pub fn figures_of(stats: Stats) -> Figures {
 /// Returns a file by its number.
 fn file_of(reader: &Sequence, number: usize) -> PyResult<&Arc<dyn Container>> {
     if number >= reader.num_files() {
-        return Err(PyIndexError::new_err(format!("there is no file {number}")));
+        return Err(PyIndexError::new_err(format!("file {number} does not exist")));
     }
     reader.open_file(number).map_err(raised)
 }
@@ -169,7 +169,7 @@ impl PyReader {
         bags: Option<Vec<BagTuple>>,
     ) -> PyResult<Self> {
         if paths.is_empty() {
-            return Err(PyValueError::new_err("there are no files to open"));
+            return Err(PyValueError::new_err("no files to open"));
         }
         let mode = if partial { Mode::Partial } else { Mode::Whole };
         let bags = bags.map(|bags| {
@@ -334,7 +334,7 @@ impl PyReader {
         damage::check(py, &*self.reader()?, progress)
     }
 
-    /// Looks at the file anew.
+    /// Opens the file again to see records that were added.
     #[pyo3(name = "_reopen")]
     fn reopen(&self, py: Python<'_>) -> PyResult<()> {
         let current = self.reader()?;

@@ -11,7 +11,8 @@ use pyo3::prelude::*;
 
 use crate::buffer::lend;
 
-/// A file as read-only memory. A page that cannot be read shows zeros, and kills nobody.
+/// A file as read-only memory. A page that cannot be read shows zeros instead of killing the
+/// process.
 #[pyclass(frozen, name = "Region", module = "ingot._core")]
 pub struct PyRegion {
     region: Region,

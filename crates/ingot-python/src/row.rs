@@ -68,7 +68,7 @@ impl PyRowPlan {
                 "float" => Made::Float,
                 "bool" => Made::Bool,
                 "other" => Made::ByDecoder,
-                _ => return Err(PyValueError::new_err(format!("no such kind of value: {made}"))),
+                _ => return Err(PyValueError::new_err(format!("unknown kind of value: {made}"))),
             };
             asks.extend(flag.map(whole));
             let flag = flag.and_then(|_| flags.next());

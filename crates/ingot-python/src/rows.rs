@@ -39,7 +39,9 @@ pub fn schema_of(fields: Vec<FieldTuple>) -> PyResult<Schema> {
                 "cell" => FieldKind::Cell,
                 "sequence" => FieldKind::Sequence,
                 "column" => FieldKind::Column,
-                other => return Err(PyValueError::new_err(format!("no kind of field {other:?}"))),
+                other => {
+                    return Err(PyValueError::new_err(format!("unknown kind of field {other:?}")));
+                }
             };
             Ok(Field { name, kind, width, type_name })
         })
@@ -341,7 +343,7 @@ pub fn read_plans<'py>(py: Python<'py>, plans: Vec<Plan<'py>>) -> PyResult<Vec<V
         let rows = native.get().rows()?;
         let numbers = rows_of(rows.files(), &indices)?;
         if fields.iter().flat_map(|(_, ranges)| ranges).any(|all| all.len() != numbers.len()) {
-            return Err(PyValueError::new_err("one range for each row"));
+            return Err(PyValueError::new_err("expected a range for each row"));
         }
         let asks = fields.into_iter().map(|(field, elements)| Ask { field, elements });
         asked.push((rows, numbers, asks.collect()));

@@ -37,7 +37,7 @@ impl PySink {
         done.map_err(|error| self.error.get_or_insert(error)).ok()
     }
 
-    /// Reads as many bytes as there are, and goes on behind them. If that fails, they are zeros.
+    /// Reads as many bytes as there are, and moves past them. On failure they are zeros.
     fn fill(&mut self, bytes: &mut [u8]) -> usize {
         let count = self.attempt(|file, place| read_some(file, bytes, place));
         let count = count.unwrap_or_else(|| {
@@ -59,7 +59,7 @@ impl PySink {
         Ok(PySink { file: Some(file), generation: process::generation(), place: 0, error: None })
     }
 
-    /// Closes the file: from now on nothing is read or written.
+    /// Closes the file: later calls read and write nothing.
     fn detach(&mut self) {
         self.file = None;
     }

@@ -40,7 +40,7 @@ impl PyStream {
         Ok(PyStream { reader, indices, ahead, ready: Vec::new(), error: None })
     }
 
-    /// In the child of a fork: begins the windows anew, since the threads that were
+    /// In the child of a fork: restarts the windows, since the threads that were
     /// reading them are the parent's.
     fn follow_fork(&mut self, py: Python<'_>) -> PyResult<()> {
         if self.reader.generation() == ingot::process::generation() {

@@ -20,7 +20,7 @@ pub fn archive_files<'py>(
     let cells = Cells::of(data, offsets)?;
     let (bytes, ends) = (cells.bytes(), cells.ends());
     if names.len() != ends.len() {
-        return Err(PyValueError::new_err("there is a name for each file"));
+        return Err(PyValueError::new_err("expected a name for each file"));
     }
     let archived = py.detach(|| {
         let mut out = Vec::with_capacity(bytes.len() + 2 * BLOCK * ends.len());

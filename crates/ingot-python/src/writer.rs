@@ -30,8 +30,8 @@ type PackedField<'py> = (Bound<'py, PyAny>, PyBackedBytes, Option<PyBackedBytes>
 type Encoding<B = PyBackedBytes> = (u8, B, u32, u64);
 
 fn decision_of((codec, dictionary, tries, evidence): Encoding) -> PyResult<Decision> {
-    let codec = Codec::of(codec)
-        .ok_or_else(|| PyValueError::new_err(format!("there is no codec {codec}")))?;
+    let codec =
+        Codec::of(codec).ok_or_else(|| PyValueError::new_err(format!("unknown codec {codec}")))?;
     let choice = Choice { codec, dictionary: dictionary.to_vec() };
     Ok(Decision { choice, tries, evidence })
 }
@@ -87,8 +87,8 @@ impl PyWriter {
         if !typed && writer.schema().is_typed() {
             py.detach(|| writer.abandon());
             let message = format!(
-                "{}: its rows have fields; ingot.DatasetWriter(path, spec, append=True) goes on \
-                 with it",
+                "{}: its rows have fields; ingot.DatasetWriter(path, spec, append=True) \
+                 appends to it",
                 path.display()
             );
             return Err(PyValueError::new_err(message));
@@ -123,7 +123,7 @@ impl PyWriter {
                     (FieldKind::Sequence, Given::Sequence(_)) => Ok(Value::Sequence(elements)),
                     (FieldKind::Cell, Given::Cell(bytes)) => Ok(Value::Cell(bytes.as_bytes())),
                     (FieldKind::Column, Given::Cell(bytes)) => Ok(Value::Column(bytes.as_bytes())),
-                    _ => Err(PyValueError::new_err("a sequence is a list, other values are not")),
+                    _ => Err(PyValueError::new_err("a sequence is a list, other values are bytes")),
                 }
             });
             let row: Vec<Value<'_>> = row.collect::<PyResult<_>>()?;

@@ -1,4 +1,4 @@
-//! Work that goes on while the caller does something else.
+//! Work that continues while the caller does something else.
 //!
 //! The threads stay: in the child of a fork the C library frees what the threads of the
 //! parent had, and trips over those that had only just begun.
@@ -43,7 +43,7 @@ impl<T: Send + 'static> Task<T> {
         let queue = QUEUE.get(Queue::default);
         let (back, task) = sync_channel(1);
         let work = move || {
-            // Nobody waits for a task that was dropped.
+            // No caller waits for a task that was dropped.
             let _ = back.send(catch_unwind(AssertUnwindSafe(work)));
         };
         let task = Task { answer: Some(Mutex::new(task)), generation: process::generation() };

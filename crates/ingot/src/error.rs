@@ -103,11 +103,11 @@ pub enum Error {
     #[error("{0}")]
     Invalid(String),
 
-    /// Whoever was told how far work is has stopped it.
+    /// The callback that reports progress has stopped the work.
     #[error("the work was stopped")]
     Stopped,
 
-    /// Memory for a record could not be had.
+    /// Memory for a record could not be allocated.
     #[error("{path}: {}out of memory for {bytes} bytes", record_prefix(.record))]
     Memory {
         /// The file.
@@ -148,7 +148,7 @@ fn advice(rows: u64, writing: bool) -> String {
     }
     if rows == 0 {
         return format!(
-            "{committed}; if it is a copy that was cut short, copy it again, else call \
+            "{committed}; if it is a truncated copy, copy it again; otherwise call \
              ingot.recover to make it an empty file"
         );
     }

@@ -38,7 +38,7 @@ const MEMORY: usize = 96 << 20;
 /// Processor time that a hostile file may cost, all that is tried on it together.
 const TIME: Duration = Duration::from_secs(5);
 
-/// Whoever holds this is the only test that runs: the allocator counts for all threads.
+/// The test that holds this runs alone: the allocator counts for all threads.
 struct Alone(#[allow(dead_code)] MutexGuard<'static, ()>);
 
 fn alone() -> Alone {
@@ -104,7 +104,7 @@ fn read_all(reader: &Reader, errors: &mut Vec<String>) {
     }
 }
 
-/// Goes on at the end of the file and recovers it: what comes of it is whole, or an error.
+/// Appends to the file and recovers it: the result is whole, or an error.
 fn change_all(storage: &Memory, errors: &mut Vec<String>) {
     let copy = Memory::from(storage.bytes());
     let none = options(Compression::None);
@@ -209,7 +209,7 @@ fn directories_that_lie_are_refused() {
         ("more pages than the directory holds", 16, u64::MAX),
         ("pages whose size overflows", 16, u64::MAX / 24 + 2),
         ("a header of all bytes", 24, u64::MAX),
-        ("a directory of another place", 8, 7),
+        ("a directory belongs elsewhere", 8, 7),
     ] {
         let patch = |block: &mut Vec<u8>| put(block, at, &value.to_le_bytes());
         refuse(&alone, what, &Forge::records().plain().close(|_| {}, patch));

@@ -114,7 +114,7 @@ fn check_there_and_back(group: &Group, compression: Compression, bucket_len: u64
     assert!(found == *group, "{compression:?}");
 }
 
-/// Whoever holds this is the only test that runs: the allocator counts for all threads.
+/// The test that holds this runs alone: the allocator counts for all threads.
 fn alone() -> MutexGuard<'static, ()> {
     static ALONE: Mutex<()> = Mutex::new(());
     ALONE.lock().unwrap_or_else(PoisonError::into_inner)
@@ -375,22 +375,22 @@ fn machine(tags: &[u8], next: &[u8], first: u8) -> Vec<u8> {
 fn layouts_that_lie_are_refused() {
     let _alone = alone();
     let refused = [
-        ("an empty layout", &b""[..], "a number is cut short"),
+        ("an empty layout", &b""[..], "a number is truncated"),
         ("no states", b"\0\0\0\0", "number 0 of 0"),
-        ("many buckets", b"\xff\xff\xff\xff\x0f\0\0", "layout of a chunk is cut short"),
-        ("many buffers", b"\0\xff\xff\xff\xff\x0f\0", "layout of a chunk is cut short"),
-        ("many states", b"\0\0\xff\xff\xff\xff\x0f\0\0", "layout of a chunk is cut short"),
-        ("a bucket that is not there", b"\x01\0\x07\x01\x03\0\0", "a chunk is cut short"),
+        ("many buckets", b"\xff\xff\xff\xff\x0f\0\0", "layout of a chunk is truncated"),
+        ("many buffers", b"\0\xff\xff\xff\xff\x0f\0", "layout of a chunk is truncated"),
+        ("many states", b"\0\0\xff\xff\xff\xff\x0f\0\0", "layout of a chunk is truncated"),
+        ("a bucket that is not there", b"\x01\0\x07\x01\x03\0\0", "a chunk is truncated"),
         ("a buffer without a bucket", b"\0\x01\x01\x01\x03\0\0", "beyond its bucket"),
         ("a tag that is reserved", b"\0\0\x01\x04\0\0", "a state with the tag 4"),
         ("a wire type that is none", b"\0\0\x01\x0f\0\0", "a state with the tag 15"),
         ("a tag of 33 bits", b"\0\0\x01\xff\xff\xff\xff\x1f\0\0", "a tag of 8589934591"),
         ("a state behind the last", b"\0\0\x01\x03\x02\0", "number 1 of 1"),
-        ("a varint without subtype", b"\0\0\x01\x08\0", "layout of a chunk is cut short"),
+        ("a varint without subtype", b"\0\0\x01\x08\0", "layout of a chunk is truncated"),
         ("a subtype that is none", b"\0\0\x01\x08\0\x8a\0", "a varint of subtype 138"),
         ("a buffer that is none", b"\0\0\x01\x12\0\0\0", "number 0 of 0"),
         ("a first state that is none", b"\0\0\x01\x03\0\x01", "number 1 of 1"),
-        ("more than a layout", b"\0\0\x01\x03\0\0\0", "bytes behind the layout"),
+        ("more than a layout", b"\0\0\x01\x03\0\0\0", "bytes after the layout"),
     ];
     for (what, layout, why) in refused {
         let error = try_decode(what, &forge(layout, b"", b"", 1, 40)).expect(what);
@@ -402,12 +402,12 @@ fn layouts_that_lie_are_refused() {
 fn machines_that_lie_are_refused() {
     let _alone = alone();
     let refused = [
-        ("nothing for ever", machine(&[0, 0], &[3, 2], 0), &b""[..], "for ever"),
-        ("records for ever", machine(&[3], &[1], 0), b"", "for ever"),
-        ("a loop that is not reached", machine(&[3, 0], &[0, 3], 0), b"", "for ever"),
+        ("nothing for ever", machine(&[0, 0], &[3, 2], 0), &b""[..], "forever"),
+        ("records for ever", machine(&[3], &[1], 0), b"", "forever"),
+        ("a loop that is not reached", machine(&[3, 0], &[0, 3], 0), b"", "forever"),
         ("a transition too far", machine(&[3], &[0], 0), b"\x04", "to state 1 of 1"),
         ("more records", machine(&[3], &[0], 0), b"\x03", "more than 2 records"),
-        ("fewer records", machine(&[3], &[0], 0), b"", "1 records where the chunk says 2"),
+        ("fewer records", machine(&[3], &[0], 0), b"", "1 records, the chunk says 2"),
         ("fewer bytes", machine(&[3], &[0], 0), b"\0", "0 bytes, the chunk says 40"),
         ("half a record", machine(&[0x0b, 3], &[0, 0], 1), b"\x04\0", "does not begin"),
         ("more bytes", machine(&[0x0b], &[0], 0), &[3; 20], "more than the 40 bytes"),
@@ -432,7 +432,7 @@ fn buffers_that_lie_are_refused() {
         ("a varint", taking(b"\x08", 2, b"\x02\0"), &b"\x05\x06"[..], "fewer values"),
         ("a number", taking(b"\x0d", 3, b"\0"), b"abc", "fewer values"),
         ("bytes", taking(b"\x12", 3, b"\0"), b"\x03ab", "fewer values"),
-        ("bytes without end", taking(b"\x12", 1, b"\0"), b"\x80", "a number is cut short"),
+        ("bytes without end", taking(b"\x12", 1, b"\0"), b"\x80", "a number is truncated"),
         (
             "bytes of all lengths",
             taking(b"\x12", 10, b"\0"),
@@ -450,7 +450,7 @@ fn buffers_that_lie_are_refused() {
     let more = vec![0; 100];
     let layout = [&[1, 1, 100, 100, 1][..], &[3, 0, 0]].concat();
     let error = try_decode("values", &forge(&layout, &more, b"", 1, 40)).unwrap();
-    assert!(error.contains("100 bytes of values where 50 are the most"), "{error}");
+    assert!(error.contains("100 bytes of values, at most 50 are allowed"), "{error}");
 }
 
 #[test]

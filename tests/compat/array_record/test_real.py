@@ -387,7 +387,7 @@ def test_a_file_cut_after_its_first_block_is_not_taken_for_an_empty_one(files, t
     assert (real.read_all(), real.read([9])) == ([], [b""])
     ours = our_module.ArrayRecordReader(str(path))
     for call in (ours.read_all, ours.read, lambda: ours.read([9]), ours.close):
-        with pytest.raises(RuntimeError, match=r"Corrupted Riegeli/records file: .* cut short"):
+        with pytest.raises(RuntimeError, match=r"Corrupted Riegeli/records file: .* truncated"):
             call()
 
 

@@ -145,7 +145,7 @@ def test_a_single_file_that_was_cut_is_to_be_copied_again(tmp_path):
     with ingot.Writer(path, compression=None) as writer:
         writer.extend([bytes(1000)] * 10)
     path.write_bytes(path.read_bytes()[:5000])
-    with pytest.raises(ingot.UnfinishedFileError, match="a copy that was cut short, copy it again"):
+    with pytest.raises(ingot.UnfinishedFileError, match="a truncated copy, copy it again"):
         ingot.open(path)
 
 

@@ -45,7 +45,7 @@ fn seal_index(bytes: &mut [u8]) {
     }
 }
 
-/// Reads the index of a file. Every record that it can say anything of lies behind it.
+/// Reads the index of a file. Every record that it describes comes after it.
 fn read_index(bytes: &[u8], check: bool) -> Option<Index> {
     let size = bytes.len() as u64;
     let len = measure(&bytes[..bytes.len().min(HEAD_LEN)], size).ok()?;

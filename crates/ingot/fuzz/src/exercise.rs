@@ -14,7 +14,7 @@ const ROWS: u64 = 64;
 /// Values larger than this are not asked for.
 const VALUE: u64 = 1 << 20;
 
-/// Opens, reads, verifies and recovers a file, and goes on at its end if `append`.
+/// Opens, reads, verifies and recovers a file, and appends to it if `append`.
 /// Nothing may panic, and what was recovered is whole.
 pub fn exercise(bytes: &[u8], append: bool) {
     let storage = Memory::from(bytes.to_vec());

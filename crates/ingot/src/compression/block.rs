@@ -21,7 +21,7 @@ pub enum Method {
 impl Method {
     /// Returns the most bytes that `stored` bytes can decompress to.
     pub fn expansion(self, stored: usize) -> usize {
-        // What the shortest piece of each kind can stand for: 16 MiB of brotli with a header
+        // What the shortest piece of each kind can decode to: 16 MiB of brotli with a header
         // of 27 bits, a block of 128 KiB of zstd in 4 bytes, a copy of 64 bytes in 3.
         let (bytes, pieces) = match self {
             Method::Brotli => (1 << 24, stored.div_ceil(3)),
@@ -66,7 +66,7 @@ fn unbrotli(stored: &[u8], value: &mut [u8]) -> Result<usize, &'static str> {
     match outcome {
         BrotliResult::ResultSuccess if left == 0 => Ok(len),
         BrotliResult::ResultSuccess => Err("more bytes than the stream has"),
-        BrotliResult::NeedsMoreInput => Err("the stream is cut short"),
+        BrotliResult::NeedsMoreInput => Err("the stream is truncated"),
         BrotliResult::NeedsMoreOutput => Err("the stream is longer than it should be"),
         BrotliResult::ResultFailure => Err("the stream is damaged or longer than it should be"),
     }

@@ -24,10 +24,10 @@ thread_local! {
 /// Returns how long the content of a frame of `stored` bytes is that begins with `head`, if it
 /// says so.
 pub fn content_len(head: &[u8], stored: usize) -> Result<Option<u64>, String> {
-    let len = get_frame_content_size(head).map_err(|_| "it is no zstd frame".to_owned())?;
+    let len = get_frame_content_size(head).map_err(|_| "not a zstd frame".to_owned())?;
     match len {
         Some(len) if len > Method::Zstd.expansion(stored) as u64 => {
-            Err(format!("a zstd frame of {stored} bytes cannot hold the {len} it tells of"))
+            Err(format!("a zstd frame of {stored} bytes cannot hold the {len} that it declares"))
         }
         len => Ok(len),
     }
@@ -103,7 +103,7 @@ fn stream(context: &mut DCtx<'_>, stored: &[u8]) -> Result<Vec<u8>, Failure> {
             return Ok(value);
         }
         if written == 0 && input.pos() == stored.len() {
-            return Err("zstd: the frame is cut short".to_owned().into());
+            return Err("zstd: the frame is truncated".to_owned().into());
         }
     }
 }

@@ -86,7 +86,7 @@ thread_local! {
 /// Bytes that a context of zstd takes, about.
 const CONTEXT: u64 = 160 << 10;
 
-/// Calls `work` with a context that a thread keeps, and makes it first if there is none.
+/// Calls `work` with the context of this thread, which is created on first use.
 fn with_context<T>(
     kept: &'static LocalKey<RefCell<Option<DCtx<'static>>>>,
     format: FrameFormat,

@@ -16,7 +16,7 @@ pub struct Array<'a> {
 impl<'a> Array<'a> {
     /// Reads a cell.
     pub fn decode(cell: &'a [u8]) -> Result<Array<'a>, Violation> {
-        let cut = || Violation::new("an array is cut short");
+        let cut = || Violation::new("an array is truncated");
         let (&len, rest) = cell.split_first().ok_or_else(cut)?;
         let (kind, rest) = rest.split_at_checked(len.into()).ok_or_else(cut)?;
         let (kind, width) = known(kind)?;

@@ -2,7 +2,7 @@
 //!
 //! | bytes | what |
 //! | --- | --- |
-//! | so many | the records |
+//! | any | the records |
 //! | 8 N | the limits: where each record ends, little-endian |
 //!
 //! The table stands behind the records, and its last entry, which is also where it begins,
@@ -34,8 +34,8 @@ impl Table {
         }
         if size < LIMIT_LEN || last > size - LIMIT_LEN || !(size - last).is_multiple_of(LIMIT_LEN) {
             bail!(
-                "the last limit says that the table begins at {last}, which cannot be in a file \
-                 of {size} bytes: it was cut short, its writer was not closed, or it is no bag"
+                "the last limit says that the table begins at {last}, which is impossible in a file \
+                 of {size} bytes: it is truncated, its writer was not closed, or it is not a bag"
             );
         }
         Ok(Table { offset: last, limits: (size - last) / LIMIT_LEN })
@@ -65,7 +65,7 @@ pub fn check(start: u64, end: u64, records_len: u64) -> Result<(), Violation> {
         return Ok(());
     }
     Err(Violation::new(format!(
-        "its limits are {start} and {end}, which cannot be in {records_len} bytes of records"
+        "its limits are {start} and {end}, outside the {records_len} bytes of records"
     )))
 }
 

@@ -10,7 +10,7 @@ impl<'a> Fields<'a> {
         let (head, rest) = self
             .0
             .split_at_checked(len)
-            .ok_or_else(|| Violation::new(format!("{} bytes where {len} belong", self.0.len())))?;
+            .ok_or_else(|| Violation::new(format!("{} bytes, expected {len}", self.0.len())))?;
         self.0 = rest;
         Ok(head)
     }

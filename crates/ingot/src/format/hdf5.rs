@@ -13,7 +13,7 @@
 //! | --- | --- |
 //! | `GCOL`, version 1, three zeros | 8 |
 //! | size of the collection | 8 |
-//! | objects: index 2, references 2, zero 4, size 8, then the bytes, padded to eight | so many |
+//! | objects: index 2, references 2, zero 4, size 8, then the bytes, padded to eight | any |
 //!
 //! Index 0 is the free space at the end. There are no checksums.
 
@@ -58,11 +58,11 @@ impl Reference {
 /// `room` bytes from there on.
 pub fn collection_len(head: &[u8], room: u64) -> Result<u64, Violation> {
     if head.len() < COLLECTION_HEAD as usize || !head.starts_with(b"GCOL\x01") {
-        bail!("there is no heap where a value points to");
+        bail!("a value points to a place without a heap");
     }
     let len = u64_at(head, 8);
     if len < COLLECTION_MIN || len > room {
-        bail!("a heap says that it has {len} bytes");
+        bail!("a heap declares {len} bytes");
     }
     Ok(len)
 }
@@ -79,7 +79,7 @@ pub struct Objects {
 impl Objects {
     /// Takes in the objects in a window on a collection of `len` bytes, which begins with an
     /// object at `start`. Returns where the next object is, if the window ends before the
-    /// collection does. Objects behind one that cannot be are not taken in.
+    /// collection does. Objects after an invalid one are left out.
     pub fn scan(&mut self, window: &[u8], start: u64, len: u64) -> Option<u64> {
         let mut at = start;
         while len.saturating_sub(at) >= OBJECT_HEAD && self.seen < OBJECTS_MAX {

@@ -109,7 +109,7 @@ impl Column<'_> {
                 let num = shape.iter().try_fold(1_usize, |num, &length| num.checked_mul(length));
                 let len = num.and_then(|num| num.checked_mul(number.width()));
                 if len != Some(bytes.len()) {
-                    return Err(format!("{} bytes are not of its type", bytes.len()));
+                    return Err(format!("{} bytes do not fit its type", bytes.len()));
                 }
                 check_empty(shape)?;
                 put_numbers(out, *number, shape, bytes, style)
@@ -117,7 +117,7 @@ impl Column<'_> {
             Kind::Run(number) => {
                 let num = bytes.len() / number.width();
                 if num * number.width() != bytes.len() {
-                    return Err(format!("{} bytes are not of its type", bytes.len()));
+                    return Err(format!("{} bytes do not fit its type", bytes.len()));
                 }
                 put_numbers(out, *number, &[num], bytes, style)
             }

@@ -140,7 +140,7 @@ fn check(shards: &[Shard]) -> Result<(), Violation> {
             bail!("{name}: an id is 32 hexadecimal digits, not {id:?}");
         }
         if !names.insert(name.as_str()) {
-            bail!("it lists a file twice, {name}");
+            bail!("it lists {name} twice");
         }
     }
     Ok(())

@@ -21,7 +21,7 @@ const STRUCT: u8 = 12;
 
 const DEPTH_MAX: u32 = 64;
 
-/// So many values in a byte of the file are a crowd.
+/// This many values per byte of the file are a crowd.
 const CROWD: i64 = 256;
 
 /// What the footer of a file tells.
@@ -47,7 +47,7 @@ pub struct Group {
 pub struct Column {
     /// The names that lead to the values.
     pub path: Vec<String>,
-    /// Whether there is no proof that all values are there.
+    /// Whether values may be missing: nothing proves that all are there.
     pub has_nulls: bool,
     /// Whether each row group tells how many bytes of text it has, however often it has them.
     pub is_told: bool,
@@ -63,7 +63,7 @@ impl Footer {
     ///
     /// # Errors
     ///
-    /// The bytes are cut short, or are no footer.
+    /// The bytes are truncated, or not a footer.
     pub fn decode(bytes: &[u8]) -> Result<Footer, Violation> {
         let mut footer = Footer::default();
         let mut input = Input(bytes);
@@ -189,7 +189,7 @@ struct Input<'a>(&'a [u8]);
 impl<'a> Input<'a> {
     fn take(&mut self, count: usize) -> Result<&'a [u8], Violation> {
         let taken = self.0.split_off(..count);
-        taken.ok_or_else(|| Violation::new("the footer is cut short"))
+        taken.ok_or_else(|| Violation::new("the footer is truncated"))
     }
 
     fn byte(&mut self) -> Result<u8, Violation> {
@@ -226,12 +226,12 @@ impl<'a> Input<'a> {
         Ok(())
     }
 
-    /// A length, of which each unit takes at least a byte.
+    /// A length in units of at least a byte.
     fn length(&mut self) -> Result<usize, Violation> {
         let length = self.varint()?;
         match usize::try_from(length) {
             Ok(length) if length <= self.0.len() => Ok(length),
-            _ => Err(Violation::new("the footer is cut short")),
+            _ => Err(Violation::new("the footer is truncated")),
         }
     }
 
@@ -251,7 +251,7 @@ impl<'a> Input<'a> {
         field: impl FnMut(&mut Self, i64, u8) -> Result<(), Violation>,
     ) -> Result<(), Violation> {
         if kind != STRUCT {
-            bail!("the footer has a value in place of a struct");
+            bail!("the footer has a plain value where a struct belongs");
         }
         self.fields(field)
     }

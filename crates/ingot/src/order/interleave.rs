@@ -1,6 +1,6 @@
 //! Round robin over parts of different lengths.
 
-/// Which part supplies a position when parts take turns. When one ends, the others go on.
+/// Which part supplies a position when parts take turns. When one ends, the others continue.
 ///
 /// A stage is a stretch in which the same parts take turns; finding it is a binary search.
 pub struct Turns {

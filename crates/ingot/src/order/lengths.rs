@@ -23,7 +23,7 @@ impl Lengths {
     ///
     /// # Errors
     ///
-    /// There is none for it.
+    /// The row has no length.
     pub fn of(&self, source: i32, row: i64) -> Result<u64> {
         let lens = &self.0[source as usize];
         lens.get(row as usize).copied().ok_or_else(|| {

@@ -16,9 +16,9 @@ const CHANGES_MAX: usize = 1024;
 ///
 /// After any n positions, a part of weight w has supplied more than `n * w / sum - 1` samples and
 /// fewer than `n * w / sum + 1`: its j-th sample (from 0) has to be at position
-/// `floor(j * sum / w)` or later and before `ceil((j + 1) * sum / w)`. Whoever has to be first
-/// comes first, which meets all of these limits whenever they can be met; and they can, because
-/// fractions of samples could.
+/// `floor(j * sum / w)` or later and before `ceil((j + 1) * sum / w)`. The sample with the earliest
+/// limit comes first, which meets all of these limits whenever they can be met; and they can,
+/// because fractions of samples could.
 pub struct Period {
     weights: Vec<u64>,
     /// The part of each position, and how many samples of it come before in the period.

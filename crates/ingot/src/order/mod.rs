@@ -25,7 +25,7 @@ pub use picks::{Level, Picks};
 
 use crate::Error;
 
-/// Orders have at most so many positions, and sources so many rows.
+/// Maximum number of positions of an order, and of rows of a source.
 const LEN_MAX: u64 = i64::MAX as u64;
 
 /// Returns the error for numbers past [`LEN_MAX`].

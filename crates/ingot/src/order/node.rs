@@ -13,16 +13,16 @@ use super::window::Windows;
 use super::{LEN_MAX, exceeded};
 use crate::{Error, Result};
 
-/// At most so many steps are between a position and its row.
+/// Maximum number of steps between a position and its row.
 const DEPTH_MAX: u32 = 200;
 
-/// At most so many times are groups made of groups.
+/// Maximum depth of groups of groups.
 const GROUPS_MAX: usize = 8;
 
-/// At most so many rows are in a batch.
+/// Maximum number of rows in a batch.
 const BATCH_MAX: u64 = 1 << 24;
 
-/// An order has at most so many parts; parts that take turns are fewer, for their table.
+/// Maximum number of parts of an order; fewer if they take turns, because of their table.
 const PARTS_MAX: usize = 1 << 16;
 const TURNS_MAX: usize = 1 << 12;
 
@@ -215,7 +215,7 @@ impl Order {
     ///
     /// # Errors
     ///
-    /// There are none, one but the last has no end, or they differ in what their positions are.
+    /// The list is empty, an order but the last is infinite, or their positions differ in kind.
     pub fn concat(orders: Vec<Order>) -> Result<Self> {
         let (parts, mut figures) = parts_of(orders, PARTS_MAX)?;
         let mut starts = Vec::with_capacity(parts.len());
@@ -237,11 +237,11 @@ impl Order {
         Self::with(Step::Parts { parts, choice: Choice::Concat(starts) }, figures)
     }
 
-    /// Returns orders in turns; when one ends, the others go on.
+    /// Returns orders in turns; when one ends, the others continue.
     ///
     /// # Errors
     ///
-    /// There are none or too many, or they differ in what their positions are.
+    /// The list is empty or too long, or their positions differ in kind.
     pub fn interleave(orders: Vec<Order>) -> Result<Self> {
         let (parts, mut figures) = parts_of(orders, TURNS_MAX)?;
         let lens: Vec<Option<u64>> = parts.iter().map(|part| part.order.len()).collect();
@@ -260,7 +260,7 @@ impl Order {
     ///
     /// # Errors
     ///
-    /// As [`Mixture::new`], or the orders differ in what their positions are.
+    /// As [`Mixture::new`], or the positions of the orders differ in kind.
     pub fn mix(orders: Vec<Order>, schedule: &[(u64, Vec<u64>)]) -> Result<Self> {
         let (parts, mut figures) = parts_of(orders, PARTS_MAX)?;
         let lens: Vec<Option<u64>> = parts.iter().map(|part| part.order.len()).collect();

@@ -12,13 +12,13 @@ use super::window::reserve;
 use super::{LEN_MAX, exceeded};
 use crate::{Error, Result};
 
-/// Packs are planned among so many inner positions, so that a plan has a bounded size.
+/// Number of inner positions among which packs are planned, so that a plan has a bounded size.
 const BLOCK: u64 = 4096;
 
-/// Plans of so many bytes are kept; others are made again when they are needed.
+/// Bytes of plans that are kept; others are made again when they are needed.
 const KEPT_MAX: u64 = 256 << 20;
 
-/// Rows of a block are cut into at most so many pieces.
+/// Maximum number of pieces of the rows of a block.
 const PIECES_MAX: u64 = 1 << 20;
 
 /// What becomes of a row that is longer than a pack.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::hash::{Numbers, fold, key};
 
-/// Up to so many rows are permuted by a table.
+/// Up to this many rows are permuted by a table.
 ///
 /// A Feistel network over a few bits reaches a small part of all permutations, and which part is
 /// visible in counts. From 2048 values on, its halves have five bits or more and eight rounds

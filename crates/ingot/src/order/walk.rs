@@ -14,7 +14,7 @@ use crate::{Error, Result};
 #[derive(Clone, Copy)]
 struct At {
     position: u64,
-    /// How often the repeats above have begun anew, as one number.
+    /// How often the repeats above have restarted, as one number.
     epoch: u64,
     /// The same for what decides the order: windows and packs are planned for epoch 0.
     order_epoch: u64,

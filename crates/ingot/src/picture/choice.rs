@@ -122,7 +122,7 @@ pub struct Choices {
 }
 
 impl Choices {
-    /// Fails if there is no such result.
+    /// Fails if the result would be empty or too large.
     pub fn new(
         size: (u32, u32),
         crop: Crop,

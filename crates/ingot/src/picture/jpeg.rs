@@ -23,7 +23,7 @@ struct Colours {
 
 /// Returns the size that the frame header tells.
 pub fn measure(file: &[u8]) -> Result<Shape, Refusal> {
-    let mut rest = file.strip_prefix(&START).ok_or("it does not begin as a JPEG does")?;
+    let mut rest = file.strip_prefix(&START).ok_or("it does not begin like a JPEG")?;
     let mut colours = Colours::default();
     loop {
         let (marker, segment, behind) = next_segment(rest)?;
@@ -34,7 +34,7 @@ pub fn measure(file: &[u8]) -> Result<Shape, Refusal> {
             0xc3 | 0xc5..=0xc7 | 0xc9..=0xcb | 0xcd..=0xcf => {
                 return Err("a JPEG that is neither baseline nor progressive".to_owned());
             }
-            SCAN => return Err("its pixels begin before its size is told".to_owned()),
+            SCAN => return Err("its pixels begin before its size is given".to_owned()),
             _ => {}
         }
         rest = behind;
@@ -43,10 +43,10 @@ pub fn measure(file: &[u8]) -> Result<Shape, Refusal> {
 
 /// Returns the marker of the next segment, its content, and what is behind it.
 fn next_segment(bytes: &[u8]) -> Result<(u8, &[u8], &[u8]), Refusal> {
-    let cut = || "it ends inside of its header".to_owned();
+    let cut = || "it ends inside its header".to_owned();
     let (&first, mut rest) = bytes.split_first().ok_or_else(cut)?;
     if first != 0xff {
-        return Err("there is no marker where one should be".to_owned());
+        return Err("a marker is missing".to_owned());
     }
     let mut marker = 0xff;
     while marker == 0xff {
@@ -60,7 +60,7 @@ fn next_segment(bytes: &[u8]) -> Result<(u8, &[u8], &[u8]), Refusal> {
 
 fn frame(segment: &[u8], colours: &Colours) -> Result<Shape, Refusal> {
     let &[precision, h0, h1, w0, w1, count, ref components @ ..] = segment else {
-        return Err("its frame header is cut short".to_owned());
+        return Err("its frame header is truncated".to_owned());
     };
     if precision != 8 {
         return Err(format!("{precision} bits a sample"));
@@ -74,11 +74,11 @@ fn frame(segment: &[u8], colours: &Colours) -> Result<Shape, Refusal> {
         _ => false,
     };
     if !is_usual || components.len() != usize::from(count) {
-        return Err("its colours are neither gray nor YCbCr as they usually are".to_owned());
+        return Err("its colours are neither grayscale nor ordinary YCbCr".to_owned());
     }
     let (height, width) = (u16::from_be_bytes([h0, h1]), u16::from_be_bytes([w0, w1]));
     if count == 3 && height.min(width) < 8 {
-        return Err("its colours cannot be interpolated as others do, it is so small".to_owned());
+        return Err("it is too small for its colours to be interpolated".to_owned());
     }
     Ok(Shape { height: height.into(), width: width.into(), colours: count })
 }
@@ -89,7 +89,7 @@ fn check_scan(file: &[u8]) -> Result<(), Refusal> {
     let padding = file.iter().rev().take_while(|&&byte| byte == 0).count();
     let content = file[..file.len() - padding].strip_prefix(&START);
     let content = content.and_then(|content| content.strip_suffix(&END));
-    let mut rest = content.ok_or("it does not end as a JPEG does")?;
+    let mut rest = content.ok_or("it does not end like a JPEG")?;
     let mut is_progressive = false;
     loop {
         let (marker, _, behind) = next_segment(rest)?;
@@ -118,7 +118,7 @@ pub fn decode(file: &[u8], shape: Shape, pixels: &mut [u8]) -> Result<(), Refusa
     let mut decoder = JpegDecoder::new_with_options(ZCursor::new(file), options);
     decoder.decode_headers().map_err(|why| why.to_string())?;
     if decoder.output_buffer_size() != Some(pixels.len()) {
-        return Err("its size is told twice".to_owned());
+        return Err("its size is given twice".to_owned());
     }
     pixels.fill(0);
     decoder.decode_into(pixels).map_err(|why| why.to_string())

@@ -65,7 +65,7 @@ impl Shape {
         let pixels = u64::from(height) * u64::from(width);
         if pixels == 0 || pixels > most / u64::from(colours) {
             return Err(format!(
-                "{width} x {height} pixels of {colours} colours in {file_bytes} bytes cannot be"
+                "{width} x {height} pixels of {colours} colours do not fit {file_bytes} bytes"
             ));
         }
         Ok(self)

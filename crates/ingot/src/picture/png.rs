@@ -10,9 +10,9 @@ const START: &[u8] = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR";
 
 /// Returns the size that the first chunk tells.
 pub fn measure(file: &[u8]) -> Result<Shape, Refusal> {
-    let rest = file.strip_prefix(START).ok_or("it does not begin as a PNG does")?;
+    let rest = file.strip_prefix(START).ok_or("it does not begin like a PNG")?;
     let &[w0, w1, w2, w3, h0, h1, h2, h3, depth, colour, ..] = rest else {
-        return Err("it ends inside of its header".to_owned());
+        return Err("it ends inside its header".to_owned());
     };
     let colours = match colour {
         0 => 1,
@@ -43,7 +43,7 @@ pub fn decode(file: &[u8], shape: Shape, pixels: &mut [u8]) -> Result<(), Refusa
         ColorType::Indexed => 0,
     };
     if (reader.output_buffer_size(), colours) != (Some(pixels.len()), shape.colours) {
-        return Err("its size is told twice".to_owned());
+        return Err("its size is given twice".to_owned());
     }
     reader.next_frame(pixels).map_err(|why| why.to_string())?;
     Ok(())

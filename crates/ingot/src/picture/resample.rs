@@ -16,7 +16,7 @@ const GROUP: usize = LANES / 4;
 /// Bytes that there must be behind the pixels: the last ones are read four at a time.
 pub const SPARE: usize = 3;
 
-/// Pixels of which there may be more to a row than wanted: row `k` begins at `k * stride`.
+/// Pixels whose rows may be longer than wanted: row `k` begins at `k * stride`.
 #[derive(Clone, Copy)]
 pub struct Pixels<'a> {
     /// The rows, and at least [`SPARE`] bytes behind them.

@@ -29,7 +29,7 @@ struct Desk {
 }
 
 impl Staff {
-    /// Returns a staff of at most so many helpers.
+    /// Returns a staff of at most `most` helpers.
     pub fn new(most: usize) -> Arc<Staff> {
         let most = AtomicUsize::new(most);
         Arc::new(Staff { desk: Mutex::default(), called: Condvar::new(), most })
@@ -45,7 +45,7 @@ impl Staff {
         self.most.store(most, Ordering::Relaxed);
     }
 
-    /// Calls so many helpers to a job, starting threads if too few are idle.
+    /// Calls helpers to a job, starting threads if too few are idle.
     pub fn call(self: &Arc<Self>, job: &Arc<Job>, helpers: usize) {
         let (mut woken, mut new) = (0, 0);
         let mut desk = self.desk();

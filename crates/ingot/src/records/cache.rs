@@ -24,7 +24,7 @@ pub type Pin = Arc<dyn Any + Send + Sync>;
 /// The blocks of one file by their numbers, each loaded or not. Asking for one takes no lock.
 ///
 /// What they take is shared with all files of the process: when it is too much, blocks that
-/// were not used lately go, unless somebody holds a pin on them.
+/// were not used lately are evicted, unless a pin holds them.
 pub struct Blocks<T: Send + Sync + 'static>(Arc<Slots<T>>);
 
 /// A block in memory.
@@ -60,7 +60,7 @@ struct Slots<T> {
 }
 
 impl<T: Send + Sync + 'static> Blocks<T> {
-    /// Returns so many blocks, none of which is loaded.
+    /// Returns `len` blocks, none of them loaded.
     pub fn new(len: usize) -> Blocks<T> {
         let slots = (0..len).map(|_| ArcSwapOption::empty()).collect();
         Blocks(Arc::new(Slots { slots, generation: process::generation() }))
@@ -82,7 +82,7 @@ impl<T: Send + Sync + 'static> Blocks<T> {
         self.0.slots[number].load().is_some()
     }
 
-    /// Keeps a block that takes so many bytes, and returns it as a pin.
+    /// Keeps a block that takes `bytes` bytes, and returns it as a pin.
     pub fn put(&self, number: usize, value: T, bytes: usize) -> Arc<Block<T>> {
         let block = Arc::new(Block { value, bytes, used: AtomicBool::new(true) });
         let before = self.0.slots[number].swap(Some(Arc::clone(&block)));
@@ -97,7 +97,8 @@ impl<T: Send + Sync + 'static> Blocks<T> {
 }
 
 impl<T: Send + Sync + 'static> Clone for Blocks<T> {
-    /// Returns as many blocks, none of which is loaded.
+    /// Returns as many blocks, none of them loaded: in the child of a fork, a thread of the parent
+    /// may have been loading one.
     fn clone(&self) -> Blocks<T> {
         Blocks::new(self.0.slots.len())
     }

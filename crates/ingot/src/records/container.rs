@@ -115,7 +115,7 @@ pub trait Container: Stored {
 
     /// Loads a missing part from its bytes. It stays in memory for as long as the pin is held.
     fn load(&self, number: u64, _bytes: Vec<u8>) -> Result<Pin> {
-        Err(Error::Invalid(format!("{}: there is no part {number} to load", self.source().name)))
+        Err(Error::Invalid(format!("{}: no part {number} to load", self.source().name)))
     }
 
     /// Says that record `row`, which must exist, will be looked for soon. Does not wait.

@@ -66,7 +66,7 @@ impl Table {
             .collect();
         let mut seen = HashSet::with_capacity(names.len());
         if let Some(twice) = names.iter().find(|name| !seen.insert(name.as_str())) {
-            return Err(refuse(&Violation(format!("two columns are called {twice:?}"))));
+            return Err(refuse(&Violation(format!("two columns are named {twice:?}"))));
         }
         stream.advance(row.next);
         Ok(Some(Table { separator, names, lines }))

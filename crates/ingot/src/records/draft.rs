@@ -6,7 +6,7 @@ use std::sync::{Arc, OnceLock};
 use crate::error::{Error, Result};
 use crate::process;
 
-/// Called once, when a file is whole or was given up, and told which: publishes or removes it.
+/// Called once, with whether the file is whole or was given up: publishes or removes it.
 pub type Finish = Box<dyn FnOnce(bool) -> Result<()> + Send>;
 
 /// Records shorter than this are summed and copied before another thread could begin to wait.
@@ -15,7 +15,7 @@ pub(super) const SMALL: usize = 16 << 10;
 /// A file of records, open for writing.
 ///
 /// After a failed write every call fails the same way: what reached the disk is not known.
-/// A writer that is dropped gives its file up.
+/// A writer that is dropped gives up its file.
 pub trait RecordWriter: Send {
     /// Adds a record and returns its number.
     fn append(&mut self, record: &[u8]) -> Result<u64>;
@@ -38,7 +38,7 @@ pub trait RecordWriter: Send {
     /// Completes the file. A second call does nothing.
     fn close(&mut self) -> Result<()>;
 
-    /// Gives the file up. A second call does nothing.
+    /// Gives up the file. A second call does nothing.
     fn abandon(&mut self) -> Result<()>;
 
     /// Number of records so far, those in the file before this writer included.
@@ -86,7 +86,7 @@ impl<F> Draft<F> {
         self.generation != process::generation()
     }
 
-    /// Fails if writing cannot go on.
+    /// Fails if writing cannot continue.
     #[inline]
     pub fn check(&self) -> Result<()> {
         self.check_process()?;
@@ -97,7 +97,7 @@ impl<F> Draft<F> {
         Ok(())
     }
 
-    /// Returns what is written to, if writing can go on.
+    /// Returns what is written to, if writing can continue.
     pub fn file(&mut self) -> Result<&mut F> {
         self.check()?;
         Ok(&mut self.open.as_mut().expect("it is open").0)
@@ -119,12 +119,12 @@ impl<F> Draft<F> {
         self.failure.get().map_or(Ok(()), |error| Err(error.clone()))
     }
 
-    /// Remembers a failure, after which the file cannot go on.
+    /// Remembers a failure, after which nothing more can be written.
     pub fn keep<T>(&self, outcome: Result<T>) -> Result<T> {
         outcome.inspect_err(|error| drop(self.failure.set(error.clone())))
     }
 
-    /// As [`Draft::keep`], for what a storage answered.
+    /// As [`Draft::keep`], for the outcome of a call of the storage.
     pub fn note<T>(&self, offset: u64, action: &'static str, outcome: io::Result<T>) -> Result<T> {
         self.keep(outcome.map_err(|source| failed(&self.name, offset, action, source)))
     }
@@ -164,12 +164,12 @@ impl<F> Draft<F> {
 
 impl<F> Drop for Draft<F> {
     fn drop(&mut self) {
-        // There is nobody left to tell.
+        // The error has nowhere to go.
         let _ = self.finish(false);
     }
 }
 
-/// Returns the error for what a storage answered.
+/// Returns the error for a failed call of a storage.
 pub(super) fn failed(name: &str, offset: u64, action: &'static str, source: io::Error) -> Error {
     Error::Storage { path: name.to_owned(), record: None, offset, action, source: source.into() }
 }

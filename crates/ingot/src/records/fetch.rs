@@ -327,7 +327,7 @@ impl<'b> Sorted<'b> {
     }
 }
 
-/// Reads cells, each kind sorted by file, encoded ones by way of `scratch`: those in memory if
+/// Reads cells, each kind sorted by file, encoded ones through `scratch`: those in memory if
 /// `ready`, else all. Returns the numbers of those not read, counted through raw and encoded ones.
 fn read_cells<F: Files + ?Sized>(
     files: &F,

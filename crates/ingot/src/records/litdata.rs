@@ -17,7 +17,7 @@ pub fn layout(leaves: Vec<(String, String)>) -> Result<Samples> {
 fn column((name, format): (String, String)) -> Result<Column> {
     let (base, rest) = format.split_once(':').unwrap_or((&format, ""));
     let unknown = || {
-        let why = format!("leaf {name:?} has the data format {format:?}, which is not read");
+        let why = format!("leaf {name:?} has the unsupported data format {format:?}");
         Error::Invalid(why)
     };
     let run = |number: Option<Number>| {

@@ -43,7 +43,7 @@ fn column((name, encoding): (String, String)) -> Result<Column> {
 /// Returns a column of numbers: `float32`, `ndarray:float32` or `ndarray:float32:3,4`.
 fn numbers(name: String, encoding: &str) -> Result<Column> {
     let unknown = || {
-        let why = format!("column {name:?} has the encoding {encoding:?}, which is unknown");
+        let why = format!("column {name:?} has the unknown encoding {encoding:?}");
         Error::Invalid(why)
     };
     if let Some(number) = Number::of_name(encoding).filter(|&one| one != Number::Bool) {

@@ -110,12 +110,12 @@ impl Npy {
                 return Err(refused("the file ends inside the array"));
             }
             if head.is_swapped {
-                let why = "rows are read in place from little-endian arrays alone; save \
+                let why = "only little-endian arrays can be read in place; save \
                            array.astype(array.dtype.newbyteorder(\"<\"))";
                 return Err(unusable(why));
             }
             if head.is_fortran && head.shape.len() > 1 {
-                let why = "rows are read in place from arrays in C order alone; save \
+                let why = "only arrays in C order can be read in place; save \
                            numpy.ascontiguousarray(array)";
                 return Err(unusable(why));
             }
@@ -160,8 +160,8 @@ impl Npy {
                 match opened.stamp.since(&known.data) {
                     Change::Same => return Ok(opened),
                     Change::Damaged(offset) => {
-                        let why = "these bytes are not those that were verified before, although \
-                                   nobody has written to the file: it is damaged; copy it again";
+                        let why = "these bytes differ from those that were verified, although the \
+                                   file was not written to: it is damaged; copy it again";
                         return Err(opened.source().corrupt(offset, why.to_owned()));
                     }
                     Change::Unsure | Change::Changed => {}

@@ -27,7 +27,7 @@ const FRONT: u64 = 512;
 pub struct Format {
     /// The name of the format.
     pub name: &'static str,
-    /// What a user calls such a file, with an article.
+    /// What users call a file of the format, with an article.
     pub title: &'static str,
     /// How the names of its files end, in small letters.
     pub suffixes: &'static [&'static str],
@@ -90,7 +90,7 @@ pub fn open(
 }
 
 /// Returns the format of a file, Ingot's if no other is found, and how it is compressed as a
-/// whole. Of such a file, records are read from a decompressed copy, if its format has an index.
+/// whole. Records of a compressed file are read from a decompressed copy, if its format is indexed.
 fn format_of(
     location: &Location,
     storage: &dyn ReadAt,
@@ -113,7 +113,8 @@ fn format_of(
         let inside = PACKED.iter().find(|format| format.is_name(plain)).copied();
         let packed = Compressed { compression: (*compression).to_owned(), bytes: None };
         return inside.map(|format| (format, Some(packed))).ok_or_else(|| {
-            let why = "compressed as a whole, so its records cannot be read alone; decompress it";
+            let why =
+                "compressed as a whole, so its records cannot be read individually; decompress it";
             Error::format(location.name(), format!("{why} with {command}"))
         });
     }
@@ -148,8 +149,8 @@ pub(super) fn reading(location: &Location) -> Result<Arc<dyn ReadAt>> {
     location.open().map_err(|source| Error::storage(location.name(), "open", source))
 }
 
-/// Returns the first bytes of a file; fewer of a shorter one, and none of one that cannot be
-/// read: those who open it find out why.
+/// Returns the first bytes of a file; fewer of a shorter one, and none if reading fails:
+/// opening the file then reports the error.
 pub(super) fn front(storage: &dyn ReadAt) -> Vec<u8> {
     let mut front = vec![0; storage.size().map_or(0, |size| size.min(FRONT)) as usize];
     let mut found = Ok(());

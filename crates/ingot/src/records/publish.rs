@@ -24,7 +24,7 @@ pub(super) fn remove(path: &Path) -> Result<()> {
 }
 
 /// Gives a finished file its name. It keeps the mode of the file that it replaces. An empty
-/// file is filled instead, since somebody may have it open: a temporary file, say.
+/// file is filled instead, since another program may have it open, such as a temporary file.
 pub(super) fn publish(hidden: &Path, target: &Path, sync: bool) -> Result<()> {
     if let Ok(found) = fs::metadata(target) {
         if found.is_file() && found.len() == 0 {
@@ -71,14 +71,14 @@ pub(super) fn target_of(path: &Path) -> Result<PathBuf> {
     Ok(target)
 }
 
-/// Follows links to where there is no file yet.
+/// Follows links to a path without a file.
 fn behind_links(path: &Path) -> io::Result<PathBuf> {
     let mut target = path.to_path_buf();
     for _ in 0..LINKS_MAX {
         let Ok(next) = fs::read_link(&target) else { return Ok(target) };
         target = folder_of(&target).join(next);
     }
-    Err(io::Error::other("too many links, one to the next"))
+    Err(io::Error::other("too many levels of links"))
 }
 
 fn folder_of(path: &Path) -> &Path {
@@ -92,7 +92,7 @@ pub(super) fn beside(path: &Path, suffix: &str) -> PathBuf {
     PathBuf::from(name)
 }
 
-/// Refuses what no writer has left: a link would lead to a file that is none of ours.
+/// Rejects a file that no writer has left: a link would lead to someone else's file.
 fn check_own(path: &Path) -> Result<()> {
     let found = fs::symlink_metadata(path).map_err(|source| failed(path, "open", source))?;
     if found.is_file() && found.nlink() == 1 {

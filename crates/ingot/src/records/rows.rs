@@ -64,7 +64,7 @@ impl Rows {
     pub fn listed(files: Vec<Listed>) -> Result<Rows> {
         let files = Arc::new(Sequence::listed(files)?);
         if files.num_files() == 0 {
-            return Err(Error::Invalid("there are no files to open".to_owned()));
+            return Err(Error::Invalid("no files to open".to_owned()));
         }
         table_of(&**files.open_file(0)?)?;
         Ok(Rows { files })
@@ -85,7 +85,7 @@ impl Rows {
             }
         }
         if first.is_none() {
-            return Err(Error::Invalid("there are no files to open".to_owned()));
+            return Err(Error::Invalid("no files to open".to_owned()));
         }
         Ok(Rows { files })
     }

@@ -170,7 +170,7 @@ impl Sequence {
         }
     }
 
-    /// Returns the error for an index that no row has.
+    /// Returns the error for an index that is out of range.
     pub fn out_of_range(&self, index: i64) -> Error {
         Error::Index { path: self.name().to_owned(), index, rows: self.num_rows() }
     }
@@ -319,7 +319,8 @@ impl Sequence {
 fn cut_of(file: &dyn Container) -> Option<Damage> {
     let source = file.source();
     let (size, expected) = (source.storage.size().ok()?, file.stats().file_bytes);
-    let reason = || format!("{}: the file was cut from {expected} to {size} bytes", source.name);
+    let reason =
+        || format!("{}: the file was truncated from {expected} to {size} bytes", source.name);
     (size < expected).then(|| Damage::elsewhere((size, reason())))
 }
 

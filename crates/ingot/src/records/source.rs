@@ -68,5 +68,5 @@ impl Source<'_> {
     }
 }
 
-/// Called now and then by work that may take long, which an error stops.
+/// Called now and then by long work; an error stops it.
 pub type Watch<'a> = dyn FnMut() -> Result<()> + 'a;

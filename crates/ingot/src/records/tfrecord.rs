@@ -86,9 +86,9 @@ fn record(stream: &mut Stream<'_>, row: u64) -> Result<(u64, u64, u32)> {
     let start = stream.offset();
     let head: [u8; HEAD_LEN] = match stream.peek(HEAD_LEN as u64)?.first_chunk() {
         Some(head) => *head,
-        None => unreachable!("so many bytes were asked for"),
+        None => unreachable!("this many bytes were requested"),
     };
-    let gzip = "a gzip file has no records that can be read alone; decompress it with gunzip";
+    let gzip = "the records of a gzip file cannot be read individually; decompress it with gunzip";
     let len = length(&head).map_err(|why| match (start, &head[..2]) {
         (0, [0x1f, 0x8b]) => Error::format(stream.name(), gzip),
         _ => corrupt(stream, start, why),
@@ -156,7 +156,7 @@ impl Known {
                 let name = if base == "int" { "int64" } else { "float32" };
                 Ok(format!("array({name},{count})[]"))
             }
-            _ => Err("is a list whose steps have several values, not always as many"),
+            _ => Err("is a list whose steps have several values, in varying number"),
         }
     }
 }
@@ -201,7 +201,7 @@ impl Example<'_> {
         });
         match (failure, read) {
             (Some(error), _) => Err(error),
-            (None, Err(why)) => Err(sink.refuse(format!("no tf.train.Example: {why}"))),
+            (None, Err(why)) => Err(sink.refuse(format!("not a tf.train.Example: {why}"))),
             (None, Ok(())) => Ok(()),
         }
     }

@@ -11,7 +11,7 @@ use super::descriptors::opening;
 use super::identity::{FileId, Identity};
 use crate::process::{self, OwnDescriptor};
 
-/// A file with one writer: whoever else opens it for appending is refused while
+/// A file with one writer: others that open it for appending are rejected while
 /// this lives.
 ///
 /// The lock is advisory and belongs to the open file: readers are not affected,
@@ -182,7 +182,7 @@ impl Append for AppendFile {
         }
         if found.len() != self.len {
             return Err(io::Error::other(format!(
-                "the file was changed by others: it has {} bytes, not the {} that were written",
+                "another process changed the file: it has {} bytes, not the {} that were written",
                 found.len(),
                 self.len
             )));

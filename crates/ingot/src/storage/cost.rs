@@ -2,14 +2,14 @@
 
 use std::time::Duration;
 
-/// What a read costs. Who reads cuts and joins ranges by it, and decides how far ahead to read.
+/// What a read costs. Readers split and join ranges by it, and decide how far ahead to read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Cost {
     /// How long one read takes, however short it is; nothing for bytes in memory.
     pub latency: Duration,
     /// Bytes between two ranges that are cheaper to read along than to ask for apart.
     pub gap: u64,
-    /// Longer ranges are asked for in parts of so many bytes.
+    /// Longer ranges are requested in parts of this many bytes.
     pub part: usize,
     /// How many reads the storage serves at the same time.
     pub depth: usize,

@@ -33,7 +33,7 @@ impl<S> Delayed<S> {
         self
     }
 
-    /// Returns how often somebody has waited, one time after the other, so far.
+    /// Returns how many waits have come one after the other so far.
     pub fn waits(&self) -> u64 {
         self.clock.load(Ordering::SeqCst)
     }

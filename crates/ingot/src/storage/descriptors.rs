@@ -78,7 +78,7 @@ impl Place {
     }
 }
 
-/// Calls `open`. If the process has no descriptor left, files that nobody uses are closed, and
+/// Calls `open`. If the process has no descriptor left, unused files are closed, and
 /// it is called again, several times: other threads may be about to finish with theirs.
 pub(crate) fn opening<T>(open: impl Fn() -> io::Result<T>) -> io::Result<T> {
     for tries in 0..TRIES {
@@ -108,7 +108,7 @@ struct Counter {
 thread_local!(static MINE: Cell<usize> = const { Cell::new(0) });
 
 impl Permits {
-    /// Takes so many permits, or fewer, at least one. Waits until there is one; a thread that
+    /// Takes up to `most` permits, at least one. Waits until there is one; a thread that
     /// has some already does not wait.
     pub fn take(most: usize) -> Permits {
         static COUNTER: PerProcess<Counter> = PerProcess::new();
@@ -163,7 +163,7 @@ struct Open {
 
 impl Open {
     /// Calls `call` with the places of this process. The child of a fork has those of its parent:
-    /// nobody forks while a thread is here.
+    /// no fork happens while a thread is here.
     fn with<R>(call: impl FnOnce(&mut Open) -> R) -> R {
         static OPEN: Mutex<Open> = Mutex::new(Open { places: Vec::new(), hand: 0 });
         process::without_fork(|| call(&mut OPEN.lock().expect("no panics under this lock")))
@@ -175,7 +175,7 @@ impl Open {
         self.shrink(limit())
     }
 
-    /// Goes round until at most so many files are open, and returns those to be closed. Files
+    /// Goes round until at most `most` files are open, and returns those to be closed. Files
     /// that were used since the hand came by stay for another round.
     fn shrink(&mut self, most: usize) -> Vec<Arc<Handle>> {
         let mut closed = Vec::new();

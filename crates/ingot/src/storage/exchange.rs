@@ -3,7 +3,7 @@
 use std::io;
 use std::path::Path;
 
-/// Exchanges what two paths name, files or directories. Whoever looks finds both, before or
+/// Exchanges what two paths name, files or directories. Both names always exist, before or
 /// after. Returns whether that was done: some file systems cannot.
 ///
 /// # Errors
@@ -21,7 +21,7 @@ pub fn exchange(one: &Path, other: &Path) -> io::Result<bool> {
     }
 }
 
-/// Exchanges nothing: there is no such call here.
+/// Exchanges nothing: this system has no call for it.
 ///
 /// # Errors
 ///

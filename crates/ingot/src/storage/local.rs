@@ -81,8 +81,8 @@ impl Handle {
 }
 
 impl Handle {
-    /// Reads what is not in memory, without a ring: by way of the mapping, if there is one, all
-    /// of which is asked for before it is touched.
+    /// Reads what is not in memory, without a ring: through the mapping, if there is one, after
+    /// requesting all of it.
     fn wait(&self, reads: &mut [Read<'_>], landed: &mut Landed<'_>) {
         let Some(mapping) = &self.mapping else { return self.pread.read_many(reads, landed) };
         let visit = mapping.visit(reads);
@@ -336,7 +336,7 @@ fn written(pread: &Pread, range: Range<u64>) -> Vec<Range<u64>> {
     let descriptor = pread.file().as_raw_fd();
     let seek = |offset: u64, whence| {
         let offset = libc::off64_t::try_from(offset).ok()?;
-        // SAFETY: the descriptor is open; nobody reads from the position that this sets.
+        // SAFETY: the descriptor is open; nothing reads from the position that this sets.
         u64::try_from(unsafe { libc::lseek64(descriptor, offset, whence) }).ok()
     };
     let mut parts = Vec::new();

@@ -64,7 +64,7 @@ impl Location {
     /// As [`Location::open`]; a guard is kept for as long as the file is open.
     pub fn open_with(&self, guard: Option<Guard>) -> io::Result<Arc<dyn ReadAt>> {
         let Location::Path(path) = self else {
-            let why = "no store of this kind is known; copy the file to a local disk";
+            let why = "unsupported kind of store; copy the file to a local disk";
             return Err(io::Error::new(io::ErrorKind::Unsupported, why));
         };
         let file = LocalFile::open(path)?;

@@ -27,7 +27,7 @@ const PREFETCH_STEP: usize = 1 << 10;
 /// so of a failed batch exactly those before the failed one have landed.
 ///
 /// The size is looked at now and then, and before each batch of half a megabyte, so soon after
-/// a cut a read can show zeros from the rest of a page: who reads must check.
+/// a truncation a read can show zeros from the rest of a page: readers must check.
 pub struct Mapping {
     region: Region,
     file: Arc<File>,
@@ -119,7 +119,7 @@ impl Mapping {
 
     fn check(&self) -> io::Result<()> {
         if self.region.is_damaged() {
-            let why = "the file was cut short or its device failed under the mapping";
+            let why = "the file was truncated, or its device failed under the mapping";
             return Err(io::Error::other(why));
         }
         Ok(())

@@ -95,7 +95,7 @@ impl Append for Memory {
     }
 }
 
-/// Returns `offset..offset + len` if it lies in `0..size`; no bytes lie anywhere.
+/// Returns `offset..offset + len` if it is within `0..size`; an empty range always is.
 pub(super) fn within(size: usize, offset: u64, len: usize) -> io::Result<std::ops::Range<usize>> {
     let start = match usize::try_from(offset) {
         Ok(start) if start <= size => start,

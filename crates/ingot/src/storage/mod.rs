@@ -1,7 +1,7 @@
 //! Where bytes live. Nothing here knows a file format.
 //!
 //! Reading many ranges at once is the primitive, one range is the special case:
-//! whoever implements [`ReadAt`] sees the whole batch and may coalesce, queue or
+//! an implementation of [`ReadAt`] sees the whole batch and may coalesce, queue or
 //! map as suits the medium. [`read_all`] reads a batch over many storages, which then
 //! wait at the same time.
 
@@ -27,7 +27,7 @@ mod sigbus;
 #[cfg(target_os = "linux")]
 mod uring;
 mod warming;
-/// Where there is no io_uring, positioned reads do its work.
+/// Without io_uring, positioned reads do its work.
 #[cfg(not(target_os = "linux"))]
 mod uring {
     pub use super::pread::{Pread as Uring, read_files};

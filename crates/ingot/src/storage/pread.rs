@@ -58,7 +58,7 @@ impl Pread {
     }
 
     /// Fills the reads of a run, and returns what became of each. Where the run as a whole
-    /// fails, its reads are tried one by one: bytes that nobody asked for fail no read.
+    /// fails, its reads are tried one by one: bytes that no read wants fail none.
     pub(super) fn fill_run(&self, run: &mut Run<'_, '_>) -> Vec<io::Result<()>> {
         if run.members.len() > 1 {
             let mut bytes = vec![0; run.len];

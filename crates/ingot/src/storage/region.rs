@@ -13,7 +13,7 @@ use super::sigbus::{self, Registration};
 ///
 /// A page that cannot be read shows zeros and raises no signal: the region is then damaged.
 /// A file that is cut in the middle of a page shows zeros up to the end of that page and
-/// damages nothing, so who reads must look at the size of the file, or at sums.
+/// damages nothing, so readers must check the size of the file, or checksums.
 pub struct Region {
     // Dropped before the mapping it guards.
     guard: Registration,

@@ -3,7 +3,7 @@
 //! Copying from pages that are in memory needs no system call at all. Faults on
 //! pages that are not are served one at a time, so before those are touched they
 //! must be asked for all at once. Asking costs too, so once enough batches were
-//! found resident the checks end, and the first fault begins them anew.
+//! found resident the checks end, and the first fault restarts them.
 
 use std::cell::Cell;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};

@@ -173,7 +173,7 @@ fn mend(address: usize) -> bool {
     let Some(slot) = table.iter().find(|slot| slot.contains(address)) else {
         return false;
     };
-    // Before the zeros appear: whoever reads them must see the mark.
+    // Before the zeros appear: a reader of them must see the mark.
     slot.damaged.store(true, Ordering::SeqCst);
     let page_bytes = PAGE_BYTES.load(Ordering::Relaxed);
     let page = address - address % page_bytes;

@@ -113,7 +113,7 @@ impl Uring {
         self.direct.get().expect("set above, here or by another thread")
     }
 
-    /// Goes on from an alignment that was refused.
+    /// Continues after an alignment was refused.
     fn refuse(&self, align: usize) {
         let next = if align < ALIGN_LAST { ALIGN_LAST } else { BUFFERED };
         let _ = self.align.compare_exchange(align, next, Ordering::Relaxed, Ordering::Relaxed);

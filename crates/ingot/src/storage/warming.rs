@@ -81,7 +81,7 @@ impl Cold {
 }
 
 /// The one thread of the process that brings files in, one after the other: a device gives
-/// its sequential rate to one reader, and those who wait for records keep theirs.
+/// its sequential rate to one reader, and waiting readers keep theirs.
 struct Warmer {
     queue: Mutex<VecDeque<Cold>>,
     arrived: Condvar,
@@ -119,7 +119,7 @@ impl Warmer {
                 }
             };
             drop(queue);
-            // What fails here is left to those who need the bytes.
+            // A failure here is left to the reads that need the bytes.
             let _ = bring(&cold);
         }
     }

@@ -11,13 +11,13 @@ use std::sync::Arc;
 use ingot::compression::Dictionary;
 use ingot::records::{
     Bag, BagOptions, BagWriter, Container, Existing, Files as _, Mode, Packer, Packing, Placement,
-    RecordWriter as _, Sequence, Spool, find, open, open_bag, write_bag,
+    RecordWriter as _, Spool, find, open, open_bag, write_bag,
 };
 use ingot::storage::Memory;
 use ingot::{Error, Result};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
-use support::Random;
+use support::{Random, read_records as read};
 
 fn data(name: &str) -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../tests/data").join(name)
@@ -25,26 +25,6 @@ fn data(name: &str) -> PathBuf {
 
 fn manifest(folder: &str) -> Value {
     serde_json::from_slice(&std::fs::read(data(folder).join("manifest.json")).unwrap()).unwrap()
-}
-
-/// Reads every record in one batch.
-fn read(file: Arc<dyn Container>) -> Vec<Result<Vec<u8>>> {
-    let file: Sequence = [file].into_iter().collect();
-    let rows: Vec<u64> = (0..file.num_rows()).collect();
-    let _pins = file.prepare(&rows);
-    let mut records: Vec<Result<Vec<u8>>> = Vec::new();
-    let mut cells = Vec::new();
-    for row in rows {
-        records.push(file.locate(row).map(|cell| {
-            cells.push(cell);
-            vec![0; cell.raw as usize]
-        }));
-    }
-    let mut bufs: Vec<&mut [u8]> = records.iter_mut().flatten().map(Vec::as_mut_slice).collect();
-    for (k, error) in file.fetch_each(&cells, &mut bufs) {
-        records[cells[k].row as usize] = Err(error);
-    }
-    records
 }
 
 fn digest(record: &[u8]) -> String {

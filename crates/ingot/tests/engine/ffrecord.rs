@@ -13,7 +13,7 @@ use ingot::records::{Container, FfRecord, Files as _, Mode, Sequence, find};
 use ingot::storage::{Landed, Memory, Read, ReadAt};
 use ingot::{Error, Result};
 use serde_json::Value;
-use support::Random;
+use support::{Random, read_records};
 
 fn data(name: &str) -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../tests/data/ffrecord").join(name)
@@ -44,21 +44,8 @@ fn open_golden(name: &str) -> FfRecord {
     open_with(&bytes_of(name), name, true).unwrap()
 }
 
-/// Reads every record in one batch.
 fn read(file: &FfRecord) -> Vec<Result<Vec<u8>>> {
-    let mut records: Vec<Result<Vec<u8>>> = Vec::new();
-    let mut cells = Vec::new();
-    for row in 0..file.num_rows() {
-        records.push(find(file, row).map(|cell| {
-            cells.push(cell);
-            vec![0; cell.raw as usize]
-        }));
-    }
-    let mut bufs: Vec<&mut [u8]> = records.iter_mut().flatten().map(Vec::as_mut_slice).collect();
-    for (k, error) in file.fetch_each(&cells, &mut bufs) {
-        records[cells[k].row as usize] = Err(error);
-    }
-    records
+    read_records(Arc::new(file.clone()))
 }
 
 /// Reads every record of a file that is whole.

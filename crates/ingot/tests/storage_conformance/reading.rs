@@ -1,4 +1,4 @@
-//! What every storage promises to those who read.
+//! What every storage promises its readers.
 
 use std::fs::File;
 use std::io::ErrorKind;

@@ -12,7 +12,8 @@ use std::sync::Arc;
 use ingot::format::checksum::FileId;
 use ingot::format::ingot::{Field, FieldKind, Schema};
 use ingot::records::{
-    self, Cell, Compression, Files as _, Mode, Options, Reader, Table as _, Value, Writer,
+    self, Cell, Compression, Container, Files as _, Mode, Options, Reader, Sequence, Table as _,
+    Value, Writer,
 };
 use ingot::storage::{Append, Memory, ReadAt};
 use ingot::{Error, Result};
@@ -183,6 +184,26 @@ pub fn shared(storage: &Memory) -> Arc<dyn ReadAt> {
 pub fn recover(storage: &Memory) -> Result<records::Recovery> {
     let target = Box::new(storage.clone());
     records::recover(&shared(storage), target, NAME, options(Compression::None), &mut || Ok(()))
+}
+
+/// Reads every record of a container in one batch.
+pub fn read_records(file: Arc<dyn Container>) -> Vec<Result<Vec<u8>>> {
+    let file: Sequence = [file].into_iter().collect();
+    let rows: Vec<u64> = (0..file.num_rows()).collect();
+    let _pins = file.prepare(&rows);
+    let mut records: Vec<Result<Vec<u8>>> = Vec::new();
+    let mut cells = Vec::new();
+    for row in rows {
+        records.push(file.locate(row).map(|cell| {
+            cells.push(cell);
+            vec![0; cell.raw as usize]
+        }));
+    }
+    let mut bufs: Vec<&mut [u8]> = records.iter_mut().flatten().map(Vec::as_mut_slice).collect();
+    for (k, error) in file.fetch_each(&cells, &mut bufs) {
+        records[cells[k].row as usize] = Err(error);
+    }
+    records
 }
 
 /// The cells and sequences of every row, or why a row cannot be read. Columns are left out.

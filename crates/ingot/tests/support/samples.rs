@@ -186,7 +186,7 @@ pub fn unfinished_file(
     storage.bytes()
 }
 
-/// Goes on at the end of a file and closes it again.
+/// Appends to a file and closes it again.
 pub fn appended_file(bytes: Vec<u8>, rows: &[Row], options: Options) -> Vec<u8> {
     let storage = Memory::from(bytes);
     let target = Box::new(storage.clone());

@@ -67,7 +67,7 @@ const UNKNOWN: u64 = u64::MAX;
 /// Which rows are in which chunk.
 #[derive(Debug)]
 enum Rows {
-    /// All chunks but the last have so many.
+    /// The number that all chunks but the last have.
     Same(u64),
     /// Number of the row behind the last of each chunk.
     Ends(Vec<u64>),
@@ -82,11 +82,11 @@ impl Index {
         let about = About::decode(group.record(0))?;
         if about.records > footer {
             // A chunk takes at least one byte for each record.
-            bail!("the footer tells of {} records, more than the file has bytes", about.records);
+            bail!("the footer declares {} records, more than the file has bytes", about.records);
         }
         let chunks = group.len() - 1;
         if about.chunks != chunks as u64 {
-            bail!("the footer tells of {} chunks, but lists {chunks}", about.chunks);
+            bail!("the footer declares {} chunks, but lists {chunks}", about.chunks);
         }
         let (mut starts, mut decoded) = (Vec::with_capacity(group.len()), Vec::new());
         let mut counts = Vec::with_capacity(chunks);
@@ -95,7 +95,7 @@ impl Index {
             let (offset, decoded_len, records) = decode_entry(group.record(k))?;
             if offset < least || offset >= footer || !block::is_boundary(offset) {
                 bail!(
-                    "the footer says that data chunk {} begins at {offset}, which cannot be",
+                    "the footer says that data chunk {} begins at {offset}, which is impossible",
                     k - 1
                 );
             }
@@ -180,7 +180,7 @@ impl Rows {
     fn of(counts: &[Option<u64>], records: u64) -> Result<Rows, Violation> {
         let wrong = || {
             Violation::new(format!(
-                "the chunks of the footer do not add up to the {records} records it tells of"
+                "the chunks of the footer do not add up to the {records} records that it declares"
             ))
         };
         let Some(&first) = counts.first() else {
@@ -223,7 +223,7 @@ impl<'a> About<'a> {
                 inner = Some(bytes);
             }
         }
-        let inner = inner.ok_or_else(|| Violation::new("the footer does not tell of the file"))?;
+        let inner = inner.ok_or_else(|| Violation::new("the footer does not describe the file"))?;
         let mut about = About { chunks: 0, records: 0, options: None };
         let mut version = 0;
         let mut fields = Fields(inner);
@@ -237,7 +237,7 @@ impl<'a> About<'a> {
             }
         }
         if version != VERSION {
-            bail!("version {version} of ArrayRecord is not known, only {VERSION} is");
+            bail!("unsupported ArrayRecord version {version} (this release reads {VERSION})");
         }
         Ok(about)
     }

@@ -22,7 +22,7 @@ impl<'a> Fields<'a> {
         let (head, rest) = self
             .0
             .split_at_checked(len)
-            .ok_or_else(|| Violation::new("a field of a message is cut short"))?;
+            .ok_or_else(|| Violation::new("a field of a message is truncated"))?;
         self.0 = rest;
         Ok(head)
     }

@@ -52,8 +52,8 @@ pub fn measure(head: &[u8], file_bytes: u64) -> Result<u64, Violation> {
     let records = u64_at(head, 4);
     if records == 0 && file_bytes > HEAD_LEN as u64 {
         bail!(
-            "no records are listed, but there are bytes behind the header: its writer died \
-             before it was closed, or it is no FFRecord file"
+            "no records are listed, but bytes follow the header: its writer died \
+             before it was closed, or it is not an FFRecord file"
         );
     }
     records
@@ -63,7 +63,7 @@ pub fn measure(head: &[u8], file_bytes: u64) -> Result<u64, Violation> {
         .ok_or_else(|| {
             Violation::new(format!(
                 "the index of {records} records does not fit into a file of {file_bytes} bytes: \
-                 it was cut short, or it is no FFRecord file"
+                 it is truncated, or it is not an FFRecord file"
             ))
         })
 }
@@ -74,7 +74,7 @@ impl Index {
     pub fn decode(bytes: Vec<u8>, file_bytes: u64, check: bool) -> Result<Index, Violation> {
         let len = measure(&bytes, file_bytes)?;
         if bytes.len() as u64 != len {
-            bail!("the index is cut short");
+            bail!("the index is truncated");
         }
         let (expected, found) = (u32_at(&bytes, 0), Sum::Crc32.append(0, &bytes[4..]));
         if check && expected != 0 && expected != found {
@@ -124,12 +124,12 @@ impl Index {
         let end = if is_last { self.file_bytes } else { u64_at(&self.bytes, at + 8) };
         let Some(len) = end.checked_sub(offset).filter(|_| end <= self.file_bytes) else {
             bail!(
-                "record is said to be at offsets {offset} to {end} of a file of {} bytes",
+                "the index puts the record at offsets {offset} to {end} of a file of {} bytes",
                 self.file_bytes
             );
         };
         if offset < self.bytes.len() as u64 {
-            bail!("record is said to begin at {offset}, in the index");
+            bail!("the index says that the record begins at {offset}, inside the index");
         }
         Ok(Entry { offset, len, crc: u32_at(&self.bytes, crc_at) })
     }
@@ -143,7 +143,7 @@ pub struct Entries {
 }
 
 impl Entries {
-    /// Returns the checksum of a record that goes on with `piece`; it begins with 0.
+    /// Adds the next piece of a record to its checksum, which begins with 0.
     pub fn sum(crc: u32, piece: &[u8]) -> u32 {
         Sum::Crc32.append(crc, piece)
     }

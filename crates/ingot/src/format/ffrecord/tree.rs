@@ -2,7 +2,7 @@
 //!
 //! A packed folder is an FFRecord file whose last record is [`MAGIC`] and a Python pickle of
 //! nested `collections.OrderedDict`s from names to record numbers or further dicts. Nothing
-//! here executes a pickle: anything that is not part of such a tree is rejected.
+//! here executes a pickle: anything that is not part of a tree of names is rejected.
 
 mod opcode;
 #[cfg(test)]
@@ -31,7 +31,7 @@ pub const PATH_BYTES_MAX: usize = 3 * 4096;
 /// for the bytes of a name that are not text. Names that the pickle shares are clones.
 pub type Name = Arc<[u8]>;
 
-/// What a name stands for.
+/// What a name refers to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Node {
     /// A file: the record that holds its bytes.
@@ -41,7 +41,7 @@ pub enum Node {
 }
 
 /// Files and folders by their names, in the order of the tree. At most [`DEPTH_MAX`] deep,
-/// so that whoever walks it may recurse.
+/// so that walking it may recurse.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Folder {
     entries: Vec<(Name, Node)>,
@@ -61,7 +61,7 @@ impl Folder {
         Folder::of_checked(entries)
     }
 
-    /// Returns a folder of these entries, of which each name was checked.
+    /// Returns a folder of these entries, whose names were checked.
     fn of_checked(entries: Vec<(Name, Node)>) -> Result<Folder, Violation> {
         let mut sorted = Vec::new();
         make_room(&mut sorted, entries.len())?;
@@ -77,7 +77,7 @@ impl Folder {
         });
         let depth = 1 + depths.max().unwrap_or(0);
         if depth > DEPTH_MAX {
-            bail!("more than {DEPTH_MAX} folders are in one another");
+            bail!("folders are nested more than {DEPTH_MAX} deep");
         }
         let paths = entries.iter().map(|(name, node)| match node {
             Node::File(_) => name.len(),
@@ -90,7 +90,7 @@ impl Folder {
         Ok(Folder { entries, depth, path_bytes })
     }
 
-    /// Returns names and what they stand for, in the order of the tree.
+    /// Returns names and their nodes, in the order of the tree.
     pub fn entries(&self) -> impl ExactSizeIterator<Item = (&Name, &Node)> {
         self.entries.iter().map(|(name, node)| (name, node))
     }
@@ -114,7 +114,7 @@ fn check_name(name: &[u8]) -> Result<(), Violation> {
     Ok(())
 }
 
-/// Makes room for so many more, or says that there is no memory for them.
+/// Makes room for more entries, or fails if memory runs out.
 fn make_room<T>(items: &mut Vec<T>, more: usize) -> Result<(), Violation> {
     items
         .try_reserve(more)

@@ -78,7 +78,7 @@ impl Coding {
         [self.recipe as u8, self.number.map_or(0, Number::code)]
     }
 
-    /// Returns the coding that two bytes of an index stand for.
+    /// Returns the coding with these two bytes in an index.
     pub fn of_code([recipe, number]: [u8; 2]) -> Option<Coding> {
         let recipe = *RECIPES.get(usize::from(recipe))?;
         let number = if number == 0 { None } else { Some(Number::of_code(number)?) };
@@ -87,7 +87,8 @@ impl Coding {
 
     /// Returns the value.
     pub fn value(self, stored: &[u8]) -> Result<Vec<u8>, Violation> {
-        let number = || self.number.ok_or_else(|| Violation::new("no type of numbers is given"));
+        let number =
+            || self.number.ok_or_else(|| Violation::new("the type of the numbers is missing"));
         match self.recipe {
             Recipe::Raw => Ok(stored.to_vec()),
             Recipe::Feature => example::feature_numbers(stored, number()?),

@@ -44,13 +44,13 @@ impl<'a> Feature<'a> {
         let mut found = Feature { kind: None, list: &[], message };
         for field in Fields::of(message) {
             let (number, Wire::Bytes(list)) = field? else {
-                bail!("a feature holds something else than a list");
+                bail!("a feature holds something other than a list");
             };
             let kind = match number {
                 1 => ListKind::Bytes,
                 2 => ListKind::Floats,
                 3 => ListKind::Ints,
-                _ => bail!("a feature has the field {number}"),
+                _ => bail!("a feature has an unknown field {number}"),
             };
             (found.kind, found.list) = (Some(kind), list);
         }
@@ -61,11 +61,11 @@ impl<'a> Feature<'a> {
     pub fn strings(&self) -> impl Iterator<Item = Result<&'a [u8], Violation>> + use<'a> {
         Fields::of(self.list).map(|field| match field? {
             (1, Wire::Bytes(bytes)) => Ok(bytes),
-            _ => Err(Violation::new("a bytes_list holds something else than byte strings")),
+            _ => Err(Violation::new("a bytes_list holds something other than byte strings")),
         })
     }
 
-    /// Returns the floats of a `float_list` that lie one after the other, if they do.
+    /// Returns the floats of a `float_list` that are stored contiguously, if they are.
     pub fn packed_floats(&self) -> Option<&'a [u8]> {
         let mut fields = Fields::of(self.list);
         match (fields.next()?, fields.next()) {
@@ -90,7 +90,7 @@ impl<'a> Feature<'a> {
                         (1, Wire::Bytes(packed)) if packed.len().is_multiple_of(4) => {
                             packed.as_chunks().0.iter().try_for_each(|&bytes| float(bytes))?;
                         }
-                        _ => bail!("a float_list holds something else"),
+                        _ => bail!("a float_list holds something other than floats"),
                     }
                 }
                 Ok(())
@@ -105,7 +105,7 @@ impl<'a> Feature<'a> {
                                 take(Given::Int(value.into()))?;
                             }
                         }
-                        _ => bail!("an int64_list holds something else"),
+                        _ => bail!("an int64_list holds something other than integers"),
                     }
                 }
                 Ok(())
@@ -151,7 +151,7 @@ pub fn list_numbers(message: &[u8], number: Number) -> Result<Vec<u8>, Violation
 pub fn steps(message: &[u8]) -> impl Iterator<Item = Result<&[u8], Violation>> {
     Fields::of(message).map(|field| match field? {
         (1, Wire::Bytes(step)) => Ok(step),
-        _ => Err(Violation::new("a feature list holds something else than features")),
+        _ => Err(Violation::new("a feature list holds something other than features")),
     })
 }
 
@@ -172,14 +172,14 @@ pub fn entries<'a>(
 ) -> Result<(), Violation> {
     for field in Fields::of(example) {
         let (number, Wire::Bytes(map)) = field? else {
-            bail!("an example holds something else than features");
+            bail!("an example holds something other than features");
         };
         if number > 2 {
-            bail!("an example has the field {number}");
+            bail!("an example has an unknown field {number}");
         }
         for field in Fields::of(map) {
             let (1, Wire::Bytes(entry)) = field? else {
-                bail!("features hold something else than features");
+                bail!("features hold something other than features");
             };
             let (name, message) = named(entry)?;
             let entry = match number {

@@ -182,7 +182,7 @@ pub fn number(value: &str) -> Result<Given, Violation> {
     let whole = value.parse().ok().filter(|_| is_whole).map(Given::Int);
     whole
         .or_else(|| value.parse().ok().filter(|number: &f64| number.is_finite()).map(Given::Float))
-        .ok_or_else(|| Violation::new(format!("{value:.40} is no number")))
+        .ok_or_else(|| Violation::new(format!("{value:.40} is not a number")))
 }
 
 /// Returns the numbers of an array.

@@ -3,7 +3,7 @@
 use super::number::Number;
 use crate::format::ingot::{Field, FieldKind};
 
-/// A field of a row, as those who fill it must know it.
+/// What filling a field of a row requires.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Kind {
     /// The name of the field.

@@ -21,7 +21,7 @@ fn headed(
     number: fn([u8; 4]) -> u32,
     kind: fn(u32) -> Option<Number>,
 ) -> Result<Vec<u8>, Violation> {
-    let cut = || Violation::new("an array is cut short");
+    let cut = || Violation::new("an array is truncated");
     let (&code, rest) = stored.split_first_chunk().ok_or_else(cut)?;
     let (&dimensions, rest) = rest.split_first_chunk().ok_or_else(cut)?;
     let (code, dimensions) = (number(code), number(dimensions) as usize);
@@ -29,7 +29,7 @@ fn headed(
     let (shape, elements) = rest.split_at_checked(len).ok_or_else(cut)?;
     let shape: Vec<u64> = shape.as_chunks().0.iter().map(|&one| number(one).into()).collect();
     let kind = kind(code)
-        .ok_or_else(|| Violation::new(format!("an array has the type {code}, which is unknown")))?;
+        .ok_or_else(|| Violation::new(format!("an array has the unknown type {code}")))?;
     array_of(&kind.array_name(), &shape, elements)
 }
 
@@ -90,7 +90,7 @@ impl<'a> Framed<'a> {
 
     /// Reads a chunk.
     pub fn decode(chunk: &'a [u8]) -> Result<Framed<'a>, Violation> {
-        let cut = || Violation::new("the chunk is cut short");
+        let cut = || Violation::new("the chunk is truncated");
         let head = chunk.get(..ENTRY).filter(|head| Framed::begins(head)).ok_or_else(cut)?;
         let number = |bytes: &[u8], at: usize| -> usize {
             u32::from_le_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]]) as usize
@@ -111,10 +111,10 @@ impl<'a> Framed<'a> {
             total += raw as u64;
         }
         if !offsets.is_sorted() || offsets.first() != Some(&0) {
-            bail!("the offsets of the items do not go up");
+            bail!("the offsets of the items do not increase");
         }
         if offsets.last().map(|&last| u64::from(last)) != Some(total) {
-            bail!("the frames hold other bytes than the items have");
+            bail!("the frames and the items differ in their number of bytes");
         }
         Ok(Framed { offsets, frames: found })
     }
@@ -146,7 +146,7 @@ impl<'a> Framed<'a> {
 
 /// Returns a chunk whose items are compressed one by one as one that is not compressed.
 pub fn unpacked_items(chunk: &[u8]) -> Result<Vec<u8>, Violation> {
-    let cut = || Violation::new("the chunk is cut short");
+    let cut = || Violation::new("the chunk is truncated");
     let (&count, rest) = chunk.split_first_chunk().ok_or_else(cut)?;
     let count = u32::from_le_bytes(count) as usize;
     let offsets = rest.get(..4 * (count + 1)).ok_or_else(cut)?;
@@ -171,5 +171,5 @@ pub fn unpacked_items(chunk: &[u8]) -> Result<Vec<u8>, Violation> {
     Ok(out)
 }
 
-/// Items may be so many times as long as the frames that they are in.
+/// Items may be this many times as long as the frames that they are in.
 const FACTOR: usize = 256;

@@ -6,7 +6,7 @@ use crate::format::{Violation, bail};
 
 /// Returns an array without a fixed shape, whose numbers have a fixed type or not.
 pub fn array(stored: &[u8], number: Option<Number>) -> Result<Vec<u8>, Violation> {
-    let cut = || Violation::new("an ndarray is cut short");
+    let cut = || Violation::new("an ndarray is truncated");
     let (number, rest) = match number {
         Some(number) => (number, stored),
         None => {
@@ -24,7 +24,7 @@ pub fn array(stored: &[u8], number: Option<Number>) -> Result<Vec<u8>, Violation
     array_of(&number.array_name(), &shape, elements)
 }
 
-/// Returns the type of numbers that a byte of MDS stands for.
+/// Returns the type of numbers with this code in MDS.
 fn number_of(code: u8) -> Result<Number, Violation> {
     Ok(match code {
         8 => Number::Uint(1),
@@ -45,7 +45,7 @@ fn number_of(code: u8) -> Result<Number, Violation> {
 /// Returns where the elements of a list of byte strings are: lengths of 32 bits behind their
 /// number, which is at `head`, and the strings behind the lengths.
 pub fn list(stored: &[u8], head: usize) -> Result<Vec<std::ops::Range<usize>>, Violation> {
-    let cut = || Violation::new("a list is cut short");
+    let cut = || Violation::new("a list is truncated");
     let rest = stored.get(head..).ok_or_else(cut)?;
     let (count, rest) = rest.split_first_chunk().ok_or_else(cut)?;
     let count = u32::from_le_bytes(*count) as usize;

@@ -53,8 +53,8 @@ impl From<Refusal> for Violation {
 impl Head {
     /// Reads the head at the front of a file.
     pub fn decode(front: &[u8]) -> Result<Head, Refusal> {
-        let cut = || Violation::new("the head of the .npy file is cut short");
-        let rest = front.strip_prefix(MAGIC).ok_or_else(|| Violation::new("no .npy file"))?;
+        let cut = || Violation::new("the header of the .npy file is truncated");
+        let rest = front.strip_prefix(MAGIC).ok_or_else(|| Violation::new("not an .npy file"))?;
         let (&[major, _], rest) = rest.split_first_chunk().ok_or_else(cut)?;
         let (len, width) = match major {
             1 => (u16::from_le_bytes(*rest.first_chunk().ok_or_else(cut)?).into(), 2),
@@ -62,10 +62,13 @@ impl Head {
             _ => return Err(Violation::new(format!("version {major} of .npy is unknown")).into()),
         };
         if len > HEAD_MAX {
-            return Err(Violation::new(format!("the head of the .npy file has {len} bytes")).into());
+            return Err(
+                Violation::new(format!("the header of the .npy file has {len} bytes")).into()
+            );
         }
         let text = rest.get(width..width + len).ok_or_else(cut)?;
-        let text = std::str::from_utf8(text).map_err(|_| Violation::new("the head is no text"))?;
+        let text =
+            std::str::from_utf8(text).map_err(|_| Violation::new("the header is not text"))?;
         let [descr, order, shape] = members(text)?;
         let (number, is_swapped) = quoted(descr).and_then(number_of).map_err(Refusal::Elements)?;
         let is_fortran = match order {
@@ -94,7 +97,7 @@ impl Head {
 }
 
 fn odd() -> Violation {
-    Violation::new("the head of the .npy file is not what NumPy writes")
+    Violation::new("the header of the .npy file is not what NumPy writes")
 }
 
 /// Returns the values of the members of a head, in the order of [`MEMBERS`]. It has each of them
@@ -122,7 +125,7 @@ fn members(text: &str) -> Result<[&str; 3], Violation> {
     }
     let mut values = [""; 3];
     for ((value, found), name) in values.iter_mut().zip(found).zip(MEMBERS) {
-        let none = || Violation::new(format!("the head of the .npy file has no {name:?}"));
+        let none = || Violation::new(format!("the header of the .npy file has no {name:?}"));
         *value = found.ok_or_else(none)?;
     }
     Ok(values)
@@ -172,7 +175,7 @@ fn number_of(descr: &str) -> Result<(Number, bool), Violation> {
 }
 
 fn shape_of(text: &str) -> Result<Vec<u64>, Violation> {
-    let why = || Violation::new("the head of the .npy file has no valid shape");
+    let why = || Violation::new("the header of the .npy file has no valid shape");
     let inside = text.strip_prefix('(').and_then(|rest| rest.split_once(')'));
     let (inside, _) = inside.ok_or_else(why)?;
     let lengths = inside.split(',').map(str::trim).filter(|length| !length.is_empty());

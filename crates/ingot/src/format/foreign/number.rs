@@ -7,11 +7,11 @@ use crate::format::Violation;
 pub enum Number {
     /// True or false, one byte.
     Bool,
-    /// A signed integer of so many bytes.
+    /// A signed integer of this many bytes.
     Int(u8),
-    /// An unsigned integer of so many bytes.
+    /// An unsigned integer of this many bytes.
     Uint(u8),
-    /// A floating-point number of so many bytes: 2, 4 or 8.
+    /// A floating-point number of this many bytes: 2, 4 or 8.
     Float(u8),
 }
 
@@ -87,7 +87,7 @@ impl Number {
         }
     }
 
-    /// A byte that stands for the type in an index; see [`Number::of_code`].
+    /// The code of the type in an index; see [`Number::of_code`].
     pub fn code(self) -> u8 {
         match self {
             Number::Bool => 1,
@@ -97,7 +97,7 @@ impl Number {
         }
     }
 
-    /// Returns the type that a byte stands for.
+    /// Returns the type with this code.
     pub fn of_code(code: u8) -> Option<Number> {
         let bytes = code & 0x0f;
         match code >> 4 {
@@ -151,7 +151,7 @@ impl Number {
             Given::Int(value) => value.to_string(),
             Given::Float(value) => value.to_string(),
         };
-        Violation::new(format!("{found} is no {}", self.name()))
+        Violation::new(format!("{found} is not a valid {}", self.name()))
     }
 
     /// Returns the number that text holds.
@@ -173,7 +173,11 @@ impl Number {
 #[cold]
 fn not_a(number: Number, text: &[u8]) -> Violation {
     let shown = &text[..text.len().min(40)];
-    Violation::new(format!("{:?} is no {}", shown.escape_ascii().to_string(), number.name()))
+    Violation::new(format!(
+        "{:?} is not a valid {}",
+        shown.escape_ascii().to_string(),
+        number.name()
+    ))
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@ use crate::format::Violation;
 
 /// Returns the pixels as an array of height, width and channels.
 pub fn pixels(stored: &[u8]) -> Result<Vec<u8>, Violation> {
-    let cut = || Violation::new("an image is cut short");
+    let cut = || Violation::new("an image is truncated");
     let (head, rest) = stored.split_at_checked(12).ok_or_else(cut)?;
     let [width, height, mode_len] = [0, 4, 8]
         .map(|at| u32::from_le_bytes([head[at], head[at + 1], head[at + 2], head[at + 3]]));
@@ -19,6 +19,9 @@ pub fn pixels(stored: &[u8]) -> Result<Vec<u8>, Violation> {
         b"I" => array_of("<i4", &[height, width], pixels),
         b"I;16" => array_of("<u2", &[height, width], pixels),
         b"F" => array_of("<f4", &[height, width], pixels),
-        _ => Err(Violation::new(format!("images of mode {:?} are not read", mode.escape_ascii()))),
+        _ => Err(Violation::new(format!(
+            "images of mode {:?} are not supported",
+            mode.escape_ascii()
+        ))),
     }
 }

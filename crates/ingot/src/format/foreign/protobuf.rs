@@ -41,7 +41,7 @@ impl<'a> Fields<'a> {
                 Wire::Bytes(bytes)
             }
             5 => Wire::Fixed32(self.fixed()?),
-            other => bail!("a field has the wire type {other}"),
+            other => bail!("a field has the unknown wire type {other}"),
         };
         Ok((number, wire))
     }
@@ -54,7 +54,7 @@ impl<'a> Fields<'a> {
 }
 
 fn cut() -> Violation {
-    Violation::new("a message is cut short")
+    Violation::new("a message is truncated")
 }
 
 impl<'a> Iterator for Fields<'a> {

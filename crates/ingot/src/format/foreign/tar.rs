@@ -129,7 +129,7 @@ pub type PaxRecord<'a> = (&'a [u8], std::ops::Range<usize>);
 
 /// Returns the records of a pax header: names and values, and where each value is.
 pub fn pax(records: &[u8]) -> Result<Vec<PaxRecord<'_>>, Violation> {
-    let invalid = || Violation::new("a pax header holds something else than records");
+    let invalid = || Violation::new("a pax header holds something other than records");
     let mut found = Vec::new();
     let mut at = 0;
     while at < records.len() {
@@ -172,7 +172,7 @@ pub fn is_meta(name: &[u8]) -> bool {
 
 /// Returns the key in a header whose name is in two parts.
 pub fn key_in(block: &[u8]) -> Result<Vec<u8>, Violation> {
-    let block = block.first_chunk().ok_or_else(|| Violation::new("a tar header is cut short"))?;
+    let block = block.first_chunk().ok_or_else(|| Violation::new("a tar header is truncated"))?;
     let name = name_of(block);
     let key = split(&name).ok_or_else(|| Violation::new("the name of a member has no dot"))?.0;
     Ok(key.to_vec())

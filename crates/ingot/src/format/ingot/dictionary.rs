@@ -36,11 +36,11 @@ impl Dictionary {
         let (bytes, crc) = seed.open(bytes)?;
         let mut fields = Fields(bytes);
         if fields.bytes(4)? != MAGIC {
-            bail!("no dictionary");
+            bail!("not a dictionary");
         }
         let field = fields.u32()?;
         if fields.u64()? != offset {
-            bail!("dictionary of another place");
+            bail!("dictionary belongs elsewhere");
         }
         Ok((Dictionary { field, bytes: fields.0.to_vec() }, crc))
     }

@@ -23,7 +23,7 @@ pub struct PageEntry {
     pub cells: u32,
 }
 
-/// Where a dictionary is. The k-th entry is dictionary k + 1; 0 stands for none.
+/// Where a dictionary is. The k-th entry is dictionary k + 1; 0 means none.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DictionaryEntry {
     /// Where the block begins.
@@ -79,11 +79,11 @@ impl Directory {
         let (bytes, crc) = seed.open(bytes)?;
         let mut fields = Fields(bytes);
         if fields.bytes(4)? != MAGIC {
-            bail!("no directory");
+            bail!("not a directory");
         }
         let num_dictionaries = u64::from(fields.u32()?);
         if fields.u64()? != offset {
-            bail!("directory of another place");
+            bail!("directory belongs elsewhere");
         }
         let (num_pages, header_len) = (fields.u64()?, fields.u64()?);
         let expected = num_pages

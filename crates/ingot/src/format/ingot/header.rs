@@ -110,7 +110,7 @@ impl Header {
         let _crc = fields.u32()?;
         if json_len > HEADER_MAX {
             return Err(Violation::new(format!(
-                "header says its JSON has {json_len} bytes, at most {HEADER_MAX} are allowed"
+                "header declares {json_len} bytes of JSON, at most {HEADER_MAX} are allowed"
             ))
             .into());
         }

@@ -66,11 +66,11 @@ impl Page {
         let (body, crc) = seed.open(&bytes)?;
         let mut fields = Fields(body);
         if fields.bytes(4)? != PAGE_MAGIC {
-            bail!("no index page");
+            bail!("not an index page");
         }
         let (flags, num_fields) = (fields.u16()?, fields.u16()?);
         if fields.u64()? != offset {
-            bail!("index page of another place");
+            bail!("index page belongs elsewhere");
         }
         let (base, first_row, first_cell) = (fields.u64()?, fields.u64()?, fields.u64()?);
         let (rows, cells) = (fields.u32()?, fields.u32()?);
@@ -186,7 +186,7 @@ impl Page {
         let stored = end - start;
         let raw = if self.raw_lengths { word(at + size + 4) } else { stored };
         if raw < stored || (raw > stored && raw > super::raw_limit(stored)) {
-            bail!("cell of {stored} stored bytes says it has {raw} bytes");
+            bail!("cell of {stored} stored bytes declares {raw} bytes");
         }
         Ok(CellEntry { offset: self.base + start, stored, raw, crc })
     }

@@ -100,7 +100,7 @@ impl Trailer {
     /// Reads the trailer that stands at `offset`, and checks that it belongs there.
     pub fn decode(bytes: &[u8], offset: u64, id: &FileId) -> Result<(Self, u32), Violation> {
         if bytes.len() != TRAILER_LEN || bytes[..8] != TRAILER_MAGIC {
-            bail!("no trailer");
+            bail!("not a trailer");
         }
         let (bytes, crc) = Seed::new(id).open(bytes)?;
         let mut fields = Fields(&bytes[8..]);
@@ -125,7 +125,7 @@ impl Trailer {
         Ok((trailer, crc))
     }
 
-    /// A trailer stands right behind its block, and what it points to lies before it.
+    /// A trailer directly follows its block, and points only to what precedes it.
     fn check(&self, offset: u64) -> Result<(), Violation> {
         let behind = self.block.offset.checked_add(self.block.len);
         if self.offset != offset {

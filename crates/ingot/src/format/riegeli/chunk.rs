@@ -148,9 +148,9 @@ impl<'a> Chunk<'a> {
         let bytes = gather(stored, begin, HEADER_LEN)?;
         let bytes = bytes.as_ref().try_into().expect("as many as were asked for");
         let header = Header::decode(bytes, begin)?;
-        let end = header.end(begin).ok_or_else(|| {
-            Violation::new(format!("the chunk at {begin} ends nowhere in a file"))
-        })?;
+        let end = header
+            .end(begin)
+            .ok_or_else(|| Violation::new(format!("the chunk at {begin} ends past any file")))?;
         Ok((header, end))
     }
 }
@@ -165,7 +165,7 @@ fn check_blocks(stored: &[u8], chunk: &Range<u64>) -> Result<(), Violation> {
 }
 
 fn cut_short() -> Violation {
-    Violation::new("a chunk is cut short")
+    Violation::new("a chunk is truncated")
 }
 
 /// Returns `len` bytes of a chunk that begin at `begin` in the file, without the block

@@ -40,7 +40,7 @@ impl Coding {
     pub fn decode_into(self, part: &[u8], value: &mut [u8]) -> Result<(), Violation> {
         let (len, stored) = self.open(part)?;
         if len != value.len() {
-            bail!("a part of {len} bytes where {} belong", value.len());
+            bail!("a part of {len} bytes, expected {}", value.len());
         }
         match self.0 {
             None => {
@@ -55,7 +55,7 @@ impl Coding {
     pub fn decode(self, part: &[u8], most: usize) -> Result<Vec<u8>, Violation> {
         let len = self.decoded_len(part)?;
         if len > most {
-            bail!("a part of {len} bytes where {most} are the most");
+            bail!("a part of {len} bytes, at most {most} are allowed");
         }
         let mut value = zeros(len)?;
         self.decode_into(part, &mut value)?;

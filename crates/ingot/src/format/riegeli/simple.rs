@@ -4,7 +4,7 @@
 //! | --- | --- |
 //! | 1 | compression: 0 none, `b` brotli, `z` zstd, `s` snappy |
 //! | varint | stored length of the sizes |
-//! | so many | the sizes as varints, compressed |
+//! | any | the sizes as varints, compressed |
 //! | rest | the records one after the other, compressed |
 //!
 //! What is compressed has its decoded length in front, as a varint.
@@ -22,7 +22,7 @@ fn open<'a>(chunk: &'a Chunk<'_>) -> Result<(Coding, &'a [u8], &'a [u8]), Violat
     let len = varint::take_len(&mut rest)?;
     let (sizes, records) = rest
         .split_at_checked(len)
-        .ok_or_else(|| Violation::new("the sizes of the records are cut short"))?;
+        .ok_or_else(|| Violation::new("the sizes of the records are truncated"))?;
     Ok((coding, sizes, records))
 }
 

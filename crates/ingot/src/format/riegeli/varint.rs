@@ -19,7 +19,7 @@ pub fn take(bytes: &mut &[u8]) -> Result<u64, Violation> {
             return Ok(value);
         }
     }
-    Err(Violation::new("a number is cut short or too large"))
+    Err(Violation::new("a number is truncated or too large"))
 }
 
 /// Takes a length from the front of `bytes`.

@@ -53,8 +53,8 @@ impl ArrayRecord {
         let size = source.size()?;
         if size < FILE_LEN_MIN || !size.is_multiple_of(block::LEN) {
             let why = format!(
-                "an ArrayRecord file does not end after {size} bytes: it was cut short, or its \
-                 writer was not closed"
+                "an ArrayRecord file cannot have {size} bytes: it is truncated, or its writer was \
+                 not closed"
             );
             return Err(source.corrupt(size, why));
         }
@@ -80,7 +80,7 @@ impl ArrayRecord {
         let decode = || {
             let most = FOOTER_BYTES_MAX.0 + header.records.saturating_mul(FOOTER_BYTES_MAX.1);
             if header.kind != Kind::SIMPLE || header.decoded_len > most {
-                bail!("no list of chunks");
+                bail!("not a list of chunks");
             }
             Index::decode(&simple::decode(&chunk)?, offset)
         };
@@ -156,7 +156,7 @@ fn check_chunk(chunk: &Chunk<'_>, records: u64, decoded_len: Option<u64>) -> Res
     let header = &chunk.header;
     if header.records != records || decoded_len.is_some_and(|len| len != header.decoded_len) {
         bail!(
-            "the chunk has {} records of {} bytes, other than the footer says",
+            "the chunk has {} records of {} bytes, which differs from the footer",
             header.records,
             header.decoded_len
         );

@@ -82,7 +82,7 @@ fn check_stretch(file: &ArrayRecord, stretch: &Stretch) -> Option<Damage> {
         if place == end {
             return Ok(());
         }
-        Err(source.corrupt(start, format!("a chunk reaches over {end}, where the next one begins")))
+        Err(source.corrupt(start, format!("a chunk reaches past {end}, where the next one begins")))
     });
     let error = outcome.err()?;
     if rows.is_empty() {
@@ -97,7 +97,7 @@ fn walk(stored: &[u8], place: u64) -> std::result::Result<u64, Violation> {
     let chunk = Chunk::decode(stored, place)?;
     let is_zero = || chunk.data.iter().all(|&byte| byte == 0);
     if chunk.header.kind == Kind::PADDING && !is_zero() {
-        bail!("a padding chunk is not of zeros");
+        bail!("a padding chunk holds more than zeros");
     }
     Ok(chunk.end)
 }

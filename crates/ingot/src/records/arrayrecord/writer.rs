@@ -15,10 +15,10 @@ use crate::format::arrayrecord::{Footer, postscript, signature};
 use crate::format::riegeli::{Compression, Encoder, chunk, simple};
 use crate::storage::Append;
 
-/// Records are encoded when so many bytes of them are there.
+/// Records are encoded once they have this many bytes.
 const BATCH_BYTES: usize = 1 << 20;
 
-/// Or so many records.
+/// Or once there are this many.
 const BATCH_RECORDS: usize = 16 << 10;
 
 /// How a write ended, and the buffers it was from.
@@ -192,7 +192,7 @@ impl RecordWriter for ArWriter {
         self.draft.finish(true)
     }
 
-    /// Gives the file up: nothing appears under its name. A second call does nothing.
+    /// Gives up the file: nothing appears under its name. A second call does nothing.
     fn abandon(&mut self) -> Result<()> {
         let _ = self.settle();
         self.draft.finish(false)

@@ -20,13 +20,13 @@ use crate::storage::{Append as _, AppendFile};
 pub enum Existing {
     /// The new one takes its place.
     Replace,
-    /// As [`Existing::Replace`]. Where there is none, or an empty file, the new one is written
-    /// in place, with its limits in `limits.NAME` beside it until it is closed: whoever looks
-    /// meanwhile, or after a crash, finds a bag with separate limits.
+    /// As [`Existing::Replace`]. If the file is missing or empty, the new one is written in
+    /// place, with its limits in `limits.NAME` beside it until it is closed: meanwhile, or after
+    /// a crash, it is a bag with separate limits.
     ReplaceInPlace,
-    /// It stays, and there is no new one.
+    /// It stays, and creating the new one fails.
     Refuse,
-    /// The new one goes on at its end; only with separate limits.
+    /// The writer appends to it; only with separate limits.
     Continue,
 }
 
@@ -77,8 +77,8 @@ fn limits_of(path: &Path) -> Option<PathBuf> {
 }
 
 /// Starts a bag. With its limits at its end it appears at `path` when it is closed; with
-/// limits of their own both files are there from the start, and those who read them see what
-/// was flushed.
+/// limits of their own both files are there from the start, and readers see what was
+/// flushed.
 pub fn write_bag(
     path: &Path,
     limits: Option<&Path>,
@@ -100,7 +100,7 @@ fn write_tail(
 ) -> Result<BagWriter> {
     if existing == Existing::Continue {
         let message = format!(
-            "{}: a bag with its limits at its end cannot go on; give it limits of their own",
+            "{}: a bag with its limits at its end cannot be appended to; use separate limits",
             name(path)
         );
         return Err(Error::Invalid(message));
@@ -174,8 +174,8 @@ fn write_pair(
     let mut records = open_or_create(&path)?;
     if existing == Existing::Continue && !has_limits && !records.is_empty() {
         let reason = format!(
-            "there is no file {} that tells where its records end; if they are in one file, \
-             the bag is whole and cannot go on",
+            "the file {} with the ends of its records does not exist; if the bag is a single \
+             file, it is complete and cannot be appended to",
             name(&limits)
         );
         return Err(Error::format(name(&path), reason));

@@ -167,7 +167,7 @@ impl Stored for Bag {
 
     fn decode(&self, cell: &Cell, stored: &[u8], value: &mut [u8]) -> Result<()> {
         let Packing::Zstd(dictionary) = &self.options.packing else {
-            return Err(Error::Invalid(format!("{}: it is not compressed", self.name)));
+            return Err(Error::Invalid(format!("{}: the bag is not compressed", self.name)));
         };
         frame::decompress_into(dictionary.as_deref(), stored, value)
             .map_err(|why| self.undecodable(cell.offset, why))

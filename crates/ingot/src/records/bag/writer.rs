@@ -78,7 +78,7 @@ impl BagWriter {
         }
     }
 
-    /// Goes on behind `len` records that are in the files already and have `end` bytes.
+    /// Continues after `len` records that are in the files already and have `end` bytes.
     #[must_use]
     pub fn behind(mut self, len: u64, end: u64) -> BagWriter {
         (self.len, self.end) = (len, end);
@@ -178,8 +178,8 @@ impl RecordWriter for BagWriter {
         len < SMALL && gathers
     }
 
-    /// Brings all records so far into the files, then their limits: those who read the bag
-    /// by separate limits see them.
+    /// Brings all records so far into the files, then their limits: readers of a bag with
+    /// separate limits see them.
     fn flush(&mut self) -> Result<()> {
         self.draft.check()?;
         self.pack()?;
@@ -206,8 +206,8 @@ impl RecordWriter for BagWriter {
         self.finish(true)
     }
 
-    /// Gives the bag up: one with its limits at its end does not appear, of another stays
-    /// what was flushed. A second call does nothing.
+    /// Gives up the bag: one with its limits at its end does not appear, another keeps what was
+    /// flushed. A second call does nothing.
     fn abandon(&mut self) -> Result<()> {
         self.finish(false)
     }

@@ -75,8 +75,8 @@ impl FolderLock {
         Ok(Some(locks))
     }
 
-    /// Tries so many times to get the lock of a folder for a moment's work; none if it cannot be
-    /// had. No file is needed for it.
+    /// Tries to get the lock of a folder for a moment's work, this many times; none on failure.
+    /// Needs no file.
     pub fn brief(folder: &Path, tries: usize) -> Option<FolderLock> {
         let lock = FolderLock::take(File::options().read(true), folder)?;
         let mut tries = 1..tries;

@@ -96,7 +96,7 @@ pub struct Progress {
 }
 
 impl Progress {
-    /// Says that so many bytes more are done. Fails if the work is to stop.
+    /// Adds bytes to those that are done. Fails if the work is to stop.
     pub fn add(&self, bytes: u64) -> Result<()> {
         self.done.fetch_add(bytes, Ordering::Relaxed);
         if self.is_stopped.load(Ordering::Relaxed) { Err(Error::Stopped) } else { Ok(()) }

@@ -114,7 +114,7 @@ impl Places {
             }
         }
         let Some((folder, source)) = refused else {
-            let reason = format!("there is no folder for its {title}; pass index_dir");
+            let reason = format!("no folder for its {title}; pass index_dir");
             return Err(Error::format(name, reason));
         };
         let path = format!(

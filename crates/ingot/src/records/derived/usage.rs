@@ -25,7 +25,7 @@ const BYTES_MAX: u64 = 64 << 30;
 /// shared lock on the file, which lists them; its children have the lock too.
 const USED: &str = "in-use";
 
-/// What separates the copies in such a file.
+/// What separates the copies in this file.
 const END: char = '\0';
 
 /// How often the lock of that folder is tried, which others have for a moment only.

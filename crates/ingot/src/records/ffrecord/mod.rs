@@ -34,7 +34,7 @@ fn open(
 }
 
 /// Starts an FFRecord file that appears at `path`, in place of what is there, when it is
-/// closed. With `records` there must be exactly so many; without, they are spooled beside it.
+/// closed. With `records` it must get exactly this many; without, they are spooled beside it.
 pub fn write_ffrecord(path: &Path, records: Option<u64>, sync: bool) -> Result<FfWriter> {
     let target = target_of(path)?;
     FfWriter::check_count(&name(path), records.unwrap_or(0))?;

@@ -11,7 +11,7 @@ const RUN: usize = 256 << 10;
 
 /// Where the index, which is in front of the records, gets its room from.
 pub enum Room {
-    /// It is for exactly so many records.
+    /// For exactly this many records.
     Announced(u64),
     /// Records wait in a spool until it is known how many there are.
     Spooled(Spool),
@@ -89,7 +89,7 @@ impl RecordWriter for FfWriter {
         if let Room::Announced(records) = self.draft.file()?.room
             && number >= records
         {
-            let why = format!("all {number} records that were announced are written");
+            let why = format!("all {number} announced records are written");
             return Err(self.draft.invalid(why));
         }
         FfWriter::check_count(self.draft.name(), number + 1)?;
@@ -124,8 +124,8 @@ impl RecordWriter for FfWriter {
             && records != written
         {
             return Err(self.draft.invalid(format!(
-                "{written} of {records} records were written; write the rest, or give n as it \
-                 is, or none"
+                "{written} of {records} records were written; write the rest, or pass the \
+                 actual n, or none"
             )));
         }
         self.spill()?;
@@ -142,7 +142,7 @@ impl RecordWriter for FfWriter {
         self.draft.finish(true)
     }
 
-    /// Gives the file up. What was there under its name before stays.
+    /// Gives up the file. What had its name before stays.
     fn abandon(&mut self) -> Result<()> {
         self.draft.finish(false)
     }

@@ -39,12 +39,12 @@ impl Column {
     /// Checks a layout against a file of `size` bytes.
     pub fn new(layout: ColumnLayout, size: u64) -> Result<Column, Violation> {
         let ColumnLayout { rows, item, varies, shape, block, offsets } = &layout;
-        let wrong = |what: &str| Violation(format!("the layout of a column cannot be: {what}"));
+        let wrong = |what: &str| Violation(format!("invalid layout of a column: {what}"));
         if block.len() != shape.len() + 1 || block.contains(&0) || *item == 0 {
-            return Err(wrong("blocks and rows are of other dimensions"));
+            return Err(wrong("blocks and rows differ in their dimensions"));
         }
         if *varies && !shape.is_empty() {
-            return Err(wrong("values that vary in length are one in each row"));
+            return Err(wrong("a row has one value of varying length"));
         }
         let element = if *varies { REFERENCE_LEN } else { *item };
         let bytes =
@@ -53,7 +53,7 @@ impl Column {
         let across = grid.iter().try_fold(1_u64, |sum, &len| sum.checked_mul(len));
         let blocks = across.and_then(|across| across.checked_mul(rows.div_ceil(block[0])));
         if blocks != Some(offsets.len() as u64) {
-            return Err(wrong("there are other blocks than its rows have"));
+            return Err(wrong("the number of blocks does not match the rows"));
         }
         let sizes = (bytes(shape), bytes(&block[1..]), bytes(block));
         let (Some(row), Some(slab), Some(whole)) = sizes else {

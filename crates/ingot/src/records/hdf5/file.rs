@@ -114,8 +114,7 @@ impl Hdf5 {
         Ok(shares.collect())
     }
 
-    /// Returns where the values are that the references in `cells` stand for, `count` of each
-    /// column.
+    /// Returns where the values of the references in `cells` are, `count` of each column.
     fn resolve(
         &self,
         cells: &[Cell],
@@ -233,7 +232,7 @@ impl Hdf5 {
         }
     }
 
-    /// Refuses bytes of a file that was changed: there are no checksums that would tell.
+    /// Rejects a file that was changed: HDF5 has no checksums that would reveal it.
     fn check_unchanged(&self) -> Result<()> {
         let Some((path, before)) = &self.opened else { return Ok(()) };
         if Identity::at(path).is_ok_and(|now| now.is_unchanged(before)) {

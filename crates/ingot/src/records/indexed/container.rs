@@ -29,11 +29,11 @@ impl Indexed {
         self.index.table().expect("an index has fields")
     }
 
-    /// Returns the error for an entry that cannot be.
+    /// Returns the error for an impossible entry.
     #[cold]
     fn refused(&self, row: u64) -> Error {
         let why = format!(
-            "the index does not belong to {}; remove the index, it is then built again",
+            "the index does not belong to {}; remove the index to have it rebuilt",
             self.name
         );
         self.index.source().corrupt(0, why).at_record(row)

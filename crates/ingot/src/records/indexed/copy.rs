@@ -147,13 +147,13 @@ impl Job<'_> {
             crc = Sum::Crc32c.append(crc, &buffer[..some]);
         }
         if let Some(bytes) = self.packed.bytes.filter(|&bytes| bytes != done) {
-            let why = format!("it decompresses to {done} bytes or more, expected {bytes}");
+            let why = format!("decompresses to at least {done} bytes, expected {bytes}");
             return Err(source.corrupt(0, why));
         }
         // The note tells that all of it is there, also after a power failure.
         out.sync_all().map_err(written)?;
         if !Stamp::unsettled(source)?.is_steady(&self.original.stamp) {
-            let why = "it was changed while it was decompressed; open it again";
+            let why = "changed while it was decompressed; open it again";
             return Err(Error::format(source.name, why));
         }
         Ok(crc)
@@ -198,8 +198,8 @@ impl Derived for Job<'_> {
             Change::Same => {}
             Change::Unsure | Change::Changed => return Ok(None),
             Change::Damaged(offset) => {
-                let why = "these bytes are not those that were decompressed before, although the \
-                           file was not written to: it is damaged; copy it again";
+                let why = "these bytes differ from those that were decompressed before, although \
+                           the file was not written to: it is damaged; copy it again";
                 return Err(self.original.source().corrupt(offset, why.to_owned()));
             }
         }
@@ -302,8 +302,8 @@ fn decompressed<'a>(
         }
         other => {
             let why = format!(
-                "files compressed with {other} are not read, only zstd, br, bz2, gz and snappy; \
-                 decompress them"
+                "unsupported compression {other} (supported: zstd, br, bz2, gz, snappy); \
+                 decompress the file"
             );
             Err(Error::format(source.name, why))
         }

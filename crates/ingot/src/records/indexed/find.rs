@@ -137,7 +137,7 @@ fn look(target: &Target, place: &Path, plan: &Plan<'_>) -> Result<Lookup> {
             Change::Changed => return Ok(Lookup::Missing),
             Change::Damaged(offset) => {
                 let why = format!(
-                    "these bytes are not those that were indexed, although the file was not \
+                    "these bytes differ from those that were indexed, although the file was not \
                      written to: it is damaged; copy it again, or remove {} to read it as it is",
                     place.display()
                 );
@@ -160,7 +160,7 @@ fn look(target: &Target, place: &Path, plan: &Plan<'_>) -> Result<Lookup> {
 /// Opens the index that was just built, and returns its id too.
 pub fn built(target: &Target, place: &Path, plan: &Plan<'_>) -> Result<(Indexed, String)> {
     let (index, about) = ours(place, plan)?.ok_or_else(|| {
-        let why = "this is not the index that was just built here; open the data again";
+        let why = "another index was built here meanwhile; open the data again";
         Error::format(place.display().to_string(), why)
     })?;
     let id = hex(&index.header().id);
@@ -188,7 +188,7 @@ pub fn is_stale(target: &Target, place: &Path) -> bool {
     };
     let about = match &index {
         Ok(index) => serde_json::from_str::<About>(index.metadata()).ok(),
-        // What cannot be opened for want of descriptors or memory may be sound.
+        // An index that could not be opened for lack of descriptors or memory may be sound.
         Err(Error::Storage { .. } | Error::Memory { .. }) => return false,
         Err(_) => None,
     };
@@ -242,8 +242,8 @@ impl Indexed {
                 let is_removed = remove_damaged(&*self.index);
                 let what = if is_removed { "was removed" } else { "must be removed" };
                 let reason = format!(
-                    "{reason}: this index is damaged and {what}; open {} again, and a new one is \
-                     built",
+                    "{reason}: this index is damaged and {what}; open {} again to \
+                     rebuild it",
                     self.name
                 );
                 Error::Corrupt { path, record, offset, reason }

@@ -36,7 +36,7 @@ pub struct Inferred {
 }
 
 impl Inferred {
-    /// Returns where the fields of files are kept, of which these are looked at.
+    /// Returns where the fields of a set of files are kept; `files` are those that are inspected.
     pub fn of(layout: &dyn Layout, files: &[&Original], folder: Option<&Path>) -> Inferred {
         let last = |name: String| name.rsplit(['/', '\\']).next().map(str::to_owned);
         let named =

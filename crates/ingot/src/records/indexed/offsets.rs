@@ -18,7 +18,7 @@ impl Offsets {
         let count = u64::from(u32::from_le_bytes([head[0], head[1], head[2], head[3]]));
         let len = 4 * (count + 2);
         if len > stream.size() {
-            let why = format!("the file says that it has {count} samples, but it is too short");
+            let why = format!("the file declares {count} samples, but is too short");
             return Err(stream.corrupt(0, why));
         }
         let table = stream.peek(len)?;

@@ -147,7 +147,7 @@ fn inferred_from(layout: &dyn Layout, targets: &[Target]) -> Result<Option<Vec<F
 }
 
 /// Returns the error for a field that every row must have, but that no row has which is looked
-/// at; none if there is no such field.
+/// at; none if every field was found.
 fn unknown_field(targets: &[Target], plan: &Plan<'_>) -> Option<Error> {
     if plan.is_inferred || plan.fields.is_empty() {
         return None;

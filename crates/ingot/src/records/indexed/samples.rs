@@ -48,7 +48,7 @@ pub enum Value {
     Text,
     /// As bytes that are decoded by a coding.
     Cell(Coding),
-    /// As a list of byte strings, which begins with their number after so many bytes.
+    /// As a list of byte strings, which begins with their number after this many bytes.
     List(usize, Coding),
 }
 
@@ -85,7 +85,7 @@ impl Layout for Samples {
         let offsets = Offsets::read(stream)?;
         if stream.left() >= ARROW.len() as u64 && stream.peek(ARROW.len() as u64)? == ARROW {
             let reason = "the chunk holds an Arrow file, but its end does not say so, or the \
-                          first chunk holds none";
+                          first chunk does not hold one";
             return Err(Error::format(stream.name(), reason));
         }
         for row in 0..offsets.num_rows() {
@@ -143,7 +143,7 @@ impl Column {
 
 /// Returns where the values of a sample are: variable sizes come first.
 fn parts(sizes: &[Option<u64>], sample: &[u8]) -> Result<Vec<Range<usize>>, Violation> {
-    let cut = || Violation("the sample is cut short".to_owned());
+    let cut = || Violation("the sample is truncated".to_owned());
     let num_varying = sizes.iter().filter(|size| size.is_none()).count();
     let (head, _) = sample.split_at_checked(4 * num_varying).ok_or_else(cut)?;
     let mut varying = head.as_chunks().0.iter().map(|&one| u32::from_le_bytes(one) as usize);

@@ -85,7 +85,7 @@ impl<'a> Sink<'a> {
             return Ok(());
         }
         let name = &self.kind(field).name;
-        Err(self.refuse(format!("two members are the field {name:?}; rename one")))
+        Err(self.refuse(format!("two members are named {name:?}; rename one")))
     }
 
     /// Returns the numbers of the fields by their names; flags, which the sink fills, are left out.
@@ -139,7 +139,7 @@ impl<'a> Sink<'a> {
         Ok(Place { offset, stored: stored.len() as u64, raw: raw as u64, crc, coding })
     }
 
-    /// As [`Sink::cell`], for those who have summed the stored bytes themselves.
+    /// As [`Sink::cell`], when the caller has summed the stored bytes.
     pub fn place(&mut self, field: usize, place: Place) -> Result<()> {
         self.check_len(field, place.raw)?;
         self.values[field].clear();

@@ -15,8 +15,8 @@ use crate::format::ingot::{
 /// How much of the file is searched at a time.
 const STEP: u64 = 1 << 20;
 
-/// A search for a page ends when the candidates it checked were so many times as long as
-/// what it searches: hostile data could hold one every few bytes.
+/// A search for a page ends when the candidates that it checked have this many times the length
+/// of what it searches: hostile data could hold one every few bytes.
 pub const CANDIDATES: usize = 4;
 
 /// One link: a commit and the bytes it covers.

@@ -37,7 +37,7 @@ impl Source<'_> {
         seed: Seed,
     ) -> Result<(Dictionary, u32)> {
         if len > Dictionary::BYTES_MAX {
-            return Err(self.corrupt(offset, format!("dictionary says it has {len} bytes")));
+            return Err(self.corrupt(offset, format!("dictionary declares {len} bytes")));
         }
         let bytes = self.read(offset, len)?;
         Dictionary::decode(&bytes, offset, seed).map_err(|why| self.corrupt(offset, why))

@@ -55,7 +55,7 @@ impl OwnFile {
         Ok(OwnFile { path: path.to_path_buf(), id })
     }
 
-    /// Removes the file, unless somebody has put another one in its place.
+    /// Removes the file, unless another one has taken its place.
     fn remove(&self) -> Result<()> {
         match FileId::at(&self.path) {
             Ok(found) if found == self.id => remove(&self.path),
@@ -73,7 +73,7 @@ fn start(
     metadata: &str,
     options: Options,
 ) -> Result<(Writer, OwnFile)> {
-    // A header that cannot be is found out before there is a file.
+    // An invalid header is rejected before the file is created.
     Header::new([0; 16], schema.clone(), metadata)
         .map_err(|why| Error::Invalid(format!("{}: {why}", name(path))))?;
     let file = AppendFile::create(path).map_err(|source| failed(path, "create", source))?;
@@ -109,7 +109,7 @@ pub fn replace(path: &Path, schema: Schema, metadata: &str, options: Options) ->
     }))
 }
 
-/// Refuses to replace a file behind a link that is none of ours.
+/// Rejects replacing a file through a link unless it is an Ingot file.
 fn check_linked(link: &Path, target: &Path) -> Result<()> {
     if !fs::symlink_metadata(link).is_ok_and(|found| found.is_symlink()) || !target.exists() {
         return Ok(());
@@ -147,7 +147,7 @@ fn remove_stale(hidden: &Path) -> Result<()> {
     }
 }
 
-/// Goes on at the end of the file at `path`, closed or not.
+/// Appends to the file at `path`, closed or not.
 pub fn append(path: &Path, options: Options, watch: &mut Watch<'_>) -> Result<(Writer, Recovery)> {
     let (target, storage) = both(path)?;
     recovery::append(&storage, target, &name(path), options, watch)

@@ -85,7 +85,7 @@ impl Pending {
         self.bytes.len() >= bytes || cells >= PAGE_CELLS as usize
     }
 
-    /// Whether a record of so many bytes would make it so.
+    /// Whether a record of this many bytes would fill it.
     pub fn is_full_with(&self, record: usize, bytes: usize) -> bool {
         self.bytes.len() + record >= bytes || self.ends.len() + 1 >= PAGE_CELLS as usize
     }

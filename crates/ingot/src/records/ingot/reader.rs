@@ -172,7 +172,7 @@ impl Reader {
         Ok(values)
     }
 
-    /// Returns the error for an index that no row has.
+    /// Returns the error for an index that is out of range.
     pub fn out_of_range(&self, index: i64) -> Error {
         Error::Index { path: self.name.clone(), index, rows: self.num_rows() }
     }
@@ -354,7 +354,7 @@ const RECORD: usize = 0;
 fn read_directory(source: Source<'_>, header: &Header, size: u64) -> Result<Directory> {
     let offset = size.saturating_sub(TRAILER_LEN as u64);
     if offset < header.bytes.len() as u64 {
-        return Err(source.corrupt(offset, "no trailer"));
+        return Err(source.corrupt(offset, "not a trailer"));
     }
     let (trailer, _) = source.trailer(offset, header)?;
     if trailer.block.kind != BlockKind::Directory {

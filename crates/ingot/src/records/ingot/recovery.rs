@@ -61,7 +61,7 @@ pub fn recover(
     Ok(recovery)
 }
 
-/// Goes on writing at the end of a file, closed or not; see [`recover`].
+/// Appends to a file, closed or not; see [`recover`].
 pub fn append(
     storage: &Arc<dyn ReadAt>,
     target: Box<dyn Append>,
@@ -243,7 +243,7 @@ fn unfit(
     Ok(dropped)
 }
 
-/// Looks behind the last trailer for a page that lacks nothing but its trailer.
+/// Looks after the last trailer for a page that lacks only its trailer.
 fn salvage(
     storage: &Arc<dyn ReadAt>,
     name: &str,

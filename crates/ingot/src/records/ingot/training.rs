@@ -33,7 +33,7 @@ const WORTH: usize = 90;
 /// Bytes of values that settle a choice, if they come in short batches.
 const ENOUGH: u64 = 1 << 20;
 
-/// How one field is compressed from now on.
+/// How one field is compressed from here on.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Choice {
     /// How to read what is stored.

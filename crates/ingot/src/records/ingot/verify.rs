@@ -96,7 +96,7 @@ impl Reader {
                 base = read.map_or(segment.start, |page| page.base());
             }
             if base != segment.start {
-                let gap = format!("bytes up to offset {base} belong to nothing");
+                let gap = format!("bytes up to offset {base} belong to no block");
                 damage.push((segment.start, gap));
             }
         }
@@ -116,7 +116,7 @@ impl Reader {
             return None;
         }
         if last.offset + TRAILER_LEN as u64 != end {
-            return Some((last.offset, "the closing trailer is not valid any more".to_owned()));
+            return Some((last.offset, "the closing trailer is invalid".to_owned()));
         }
         match self.source().directory(last, self.seed()) {
             Ok(directory) if directory.header == self.header().bytes => None,

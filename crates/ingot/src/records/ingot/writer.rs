@@ -96,7 +96,7 @@ impl Writer {
         Self::start(tail, name, id, header.schema, options)
     }
 
-    /// Goes on at the end of a file that was settled by [`super::recovery::settle`].
+    /// Appends to a file that was settled by [`super::recovery::settle`].
     pub(super) fn start(
         tail: Tail,
         name: &str,
@@ -231,14 +231,14 @@ impl Writer {
         Ok(self.rows - 1)
     }
 
-    /// Makes room in the batch for a row of so many bytes.
+    /// Makes room in the batch for a row of `bytes` bytes.
     #[inline]
     fn make_room(&mut self, bytes: usize) -> Result<()> {
         let room = self.batch.bytes.try_reserve(bytes);
         room.map_err(|_| Error::memory(self.name(), bytes as u64).at_record(self.rows))
     }
 
-    /// Adds `count` rows, of which each field is packed by itself.
+    /// Adds `count` rows, each field packed by itself.
     pub fn extend_packed(&mut self, fields: &[Packed<'_>], count: usize) -> Result<()> {
         let short = || Error::Invalid("a field has fewer values than there are rows".to_owned());
         let kinds: Vec<FieldKind> = self.schema.fields().iter().map(|field| field.kind).collect();
@@ -420,7 +420,7 @@ pub(super) fn random_id() -> Result<FileId> {
     Ok(id)
 }
 
-/// Executes commands until there are no more or one fails, and publishes what is committed.
+/// Executes commands until the last, or until one fails, and publishes what is committed.
 fn drain(
     mut tail: Tail,
     commands: &Receiver<Command>,

@@ -19,12 +19,12 @@ pub fn is_rounded(value: &str) -> bool {
     is_long && value.parse::<i128>().map_or(true, |number| number as f64 as i128 != number)
 }
 
-/// Whether an array has such a number.
+/// Whether an array has a number that a `float` would round.
 pub fn has_rounded(array: &str) -> bool {
     array.trim_matches(['[', ']']).split(',').any(|element| is_rounded(element.trim()))
 }
 
-/// The type that stands for an object whose members are fields; no field has it in the end.
+/// Marks an object whose members are fields; no field has this type in the end.
 pub const GROUP: &str = "group";
 
 /// What is known of a member.
@@ -50,7 +50,7 @@ pub struct Known {
 enum Elements {
     None,
     Ints,
-    /// Integers, of which floats would round one.
+    /// Integers that floats cannot all represent.
     WideInts,
     Floats,
     Texts,
@@ -166,7 +166,7 @@ pub fn note(
         }
         let whole = joined(above, &name);
         if depth > 0 && dotted.contains(&whole) {
-            bail!("two members are the field {whole:?}; rename one");
+            bail!("two members are named {whole:?}; rename one");
         }
         if depth == 0 && name.contains('.') {
             dotted.push(whole.clone());

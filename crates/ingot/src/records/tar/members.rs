@@ -65,7 +65,7 @@ impl Members {
             }
             let block: [u8; BLOCK] = match stream.peek(BLOCK as u64)?.first_chunk() {
                 Some(block) => *block,
-                None => unreachable!("so many bytes were asked for"),
+                None => unreachable!("this many bytes were requested"),
             };
             let header = Header::decode(&block).map_err(|why| stream.corrupt(at, why))?;
             let Some(header) = header else {
@@ -108,7 +108,7 @@ impl Members {
                     self.skip(stream, padded(len))?;
                 }
                 Member::Sparse => {
-                    return Err(stream.corrupt(at, "sparse files in archives are not read"));
+                    return Err(stream.corrupt(at, "sparse files in archives are not supported"));
                 }
                 Member::Other => {
                     self.skip(stream, padded(len))?;
@@ -135,10 +135,11 @@ fn pax_of(bytes: &[u8], offset: u64) -> Result<Pax, Violation> {
             b"path" => name = Some((value.to_vec(), offset + range.start as u64)),
             b"size" => {
                 let digits = std::str::from_utf8(value).ok().and_then(|text| text.parse().ok());
-                size = Some(digits.ok_or_else(|| Violation("a pax size is no number".to_owned()))?);
+                size =
+                    Some(digits.ok_or_else(|| Violation("a pax size is not a number".to_owned()))?);
             }
             _ if key.starts_with(b"GNU.sparse.") => {
-                bail!("sparse files in archives are not read");
+                bail!("sparse files in archives are not supported");
             }
             _ => {}
         }

@@ -46,8 +46,8 @@ impl Tar {
             Some(offset) => {
                 let or = if rows > 0 { ", or open it with partial=True to read these" } else { "" };
                 let why = format!(
-                    "the archive is cut short: no block of zeros ends it; {rows} whole samples are \
-                     there; copy it again{or}"
+                    "the archive is truncated: the final block of zeros is missing; {rows} whole \
+                     samples are there; copy it again{or}"
                 );
                 Err(stream.corrupt(offset, why))
             }
@@ -168,8 +168,8 @@ struct Row {
     names: Vec<String>,
 }
 
-/// A sample that is looked at: its key, and for each field whether it is text in the place of
-/// a number.
+/// A sample that is being inspected: its key, and for each field whether it is text where a
+/// number was expected.
 struct Sample {
     key: Vec<u8>,
     fields: Vec<(String, bool)>,

@@ -199,7 +199,7 @@ fn anything_but_a_tree_is_refused() {
         ("a memo once more", b"q\x00.", "memo 0"),
         ("a memo of a mark", b"(\x94.", "nothing to remember"),
         ("two folders", b"}.", "nothing else"),
-        ("bytes behind", b"..", "1 bytes lie behind"),
+        ("bytes behind", b"..", "1 bytes follow"),
         ("a frame beyond the end", b"\x95\x02\0\0\0\0\0\0\0.", "a frame of 2 bytes"),
         ("a name beyond the end", b"\x8c\x02a", "1 bytes where 2 belong"),
         ("a name of all bytes", b"\x8d\xff\xff\xff\xff\xff\xff\xff\xff", "belong"),
@@ -209,7 +209,7 @@ fn anything_but_a_tree_is_refused() {
         ("an object", b"h\x02)\x81.", "opcode 0x81 at byte 47: has no place"),
         ("a persistent id", b"Pid\n.", "no place"),
         ("a state", b"}b.", "no place"),
-        ("no end", b"", "cut short at byte 44"),
+        ("no end", b"", "truncated at byte 44"),
     ];
     for (what, opcodes, expected) in cases {
         let Violation(why) = decode(&behind_root(opcodes), 1).unwrap_err();

@@ -22,7 +22,7 @@ enum Item {
     Folder(Vec<(Name, Node)>),
 }
 
-/// What the opcodes remember. A folder cannot be had again, so that none is in two places
+/// The memo of the opcodes. A folder cannot be taken from it twice, so that none is in two places
 /// or in itself.
 enum Memo {
     Text(Name),
@@ -47,7 +47,7 @@ pub fn load(pickle: &[u8], num_files: u64) -> Result<Folder, Violation> {
     loop {
         let at = MAGIC.len() + pickle.len() - machine.rest.0.len();
         let Ok(opcode) = machine.byte() else {
-            bail!("cut short at byte {at}");
+            bail!("truncated at byte {at}");
         };
         let place = |Violation(why)| Violation(format!("opcode {opcode:#04x} at byte {at}: {why}"));
         if opcode == STOP {
@@ -93,7 +93,7 @@ impl Machine<'_> {
             LONG_BINPUT => self.rest.u32().and_then(|place| self.remember(place as usize)),
             BINGET => self.byte().and_then(|place| self.recall(place.into())),
             LONG_BINGET => self.rest.u32().and_then(|place| self.recall(place as usize)),
-            _ => Err(Violation::new("has no place in the tree of a folder")),
+            _ => Err(Violation::new("not allowed in the tree of a folder")),
         }
     }
 
@@ -110,7 +110,7 @@ impl Machine<'_> {
         Ok(())
     }
 
-    /// Frames are for those who read pickles from a stream.
+    /// Frames only matter to readers of a stream.
     fn frame(&mut self) -> Result<(), Violation> {
         let (len, left) = (self.rest.u64()?, self.rest.0.len());
         if len > left as u64 {
@@ -158,7 +158,7 @@ impl Machine<'_> {
         self.push(Item::Class)
     }
 
-    /// Puts names and what they stand for, which lie on the stack from `start` on, into the
+    /// Puts names and their nodes, which are on the stack from `start` on, into the
     /// folder below.
     fn insert(&mut self, start: usize) -> Result<(), Violation> {
         let below = start.checked_sub(1).and_then(|below| self.stack.get_mut(below));
@@ -184,13 +184,13 @@ impl Machine<'_> {
 
     fn remember(&mut self, place: usize) -> Result<(), Violation> {
         if place != self.memo.len() {
-            bail!("memo {place} is put behind {}", self.memo.len());
+            bail!("memo {place} is stored after {}", self.memo.len());
         }
         make_room(&mut self.memo, 1)?;
         self.memo.push(match self.stack.last() {
             Some(Item::Text(text)) => Memo::Text(Name::clone(text)),
             Some(Item::Class) => Memo::Class,
-            Some(Item::Mark) | None => bail!("there is nothing to remember"),
+            Some(Item::Mark) | None => bail!("nothing to memoize"),
             Some(_) => Memo::Other,
         });
         Ok(())
@@ -201,14 +201,14 @@ impl Machine<'_> {
             Some(Memo::Text(text)) => self.push(Item::Text(Name::clone(text))),
             Some(Memo::Class) => self.push(Item::Class),
             Some(Memo::Other) => Err(Violation::new("a folder is used twice")),
-            None => Err(Violation(format!("there is no memo {place}"))),
+            None => Err(Violation(format!("memo {place} does not exist"))),
         }
     }
 
     fn finish(&mut self) -> Result<Folder, Violation> {
         let left = self.rest.0.len();
         if left > 0 {
-            bail!("{left} bytes lie behind the tree");
+            bail!("{left} bytes follow the tree");
         }
         match (self.stack.pop(), self.stack.pop()) {
             (Some(Item::Folder(entries)), None) => Folder::of_checked(entries),

@@ -3,7 +3,7 @@
 //!
 //! A step that always has the same successor needs no transition. Other steps lead to a
 //! row of copies of their frequent successors, the most frequent first. What follows them
-//! seldom is found by way of a tree of rows that all of them share.
+//! seldom is found through a tree of rows that all of them share.
 
 use std::cmp::Reverse;
 use std::ops::Range;
@@ -19,7 +19,7 @@ const FREQUENT: u32 = 10;
 /// Most zeros that a transition can have behind it.
 const REPEAT_MAX: u8 = 3;
 
-/// A state of the machine: a step, or nothing but a way to others.
+/// A state of the machine: a step, or only a way to others.
 #[derive(Debug, Clone, Copy)]
 pub struct Entry {
     pub step: Option<u32>,
@@ -61,7 +61,7 @@ impl Bytecode {
 enum Exit {
     /// There is only one.
     Always,
-    /// So many, the most frequent, in a row of their own, and others in the tree.
+    /// This many, the most frequent, in a row of their own, and the others in the tree.
     Row { copies: usize, others: bool },
 }
 

@@ -56,7 +56,7 @@ impl Limits {
         self.bytes.saturating_add(self.records.saturating_mul(varint::LEN_MAX))
     }
 
-    /// Transitions in so many stored bytes.
+    /// Transitions in this many stored bytes.
     fn transitions(&self, stored: usize) -> usize {
         let usual = self.states.saturating_mul(TRANSITIONS_MAX);
         usual.max(stored.saturating_mul(REPETITION_MAX))
@@ -65,7 +65,7 @@ impl Limits {
 
 fn take<'a>(rest: &mut &'a [u8], len: usize) -> Result<&'a [u8], Violation> {
     let (taken, behind) =
-        rest.split_at_checked(len).ok_or_else(|| Violation::new("a chunk is cut short"))?;
+        rest.split_at_checked(len).ok_or_else(|| Violation::new("a chunk is truncated"))?;
     *rest = behind;
     Ok(taken)
 }
@@ -96,7 +96,7 @@ impl Values {
             ends.push(total);
         }
         if total > most {
-            bail!("{total} bytes of values where {most} are the most");
+            bail!("{total} bytes of values, at most {most} are allowed");
         }
         let mut bytes = zeros(total)?;
         let mut free = &mut bytes[..];

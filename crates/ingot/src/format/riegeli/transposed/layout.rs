@@ -39,7 +39,7 @@ impl Layout {
         let buffers = take_each(&mut rest, num_buffers)?;
         let count = take_count(&mut rest)?;
         if count > most {
-            bail!("{count} states where {most} are the most");
+            bail!("{count} states, at most {most} are allowed");
         }
         let mut states = Vec::with_capacity(count);
         for _ in 0..count {
@@ -61,7 +61,7 @@ impl Layout {
         let first = varint::take_len(&mut rest)?;
         below(first, count)?;
         if !rest.is_empty() {
-            bail!("bytes behind the layout of a chunk");
+            bail!("bytes after the layout of a chunk");
         }
         shorten(&mut states)?;
         Ok(Layout { buckets, buffers, states, first })
@@ -69,7 +69,7 @@ impl Layout {
 }
 
 fn cut_short() -> Violation {
-    Violation::new("the layout of a chunk is cut short")
+    Violation::new("the layout of a chunk is truncated")
 }
 
 /// Takes the number of things that follow, each of at least one byte.
@@ -98,7 +98,7 @@ fn below(index: usize, count: usize) -> Result<u32, Violation> {
 }
 
 /// Lets states that do nothing lead to their end at once, so that none but the first of
-/// them in a row costs time. Refuses states that follow each other for ever.
+/// them in a row costs time. Rejects states that follow each other forever.
 fn shorten(states: &mut [State]) -> Result<(), Violation> {
     #[derive(Clone, Copy, PartialEq)]
     enum Mark {
@@ -116,7 +116,7 @@ fn shorten(states: &mut [State]) -> Result<(), Violation> {
             at = states[at].next as usize;
         }
         if marks[at] == Mark::OnPath {
-            bail!("states that follow each other for ever");
+            bail!("states that follow each other forever");
         }
         while let Some(at) = path.pop() {
             marks[at] = Mark::Done;

@@ -24,7 +24,7 @@ pub struct Machine<'a> {
 }
 
 impl<'a> Machine<'a> {
-    /// Returns a machine for so many records of so many bytes.
+    /// Returns a machine for this many records of this many bytes in all.
     pub fn new(
         layout: &'a Layout,
         buffers: Vec<&'a [u8]>,
@@ -132,7 +132,7 @@ impl<'a> Machine<'a> {
 
     fn finish(mut self) -> Result<Group, Violation> {
         if self.lens.len() != self.records {
-            bail!("{} records where the chunk says {}", self.lens.len(), self.records);
+            bail!("{} records, the chunk says {}", self.lens.len(), self.records);
         }
         let last = self.lens.pop();
         if last.unwrap_or(0) != self.out.len() {

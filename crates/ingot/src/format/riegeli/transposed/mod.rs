@@ -4,7 +4,7 @@
 //! | --- | --- |
 //! | 1 | compression: 0 none, `b` brotli, `z` zstd, `s` snappy |
 //! | varint | stored length of the layout |
-//! | so many | the layout, compressed |
+//! | any | the layout, compressed |
 //! | as the layout says | buckets of buffers, each compressed |
 //! | rest | transitions, compressed |
 //!

@@ -3,11 +3,11 @@
 use super::super::varint;
 use crate::format::{Violation, bail};
 
-/// Tags that are none of a field.
+/// Tags that do not belong to a field.
 pub mod tag {
     /// Does nothing.
     pub const NOTHING: u32 = 0;
-    /// A record that is no protocol buffer, from a buffer.
+    /// A record that is not a protocol buffer, from a buffer.
     pub const OPAQUE: u32 = 1;
     /// The beginning of a submessage: its tag and its length.
     pub const MESSAGE_START: u32 = 2;
@@ -30,7 +30,7 @@ pub mod wire_type {
     pub const FIXED32: u32 = 5;
 }
 
-/// The first subtype of a varint that stands for its value, which is up to 127.
+/// The first subtype of a varint that encodes its value, which is up to 127.
 pub const INLINE: u8 = varint::LEN_MAX as u8;
 
 /// What a state does.
@@ -46,9 +46,9 @@ pub enum Action {
     RecordStart,
     /// Remembers where a submessage ends.
     MessageEnd,
-    /// Puts a varint of so many bytes; in the buffer they lack their highest bits.
+    /// Puts a varint of this many bytes; in the buffer they lack their highest bits.
     Varint(u8),
-    /// Puts so many bytes of the buffer.
+    /// Puts this many bytes of the buffer.
     Fixed(u8),
     /// Puts bytes of the buffer that begin with their length.
     Bytes,
