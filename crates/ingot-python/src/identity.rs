@@ -1,4 +1,4 @@
-//! What tells files from others.
+//! What distinguishes files.
 
 use std::path::PathBuf;
 

@@ -105,7 +105,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn tasks_come_back_with_their_own_values() {
+    fn tasks_return_their_own_values() {
         let sent: Vec<_> = (0..100).map(|k| Task::spawn(move || k * k).unwrap()).collect();
         for (k, task) in sent.into_iter().enumerate() {
             assert_eq!(task.wait(), k * k);

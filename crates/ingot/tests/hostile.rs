@@ -156,7 +156,7 @@ fn a_forged_file_that_is_honest_reads_right() {
 type PatchDirectory = fn(&mut Directory);
 
 #[test]
-fn directories_that_lie_are_refused() {
+fn inconsistent_directories_are_rejected() {
     let alone = alone();
     let lies: &[(&str, PatchDirectory)] = &[
         ("page behind the end", |directory| directory.pages[0].offset = 1 << 40),
@@ -219,7 +219,7 @@ fn directories_that_lie_are_refused() {
 }
 
 #[test]
-fn pages_that_lie_are_refused() {
+fn inconsistent_pages_are_rejected() {
     let alone = alone();
     // format.md, "Index page": 48 bytes, 4 for the encoding, then entries of 8.
     let (entries, word) = (52, 8);
@@ -261,7 +261,7 @@ fn pages_that_lie_are_refused() {
 }
 
 #[test]
-fn wide_pages_that_overflow_are_refused() {
+fn wide_pages_that_overflow_are_rejected() {
     let alone = alone();
     for (what, entry) in [
         ("end of all bytes", [u64::MAX, 0]),
@@ -283,7 +283,7 @@ fn wide_pages_that_overflow_are_refused() {
 }
 
 #[test]
-fn sequences_that_lie_are_refused() {
+fn inconsistent_sequences_are_rejected() {
     let alone = alone();
     let schema = schema_of(&[
         (FieldKind::Sequence, None),
@@ -348,7 +348,7 @@ fn lz4_bomb(len: usize) -> Vec<u8> {
 }
 
 #[test]
-fn decompression_bombs_are_refused() {
+fn decompression_bombs_are_rejected() {
     let alone = alone();
     for (codec, bomb) in [(Codec::Zstd, zstd_bomb(1 << 30)), (Codec::Lz4, lz4_bomb(1 << 30))] {
         let stored = bomb.len() as u64;
@@ -371,7 +371,7 @@ fn decompression_bombs_are_refused() {
 }
 
 #[test]
-fn a_small_frame_that_says_it_is_large_is_refused_without_the_memory() {
+fn a_small_frame_that_says_it_is_large_is_rejected_without_the_memory() {
     let alone = alone();
     for codec in [Codec::Zstd, Codec::Lz4, Codec::None] {
         for raw in [9, 1 << 20, 64 << 20, (64 << 20) + 8 * 256, 1 << 32, 1 << 62] {
@@ -385,7 +385,7 @@ fn a_small_frame_that_says_it_is_large_is_refused_without_the_memory() {
 }
 
 #[test]
-fn dictionaries_out_of_range_or_of_garbage_are_refused() {
+fn dictionaries_out_of_range_or_of_garbage_are_rejected() {
     let alone = alone();
     let mut random = Random(1);
     let garbage = random.bytes(300);
@@ -408,7 +408,7 @@ fn dictionaries_out_of_range_or_of_garbage_are_refused() {
 }
 
 #[test]
-fn one_dictionary_that_is_listed_many_times_is_refused() {
+fn one_dictionary_that_is_listed_many_times_is_rejected() {
     let alone = alone();
     let mut forge = Forge::records();
     forge.dictionary(&Random(2).bytes(8 << 20));
@@ -423,7 +423,7 @@ fn one_dictionary_that_is_listed_many_times_is_refused() {
 }
 
 #[test]
-fn trailers_that_lie_are_refused() {
+fn inconsistent_trailers_are_rejected() {
     let alone = alone();
     type Lie = fn(&mut Trailer);
     let lies: &[(&str, Lie)] = &[
@@ -466,7 +466,7 @@ fn trailers_that_lie_are_refused() {
 }
 
 #[test]
-fn headers_that_lie_are_refused() {
+fn inconsistent_headers_are_rejected() {
     let alone = alone();
     let deep = |depth: usize| {
         let metadata = format!("{{\"a\":{}{}}}", "[".repeat(depth), "]".repeat(depth));

@@ -291,7 +291,7 @@ proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn any_records_come_back(records in records(), bucket_len in bucket_len()) {
+    fn any_records_round_trip(records in records(), bucket_len in bucket_len()) {
         let _alone = alone();
         for compression in ALL {
             check_there_and_back(&group_of(&records), compression, bucket_len);
@@ -372,7 +372,7 @@ fn machine(tags: &[u8], next: &[u8], first: u8) -> Vec<u8> {
 }
 
 #[test]
-fn layouts_that_lie_are_refused() {
+fn inconsistent_layouts_are_rejected() {
     let _alone = alone();
     let refused = [
         ("an empty layout", &b""[..], "a number is truncated"),
@@ -399,7 +399,7 @@ fn layouts_that_lie_are_refused() {
 }
 
 #[test]
-fn machines_that_lie_are_refused() {
+fn inconsistent_machines_are_rejected() {
     let _alone = alone();
     let refused = [
         ("nothing for ever", machine(&[0, 0], &[3, 2], 0), &b""[..], "forever"),
@@ -422,7 +422,7 @@ fn machines_that_lie_are_refused() {
 }
 
 #[test]
-fn buffers_that_lie_are_refused() {
+fn inconsistent_buffers_are_rejected() {
     let _alone = alone();
     // One bucket with one buffer, and one state that takes from it.
     let taking = |tag: &[u8], len: u8, more: &[u8]| {

@@ -221,7 +221,7 @@ mod tests {
     ];
 
     #[test]
-    fn values_come_back() {
+    fn values_round_trip() {
         let text = b"the same words again and again, ".repeat(20_000);
         for (method, settings) in ALL {
             let mut compressor = Compressor::new(settings);

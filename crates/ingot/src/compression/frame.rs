@@ -11,7 +11,7 @@ use super::block::Method;
 use super::{CONTEXT, Dictionary, Failure, with_context, zstd_failure};
 use crate::limit::Growth;
 
-/// Bytes at the front of a frame that tell how long its content is.
+/// Bytes at the front of a frame that hold the length of its content.
 pub const HEAD_LEN: usize = 18;
 
 /// How much a buffer grows at a time, when that is not known.
@@ -138,7 +138,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn frames_come_back_with_and_without_a_dictionary() {
+    fn frames_round_trip_with_and_without_a_dictionary() {
         let value = b"the same words again and again".repeat(30_000);
         for dictionary in [&b""[..], b"words and the same again"] {
             let mut stored = Vec::new();
@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn frames_that_do_not_say_their_length_come_back() {
+    fn frames_without_a_length_round_trip() {
         let value = b"the same words again and again".repeat(30_000);
         let stored = zstd::stream::encode_all(&value[..], 3).unwrap();
         assert_eq!(content_len(&stored, stored.len()), Ok(None));

@@ -183,7 +183,7 @@ impl Compressor {
 }
 
 /// Trains a zstd dictionary of at most `bytes_max` bytes on samples that stand one
-/// behind the other. `None` if they are too few or too unlike.
+/// after the other. `None` if they are too few or too different.
 pub fn train(samples: &[u8], sizes: &[usize], bytes_max: usize) -> Option<Vec<u8>> {
     let (mut rest, mut long, mut long_sizes) = (samples, Vec::new(), Vec::new());
     for &size in sizes {
@@ -213,7 +213,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn values_come_back_from_every_codec() {
+    fn values_round_trip_from_every_codec() {
         let value = b"the same words again and again and again".repeat(20);
         for codec in [Codec::Zstd, Codec::Lz4] {
             let mut stored = Vec::new();
@@ -250,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_shrink_is_left_alone() {
+    fn values_that_do_not_shrink_are_stored_as_is() {
         let mut out = b"kept".to_vec();
         for codec in [Codec::Zstd, Codec::Lz4] {
             assert_eq!(Compressor::new(codec, 3, b"").compress(b"", &mut out), None);

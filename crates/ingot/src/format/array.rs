@@ -77,7 +77,7 @@ mod tests {
     }
 
     #[test]
-    fn every_cut_and_every_lie_is_refused() {
+    fn every_truncation_and_inconsistency_is_rejected() {
         let bytes = cell(b"<i2", &[3], &[0; 6]);
         for len in 0..bytes.len() {
             assert!(Array::decode(&bytes[..len]).is_err(), "{len}");

@@ -34,8 +34,8 @@ impl Table {
         }
         if size < LIMIT_LEN || last > size - LIMIT_LEN || !(size - last).is_multiple_of(LIMIT_LEN) {
             bail!(
-                "the last limit says that the table begins at {last}, which is impossible in a file \
-                 of {size} bytes: it is truncated, its writer was not closed, or it is not a bag"
+                "the last limit says that the table begins at {last}, impossible in a file of {size} \
+                 bytes: it is truncated, its writer was not closed, or it is not a bag"
             );
         }
         Ok(Table { offset: last, limits: (size - last) / LIMIT_LEN })

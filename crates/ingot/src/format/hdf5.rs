@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn a_scan_goes_on_behind_a_window() {
+    fn a_scan_continues_after_a_window() {
         let heap = collection(&[(1, b"one"), (2, b"two")]);
         let mut objects = Objects::default();
         assert_eq!(objects.scan(&heap[16..45], 16, 4096), Some(40));

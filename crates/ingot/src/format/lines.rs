@@ -323,7 +323,7 @@ mod tests {
     }
 
     #[test]
-    fn an_array_that_claims_many_empty_lists_is_refused() {
+    fn an_array_that_claims_many_empty_lists_is_rejected() {
         let mut cell = b"\x03|u1\x02".to_vec();
         cell.extend(u64::MAX.to_le_bytes());
         cell.extend(0_u64.to_le_bytes());
@@ -333,7 +333,7 @@ mod tests {
     }
 
     #[test]
-    fn what_json_does_not_have_is_refused() {
+    fn values_that_json_lacks_are_rejected() {
         for value in [f64::NAN, f64::INFINITY, f64::NEG_INFINITY] {
             let kind = Kind::Numbers(Number::Float(8), vec![]);
             let why = line(kind.clone(), &value.to_le_bytes(), Style::Json).unwrap_err();

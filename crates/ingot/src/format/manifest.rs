@@ -202,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn invalid_lists_are_refused_and_the_rest_is_there() {
+    fn invalid_lists_are_rejected_and_the_rest_is_there() {
         let refused = [
             r#"[{"name": "a", "rows": -1, "nbytes": 1}]"#.to_owned(),
             r#"[{"name": "a", "rows": 1.0, "nbytes": 1}]"#.to_owned(),
@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn other_texts_are_refused() {
+    fn other_texts_are_rejected() {
         let texts: [&[u8]; 6] =
             [b"{}", b"\xff", b"[]", b"{", br#"{"shards": [], "shards": []}"#, b"null"];
         for text in texts {

@@ -348,7 +348,7 @@ mod tests {
     }
 
     #[test]
-    fn a_footer_that_is_cut_short_is_refused() {
+    fn a_truncated_footer_is_rejected() {
         for end in 0..SMALL.len() {
             assert!(Footer::decode(&SMALL[..end]).is_err());
         }
@@ -364,7 +364,7 @@ mod tests {
     }
 
     #[test]
-    fn deep_nesting_is_refused() {
+    fn deep_nesting_is_rejected() {
         let bytes = vec![0x1c; 1 << 20];
         assert!(Footer::decode(&bytes).is_err());
     }

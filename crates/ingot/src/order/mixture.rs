@@ -116,8 +116,8 @@ impl Mixture {
     ///
     /// # Errors
     ///
-    /// There are no parts, the schedule is too long, does not begin at 0 or does not go up, or weights do not
-    /// fit the parts.
+    /// The list of parts is empty, the schedule is too long, does not begin at 0 or does not
+    /// increase, or weights do not fit the parts.
     pub fn new(lens: &[Option<u64>], schedule: &[(u64, Vec<u64>)]) -> Result<Self> {
         if lens.is_empty() {
             return Err(Error::Invalid("a mix has at least one part".to_owned()));
@@ -249,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn wrong_weights_are_refused() {
+    fn wrong_weights_are_rejected() {
         let none = Mixture::new(&[], &[]);
         assert_eq!(none.err().unwrap().to_string(), "a mix has at least one part");
         let zero = Mixture::new(&[None], &[(0, vec![0])]);

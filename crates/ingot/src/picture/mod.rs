@@ -21,7 +21,7 @@ pub use choice::{Choice, Choices, Crop, Spread, Window};
 pub use recipe::{Recipe, make_many};
 pub use values::Table;
 
-/// Why a picture is refused.
+/// Why a picture is rejected.
 pub type Refusal = String;
 
 /// The most pixel bytes that a picture may have for each byte of its file. Neither format can

@@ -64,7 +64,7 @@ fn thin_pictures_fall_back_to_the_middle() {
 }
 
 #[test]
-fn parts_larger_than_the_picture_are_refused() {
+fn parts_larger_than_the_picture_are_rejected() {
     let refused = choices((8, 8), Crop::Center, None, 0.0).choose(7, 20, 0).unwrap_err();
     assert!(refused.contains("20 x 7") && refused.contains("resize="), "{refused}");
     assert!(choices((8, 8), Crop::Random, Some(8), 0.0).choose(7, 20, 0).is_ok());

@@ -9,7 +9,8 @@ pub struct Table {
 }
 
 impl Table {
-    /// Takes the numbers, of 1, 2 or 4 bytes each, colour after colour. None if their count is wrong.
+    /// Takes the numbers, of 1, 2 or 4 bytes each, colour after colour. None if their count is
+    /// wrong.
     pub fn new(bytes: Vec<u8>, width: usize, colours: u8) -> Option<Table> {
         let is_whole = bytes.len() == 256 * width * usize::from(colours);
         ([1, 2, 4].contains(&width) && is_whole).then_some(Table { bytes, width })

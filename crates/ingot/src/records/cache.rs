@@ -1,4 +1,4 @@
-//! Blocks of indexes in memory: those that were used lately, of all files of the process.
+//! Blocks of indexes in memory: the most recently used of all files of the process.
 
 use std::any::Any;
 use std::ops::Deref;

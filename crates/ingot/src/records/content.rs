@@ -15,7 +15,7 @@ const SAMPLES: u64 = 16;
 /// Bytes of each.
 const SAMPLE: u64 = 4 << 10;
 
-/// Returns what tells the file at `path` from others and from what it was before.
+/// Returns what distinguishes the file at `path` from others and from its earlier states.
 pub fn identity_of(path: &Path) -> Result<Identity> {
     Location::from(path).identity().map_err(|source| failed(path, "open", source))
 }

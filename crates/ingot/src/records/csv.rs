@@ -222,7 +222,7 @@ impl Layout for Csv {
     }
 }
 
-/// Refuses more columns than an index has fields for; one that may be missing takes two.
+/// Rejects more columns than an index has fields for; one that may be missing takes two.
 fn check_columns(path: &str, columns: usize, optional: usize) -> Result<()> {
     if columns + optional <= COLUMNS_MAX {
         return Ok(());

@@ -18,7 +18,7 @@ use super::tfrecord;
 use crate::error::{Error, Result};
 use crate::storage::{Location, Read, ReadAt};
 
-/// Bytes that tell one format from another.
+/// Bytes that distinguish formats.
 const FRONT: u64 = 512;
 
 /// A container: what its files are called, how they begin, and how they are opened. One entry of
@@ -29,7 +29,7 @@ pub struct Format {
     pub name: &'static str,
     /// What users call a file of the format, with an article.
     pub title: &'static str,
-    /// How the names of its files end, in small letters.
+    /// How the names of its files end, in lower case.
     pub suffixes: &'static [&'static str],
     /// Whether every record has a checksum.
     pub is_checked: bool,
@@ -132,7 +132,7 @@ const COMPRESSED: [(&[u8], &str, &str); 3] = [
 static PACKED: [&Format; 2] = [&tfrecord::FORMAT, &jsonlines::FORMAT];
 
 impl Format {
-    /// Returns whether a file of this name, in small letters, is one by its suffix; shards such
+    /// Returns whether a file of this name, in lower case, is one by its suffix; shards such
     /// as `train.array_record-00000-of-00002` are.
     fn is_name(&self, name: &str) -> bool {
         self.suffixes.iter().any(|suffix| {

@@ -121,7 +121,7 @@ pub(super) fn start_over(path: &Path) -> Result<AppendFile> {
     }
 }
 
-/// Refuses pipes and devices, some of which would never answer.
+/// Rejects pipes and devices, some of which would block forever.
 pub(super) fn check_regular(path: &Path) -> Result<()> {
     match fs::metadata(path) {
         Ok(found) if !found.is_file() && !found.is_dir() => {

@@ -83,7 +83,7 @@ impl AppendFile {
         made
     }
 
-    /// Opens the existing file at `path`, to go on at its end.
+    /// Opens the existing file at `path` for appending.
     ///
     /// Fails with `WouldBlock` if another writer has it.
     pub fn open(path: impl AsRef<Path>) -> io::Result<AppendFile> {
@@ -110,7 +110,7 @@ impl AppendFile {
         &self.path
     }
 
-    /// Returns what tells the file from others, whatever they are called.
+    /// Returns which file it is, whatever its name.
     pub fn id(&self) -> io::Result<Option<FileId>> {
         Ok(Identity::of(&self.file.metadata()?).tag.file)
     }
@@ -151,7 +151,7 @@ const RUN: usize = 64 << 10;
 
 impl Append for AppendFile {
     fn append(&mut self, mut bytes: &[u8]) -> io::Result<()> {
-        // Behind the end of a file that was cut short there would be a hole.
+        // Past the end of a truncated file there would be a hole.
         self.check()?;
         while !bytes.is_empty() {
             let room = RUN - (self.len % RUN as u64) as usize;
@@ -234,7 +234,7 @@ fn write_some(file: &File, bytes: &[u8], offset: u64) -> io::Result<usize> {
     }
 }
 
-/// Whether an open file has no name any more.
+/// Whether an open file was unlinked.
 fn is_removed(found: &Metadata) -> bool {
     found.nlink() == 0
 }

@@ -1,4 +1,4 @@
-//! What tells a file from others, and from what it was before.
+//! What distinguishes a file from others, and from its earlier states.
 
 use std::fmt;
 use std::fs::Metadata;
@@ -11,11 +11,11 @@ use std::time::{SystemTime, UNIX_EPOCH};
 pub struct Identity {
     /// Bytes of the file.
     pub size: u64,
-    /// What else tells it from others.
+    /// What else distinguishes it from others.
     pub tag: Tag,
 }
 
-/// What besides its size tells a file from others, as far as its storage knows.
+/// What besides its size distinguishes a file from others, as far as its storage knows.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Tag {
     /// Which file it is, whatever it holds.
@@ -26,8 +26,8 @@ pub struct Tag {
     pub ctime_ns: Option<i64>,
 }
 
-/// Which file of this machine it is: the numbers of its device and of its inode, which may be
-/// given again, and when it was made, where that is known.
+/// Which local file it is: the numbers of its device and inode, which may be reused, and its
+/// creation time, where that is known.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FileId {
     device: u64,
@@ -36,7 +36,7 @@ pub struct FileId {
 }
 
 impl Identity {
-    /// Returns the identity of a file of this machine.
+    /// Returns the identity of a local file.
     pub fn of(metadata: &Metadata) -> Identity {
         let since = |time: SystemTime| time.duration_since(UNIX_EPOCH).ok();
         let mtime = metadata.modified().ok().and_then(since);

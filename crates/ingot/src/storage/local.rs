@@ -1,4 +1,4 @@
-//! A file of this machine, read the fastest way its state allows.
+//! A local file, read the fastest way its state allows.
 
 use std::any::Any;
 use std::env;
@@ -100,8 +100,8 @@ pub type Guard = Arc<dyn Any + Send + Sync>;
 
 /// A file, as long as it was when it was opened or longer.
 ///
-/// Of many such files those that were not used lately are closed, and opened again when they
-/// are read; a file that was replaced by another one meanwhile is refused then.
+/// Files that were not used recently are closed when there are many, and reopened when they
+/// are read; a file that was replaced meanwhile is rejected then.
 ///
 /// Every way of reading falls back to positioned reads, and their result is what
 /// the caller sees. May be used from several threads, and in the child of a fork.

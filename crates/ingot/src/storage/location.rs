@@ -1,4 +1,4 @@
-//! Where a file is: a path of this machine or an address in a store.
+//! Where a file is: a local path or an address in a store.
 
 use std::env;
 use std::io;
@@ -14,7 +14,7 @@ const DELAY: &str = "INGOT_DELAY_MS";
 /// Where a file is.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Location {
-    /// On a file system of this machine.
+    /// On a local file system.
     Path(PathBuf),
     /// In a store, such as `s3://bucket/name`.
     Url(String),
@@ -39,7 +39,7 @@ impl Location {
         }
     }
 
-    /// Returns the last part of it, in small letters.
+    /// Returns the last part of it, in lower case.
     pub fn file_name(&self) -> String {
         let name = match self {
             Location::Path(path) => path.file_name().unwrap_or_default().to_string_lossy(),
@@ -48,7 +48,7 @@ impl Location {
         name.to_ascii_lowercase()
     }
 
-    /// Returns what tells the file from others, as it is now.
+    /// Returns what distinguishes the file, as it is, from others.
     pub fn identity(&self) -> io::Result<Identity> {
         match self {
             Location::Path(path) => Identity::at(path),
@@ -99,7 +99,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_address_is_no_path() {
+    fn a_url_is_not_a_path() {
         for (text, is_address) in
             [("s3://a/b.ingot", true), ("/a/b", false), ("c://x", false), ("a b://x", false)]
         {

@@ -97,7 +97,7 @@ pub trait ReadAt: Send + Sync {
     /// Returns the number of bytes that are there now.
     fn size(&self) -> io::Result<u64>;
 
-    /// Returns what tells the file from others, as it is now.
+    /// Returns what distinguishes the file, as it is, from others.
     fn identity(&self) -> io::Result<Identity> {
         Ok(Identity { size: self.size()?, tag: Tag::default() })
     }

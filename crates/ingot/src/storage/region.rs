@@ -53,7 +53,7 @@ impl Region {
         self.guard.is_damaged()
     }
 
-    /// Sees to it that faults are still survived; if they are not, or if `is_cut`, the region
+    /// Makes sure that faults are still survived; if they are not, or if `is_cut`, the region
     /// is damaged.
     pub(super) fn keep_guarded(&self, is_cut: bool) {
         if is_cut || sigbus::ensure_installed().is_err() {

@@ -83,7 +83,7 @@ impl Residency {
         Visit { checked, cold, faults: Some(major_faults()) }
     }
 
-    /// Draws the consequences of a batch that was copied by the thread that visited it.
+    /// Updates the guess after a batch was copied by the thread that visited it.
     pub fn conclude(&self, visit: &Visit) {
         let Some(faults) = visit.faults else { return };
         let faulted = major_faults() > faults;

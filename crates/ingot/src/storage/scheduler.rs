@@ -19,7 +19,7 @@ pub struct Group<'g, 'r> {
 /// Reads a batch, and calls `landed` for each read on the calling thread, in any order. Reads
 /// are numbered through all groups.
 ///
-/// Files of this machine share one ring and its depth, as many of them as may be open. Each
+/// Local files share one ring and its depth, as many of them as may be open. Each
 /// other storage is waited for by a thread of its own.
 pub fn read_all(groups: Vec<Group<'_, '_>>, landed: &mut Landed<'_>) {
     let mut number = 0;

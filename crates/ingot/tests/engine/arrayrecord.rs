@@ -89,7 +89,7 @@ fn verify(file: &ArrayRecord) -> Vec<ingot::records::Damage> {
 }
 
 #[test]
-fn records_come_back_whatever_the_options() {
+fn records_round_trip_whatever_the_options() {
     let records = sample(300, 1);
     for codec in CODECS {
         for group_size in [1, 2, 7, 299, 300, 1000] {
@@ -123,7 +123,7 @@ fn files_without_records_are_files() {
 }
 
 #[test]
-fn a_file_that_is_cut_short_is_never_taken_for_a_whole_one() {
+fn a_truncated_file_is_never_taken_for_a_whole_one() {
     for options in [PLAIN, ArOptions { group_size: 50, codec: ArCodec::Zstd(3, 20), ..PLAIN }] {
         let bytes = write(&sample(200, 2), options);
         let lens = (0..bytes.len()).step_by(509).chain((0..bytes.len()).step_by(65_536));

@@ -73,7 +73,7 @@ fn bags_of_bagz_are_read() {
 }
 
 #[test]
-fn bags_that_cannot_be_are_refused() {
+fn invalid_bags_are_rejected() {
     for name in ["bad_align.bag", "bad_offset.bag", "bad_short.bag"] {
         let error =
             open(&data("bagz").join(name).as_path().into(), Mode::Whole, true, &mut || Ok(()))
@@ -92,7 +92,7 @@ fn bags_that_cannot_be_are_refused() {
 }
 
 #[test]
-fn what_is_written_is_read_back() {
+fn written_records_are_read_back() {
     let mut random = Random(5);
     let records: Vec<Vec<u8>> = (0..500)
         .map(|_| {
@@ -253,7 +253,7 @@ fn a_tail_bag_appears_when_it_is_closed() {
 }
 
 #[test]
-fn what_is_flushed_to_a_separate_bag_is_seen() {
+fn records_flushed_to_a_separate_bag_are_visible() {
     let folder = folder("separate");
     let (path, limits) = (folder.join("x.bag"), folder.join("x.idx"));
     let mut writer = write(&path, Some(&limits), Existing::Refuse).unwrap();
@@ -281,7 +281,7 @@ fn what_is_flushed_to_a_separate_bag_is_seen() {
 }
 
 #[test]
-fn a_pair_that_was_torn_goes_on_behind_its_last_limit() {
+fn a_torn_pair_continues_after_its_last_limit() {
     let folder = folder("torn");
     let (path, limits) = (folder.join("x.bag"), folder.join("x.idx"));
     let mut table: Vec<u8> = [3_u64, 6].iter().flat_map(|limit| limit.to_le_bytes()).collect();
@@ -297,7 +297,7 @@ fn a_pair_that_was_torn_goes_on_behind_its_last_limit() {
 }
 
 #[test]
-fn a_pair_that_cannot_be_whole_is_left_alone() {
+fn an_incomplete_pair_is_left_alone() {
     let folder = folder("short");
     let (path, limits) = (folder.join("x.bag"), folder.join("x.idx"));
     std::fs::write(&path, b"onetw").unwrap();

@@ -150,7 +150,7 @@ fn a_file_that_is_not_damaged_verifies_and_reads_right() {
 }
 
 #[test]
-fn a_file_that_was_cut_never_passes_for_a_shorter_one() {
+fn a_truncated_file_never_passes_for_a_shorter_one() {
     for sample in samples() {
         let storage = Memory::from(sample.bytes.clone());
         for len in (0..sample.bytes.len()).rev() {

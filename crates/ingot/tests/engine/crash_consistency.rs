@@ -221,7 +221,7 @@ fn check(script: &Script, left: &[u8], promised: usize, histories: &[&[Row]], wh
 }
 
 #[test]
-fn what_a_flush_acknowledged_survives_a_power_failure_at_any_moment() {
+fn acknowledged_rows_survive_a_power_failure_at_any_moment() {
     for script in scripts() {
         let played = play(&script);
         let whole = Memory::from(played.disk.bytes());

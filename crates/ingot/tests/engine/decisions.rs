@@ -66,7 +66,7 @@ fn noise_is_tried_once_and_stored_as_it_is() {
 }
 
 #[test]
-fn short_files_go_on_trying_until_they_have_told_enough() {
+fn short_files_keep_trying_until_there_is_enough_evidence() {
     let mut known: Decisions = vec![None];
     for file in 1..=4 {
         known = write(&texts(2000, file), Some(known)).0;
@@ -84,7 +84,7 @@ fn a_file_without_values_decides_nothing_and_has_no_dictionary() {
 }
 
 #[test]
-fn decisions_for_other_fields_are_refused() {
+fn decisions_for_other_fields_are_rejected() {
     let mut writer = writer(&Memory::new());
     assert!(matches!(writer.assume(vec![None, None]), Err(Error::Invalid(_))));
 }

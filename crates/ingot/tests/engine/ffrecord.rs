@@ -198,7 +198,7 @@ fn a_record_that_no_memory_holds_leaves_the_others_verified() {
 }
 
 #[test]
-fn damaged_bytes_are_given_to_those_who_want_no_checks() {
+fn without_checks_damaged_bytes_are_returned() {
     let file = open_with(&bytes_of("corrupted.ffr"), "corrupted.ffr", false).unwrap();
     let (found, whole) = (contents(&file), contents(&open_golden("mixed.ffr")));
     for (row, (found, whole)) in found.iter().zip(&whole).enumerate() {
@@ -208,7 +208,7 @@ fn damaged_bytes_are_given_to_those_who_want_no_checks() {
 }
 
 #[test]
-fn a_file_whose_index_cannot_be_right_is_refused() {
+fn a_file_with_an_impossible_index_is_rejected() {
     for name in ["corrupted_header.ffr", "unfinished.ffr"] {
         let Err(error) = open_with(&bytes_of(name), name, true) else { panic!("{name} opens") };
         check_corrupt(&error, name, None);
@@ -230,7 +230,7 @@ fn records_before_the_cut_read_and_the_others_are_errors() {
 }
 
 #[test]
-fn a_file_that_is_cut_anywhere_gives_whole_records_and_errors() {
+fn a_file_truncated_anywhere_gives_whole_records_and_errors() {
     let bytes = bytes_of("small.ffr");
     let file = open(&bytes).unwrap();
     let (whole, index_len) = (contents(&file), file.index().bytes().len());

@@ -95,7 +95,7 @@ proptest! {
     }
 
     #[test]
-    fn layouts_that_lie_are_errors(
+    fn inconsistent_layouts_are_errors(
         rows in 0_u64..1 << 40,
         item in 0_u64..1 << 40,
         varies: bool,
@@ -185,7 +185,7 @@ fn columns_of_a_batch_are_read_together() {
 }
 
 #[test]
-fn heaps_that_lie_are_errors_of_their_rows() {
+fn inconsistent_heaps_are_errors_of_their_rows() {
     let (whole, values) = varied();
     let lies: [(usize, &[u8]); 9] = [
         (0, &[3, 0, 0, 0]),             // row 0: more elements than the object
@@ -217,7 +217,7 @@ fn heaps_that_lie_are_errors_of_their_rows() {
 }
 
 #[test]
-fn a_file_that_is_cut_is_told_at_any_length() {
+fn a_truncation_at_any_length_is_reported() {
     let (bytes, values) = varied();
     for len in (0..bytes.len()).step_by(509) {
         let file = file(&bytes[..len]);
@@ -248,7 +248,7 @@ fn a_read_that_fails_is_an_error_with_its_record() {
 }
 
 #[test]
-fn a_file_that_is_changed_is_refused() {
+fn a_file_that_is_changed_is_rejected() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("sample.h5");
     std::fs::write(&path, [1, 2, 3, 4]).unwrap();

@@ -50,7 +50,7 @@ fn the_usual_pictures_are_decoded() {
 }
 
 #[test]
-fn odd_pictures_are_refused_by_their_headers() {
+fn odd_pictures_are_rejected_by_their_headers() {
     let cmyk = picture::measure(Kind::Jpeg, &sample("cmyk.jpg")).unwrap_err();
     assert!(cmyk.contains("neither gray nor YCbCr"), "{cmyk}");
     let palette = picture::measure(Kind::Png, &sample("palette.png")).unwrap_err();
@@ -77,7 +77,7 @@ fn a_picture_that_claims_to_be_huge_costs_nothing() {
 }
 
 #[test]
-fn a_picture_that_is_cut_short_is_refused() {
+fn a_truncated_picture_is_rejected() {
     for (name, _) in USUAL {
         let (kind, file) = (kind_of(name), sample(name));
         let behind_pixels = if kind == Kind::Png { 14 } else { 0 };
@@ -128,7 +128,7 @@ fn damage_makes_no_decoder_panic_or_leave_pixels_as_they_were() {
 }
 
 #[test]
-fn many_pictures_are_decoded_at_once_and_the_bad_ones_are_told() {
+fn many_pictures_are_decoded_at_once_and_the_bad_ones_are_reported() {
     let good = sample("420.jpg");
     let cut = &good[..good.len() / 2];
     let shape = picture::measure(Kind::Jpeg, &good).unwrap();

@@ -176,7 +176,7 @@ proptest! {
     })]
 
     #[test]
-    fn rows_come_back_as_they_were_written(plan in plan()) {
+    fn rows_round_trip(plan in plan()) {
         let storage = written(&plan);
         let rows: Vec<Row> = plan.rows.iter().map(|(row, _)| row.clone()).collect();
         let reader = open(&storage, Mode::Whole).unwrap();
@@ -210,7 +210,7 @@ fn fields_are_asked_for_by_their_kind() {
 }
 
 #[test]
-fn rows_that_do_not_fit_the_schema_are_refused_and_leave_no_trace() {
+fn rows_that_do_not_fit_the_schema_are_rejected_and_leave_no_trace() {
     let schema = support::fields_schema();
     let rows = support::fields_rows(4, 2);
     let storage = Memory::new();

@@ -50,7 +50,7 @@ fn an_append_file_notices_what_others_do_to_it() {
 }
 
 #[test]
-fn a_second_writer_is_refused_until_the_first_has_gone() {
+fn a_second_writer_is_rejected_until_the_first_has_gone() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("one");
     let first = AppendFile::create(&path).unwrap();

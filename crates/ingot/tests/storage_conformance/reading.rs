@@ -145,7 +145,7 @@ fn bytes_that_are_not_in_memory_are_the_same_bytes() {
 }
 
 #[test]
-fn what_is_ready_is_known_without_reading_it() {
+fn readiness_is_known_without_reading() {
     let fixture = Fixture::new(MIB);
     File::open(&fixture.path).unwrap().sync_all().unwrap();
     for (name, storage) in fixture.storages() {

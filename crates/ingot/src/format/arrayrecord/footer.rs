@@ -292,7 +292,7 @@ mod tests {
     }
 
     #[test]
-    fn counts_that_do_not_add_up_are_refused() {
+    fn counts_that_do_not_add_up_are_rejected() {
         for (counts, records) in [
             (&[3_u64, 3, 2][..], 9),
             (&[3, 3, 2], 7),

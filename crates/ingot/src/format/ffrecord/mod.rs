@@ -220,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn an_index_that_cannot_be_is_refused() {
+    fn an_invalid_index_is_rejected() {
         let file = bytes_of(EXAMPLE);
         let mut huge = file.clone();
         huge[4..12].copy_from_slice(&u64::MAX.to_le_bytes());

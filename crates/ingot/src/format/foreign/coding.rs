@@ -146,7 +146,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn codes_come_back() {
+    fn codes_round_trip() {
         for (k, recipe) in RECIPES.into_iter().enumerate() {
             assert_eq!(recipe as usize, k);
             let coding = Coding::numbers(recipe, Some(Number::Float(4)));

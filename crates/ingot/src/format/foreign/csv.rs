@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_end_is_refused() {
+    fn unterminated_input_is_rejected() {
         assert!(row_end(b"\"a", true).is_err());
         assert_eq!(row_end(b"\"a\nb", false).unwrap(), None);
         assert!(fields(b"\"a\"b", b',').is_err());

@@ -219,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_object_is_refused() {
+    fn values_other_than_objects_are_rejected() {
         for text in ["", "1", "[1]", "{\"a\": NaN}", "{\"a\": 1} x", "{\"a\": 01}", "{\"a\"}"] {
             assert!(members(text.as_bytes(), |_, _| Ok(())).is_err(), "{text}");
         }

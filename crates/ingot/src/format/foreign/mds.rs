@@ -81,7 +81,7 @@ mod tests {
     }
 
     #[test]
-    fn a_list_that_ends_too_early_is_refused() {
+    fn a_list_that_ends_too_early_is_rejected() {
         let stored = [&2_u32.to_le_bytes()[..], &1_u32.to_le_bytes(), &2_u32.to_le_bytes(), b"abc"];
         let stored = stored.concat();
         assert_eq!(list(&stored, 0).unwrap(), [12..13, 13..15]);

@@ -219,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn what_are_no_numbers_is_refused() {
+    fn values_other_than_numbers_are_rejected() {
         for text in [
             "{'descr': '|O', 'fortran_order': False, 'shape': (2,), }",
             "{'descr': [('a', '<f4')], 'fortran_order': False, 'shape': (2,), }",

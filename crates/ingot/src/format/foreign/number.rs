@@ -185,7 +185,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn codes_and_names_come_back() {
+    fn codes_and_names_round_trip() {
         for name in [
             "bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64",
             "float16", "float32", "float64",
@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn a_number_that_does_not_fit_is_refused() {
+    fn a_number_that_does_not_fit_is_rejected() {
         let mut out = Vec::new();
         for (number, given) in [
             (Number::Int(1), Given::Int(128)),

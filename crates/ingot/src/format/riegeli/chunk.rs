@@ -251,7 +251,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn chunks_come_back_wherever_they_begin() {
+    fn chunks_round_trip_wherever_they_begin() {
         let data: Vec<u8> = (0..200_000_u32).map(|k| ((k * 7) >> 3) as u8).collect();
         for begin in [0, 25, 64, block::LEN - 41, block::LEN - 40, block::LEN - 39, block::LEN - 1]
         {

@@ -43,7 +43,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_come_back() {
+    fn numbers_round_trip() {
         for value in [0, 1, 127, 128, 300, u64::from(u32::MAX), u64::MAX - 1, u64::MAX] {
             let mut bytes = Vec::new();
             put(&mut bytes, value);

@@ -136,7 +136,7 @@ impl ArrayRecord {
         decode().map_err(corrupt)
     }
 
-    /// Refuses what grows too much, or has no room in memory, once it is decoded.
+    /// Rejects what grows too much, or does not fit in memory, once it is decoded.
     #[inline]
     fn check_memory(&self, row: u64, stored: u64, bytes: u64) -> Result<()> {
         Growth::default()

@@ -48,7 +48,7 @@ pub struct Bag {
     options: BagOptions,
     groups: Groups,
     file_bytes: u64,
-    /// The last bytes of the limits, which tell one state of a bag from another.
+    /// The last bytes of the limits, which distinguish the states of a bag.
     last: Vec<u8>,
 }
 

@@ -33,7 +33,7 @@ struct Files {
 
 /// Writes a bag, with its limits at its end or in a file of their own.
 ///
-/// Limits never tell of records that were not appended before them.
+/// Limits never describe records that were not appended before them.
 pub struct BagWriter {
     draft: Draft<Files>,
     /// What errors call the file that limits go to.

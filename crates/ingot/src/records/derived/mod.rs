@@ -76,7 +76,7 @@ pub trait Derived: Sync {
     }
 }
 
-/// Fails, and says why, if an environment variable about derived files makes no sense.
+/// Fails, and says why, if an environment variable about derived files is invalid.
 pub fn check_environment() -> Result<(), String> {
     place::check_environment()?;
     usage::check_environment()

@@ -176,7 +176,7 @@ pub fn temporary(place: &Path) -> PathBuf {
     static NUMBER: AtomicU64 = AtomicU64::new(0);
     let number = NUMBER.fetch_add(1, Ordering::Relaxed);
     let mut random = [0; 8];
-    // Without randomness the process and the number tell names apart.
+    // Without randomness the process and the number make names unique.
     let _ = getrandom::fill(&mut random);
     let id = u64::from_le_bytes(random);
     let name = place.file_name().unwrap_or_default().to_string_lossy();
@@ -209,8 +209,8 @@ pub fn parts_of(place: &Path) -> Option<(&str, &str)> {
         .then_some((name, extension))
 }
 
-/// Fails, and says why, if the environment variable that says where indexes are written makes no
-/// sense.
+/// Fails, and says why, if the environment variable that says where indexes are written is
+/// invalid.
 pub fn check_environment() -> Result<(), String> {
     match env::var_os(WHERE).unwrap_or_default() {
         text if ["", "beside", "cache"].iter().any(|known| text == *known) => Ok(()),

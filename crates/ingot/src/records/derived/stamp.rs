@@ -92,7 +92,7 @@ impl Stamp {
         }
     }
 
-    /// Returns the bytes that tell the content from others; a copy of the file has the same.
+    /// Returns bytes that identify the content; a copy of the file has the same.
     pub fn content(&self) -> Vec<u8> {
         told(self.bytes, &self.samples)
     }

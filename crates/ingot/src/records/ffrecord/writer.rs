@@ -64,7 +64,7 @@ impl FfWriter {
         Ok(FfWriter { draft, entries: Entries::default(), run: Vec::with_capacity(RUN), sync })
     }
 
-    /// Refuses more records than FFRecord itself could read.
+    /// Rejects more records than FFRecord itself could read.
     pub(in crate::records) fn check_count(name: &str, records: u64) -> Result<()> {
         if records <= RECORDS_MAX {
             return Ok(());

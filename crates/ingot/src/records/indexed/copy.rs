@@ -150,7 +150,7 @@ impl Job<'_> {
             let why = format!("decompresses to at least {done} bytes, expected {bytes}");
             return Err(source.corrupt(0, why));
         }
-        // The note tells that all of it is there, also after a power failure.
+        // The note says that the copy is complete, even after a power failure.
         out.sync_all().map_err(written)?;
         if !Stamp::unsettled(source)?.is_steady(&self.original.stamp) {
             let why = "changed while it was decompressed; open it again";

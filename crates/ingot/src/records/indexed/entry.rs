@@ -153,7 +153,7 @@ mod tests {
     use crate::format::foreign::Recipe;
 
     #[test]
-    fn places_come_back() {
+    fn places_round_trip() {
         let coding = Coding::plain(Recipe::JsonText);
         let place = Place { offset: 1 << 40, stored: 7, raw: 9, crc: 0xdead_beef, coding };
         for width in [Width::Narrow, Width::Wide] {

@@ -85,7 +85,7 @@ pub struct Plan<'a> {
 }
 
 impl Plan<'_> {
-    /// Returns what tells one way to index a file from another.
+    /// Returns what distinguishes this way to index a file from others.
     pub fn key(&self) -> String {
         let chosen = if self.is_inferred { "inferred" } else { "given" };
         [self.layout.format(), &self.layout.options(), chosen, &json_of(&self.fields)].join("\n")

@@ -18,7 +18,7 @@ struct Origin {
     index: u32,
     format: String,
     options: String,
-    /// The files that are looked at, in their order.
+    /// The files that are inspected, in their order.
     files: Vec<(String, Stamp)>,
 }
 

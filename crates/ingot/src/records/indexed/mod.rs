@@ -37,10 +37,10 @@ pub use samples::{Column, Samples, Value};
 pub use sink::Sink;
 pub use stream::{Extent, Stream};
 
-/// Rows that are looked at to infer fields: of the first file, and of each of a few others.
+/// Rows that are inspected to infer fields: of the first file, and of each of a few others.
 pub const PROBE_ROWS: (usize, usize) = (1000, 100);
 
-/// Bytes that are looked at to infer fields, at most, of each file.
+/// Bytes that are inspected to infer fields, at most, of each file.
 pub const PROBE_BYTES: u64 = 16 << 20;
 
 /// Opens a file as records without fields, or as rows of the fields that it has.

@@ -18,7 +18,7 @@ use crate::records::ingot::FORMAT as INGOT;
 use crate::records::open::front;
 use crate::storage::{Location, ReadAt};
 
-/// Files that are looked at to infer fields.
+/// Files that are inspected to infer fields.
 const PROBED: usize = 8;
 
 /// A file to open.
@@ -129,7 +129,7 @@ fn known_fields(
     }
 }
 
-/// Returns the files that are looked at to infer fields.
+/// Returns the files that are inspected to infer fields.
 fn looked_at(targets: &[Target]) -> impl Iterator<Item = &Target> {
     targets.iter().step_by(targets.len().div_ceil(PROBED).max(1))
 }
@@ -168,7 +168,7 @@ fn unknown_field(targets: &[Target], plan: &Plan<'_>) -> Option<Error> {
     Some(Error::format(&targets.first()?.original.name, reason))
 }
 
-/// Returns how many rows of a file are looked at.
+/// Returns how many rows of a file are inspected.
 pub fn probe_rows(file: usize) -> usize {
     if file == 0 { PROBE_ROWS.0 } else { PROBE_ROWS.1 }
 }

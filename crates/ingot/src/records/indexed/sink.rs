@@ -79,7 +79,7 @@ impl<'a> Sink<'a> {
         self.met.fill(false);
     }
 
-    /// Refuses a field that the row has named before.
+    /// Rejects a field that the row has named before.
     pub fn meet(&mut self, field: usize) -> Result<()> {
         if !std::mem::replace(&mut self.met[field], true) {
             return Ok(());
@@ -254,7 +254,7 @@ impl<'a> Sink<'a> {
         Error::format(self.name, reason)
     }
 
-    /// Refuses a value for which there is no field, unless users have chosen the fields.
+    /// Rejects a value without a field, unless users have chosen the fields.
     pub fn unknown(&self, name: &str) -> Result<()> {
         if !self.is_strict {
             return Ok(());

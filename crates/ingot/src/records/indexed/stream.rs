@@ -90,10 +90,10 @@ impl<'a> Stream<'a> {
         (self.progress)(more as u64)
     }
 
-    /// Takes bytes that were looked at.
+    /// Takes bytes that were peeked at.
     pub fn advance(&mut self, len: usize) {
         self.taken += len;
-        assert!(self.taken <= self.buffer.len(), "these bytes were looked at");
+        assert!(self.taken <= self.buffer.len(), "these bytes were peeked at");
     }
 
     /// Takes the next bytes, at most `len` and at least one of those.
@@ -106,7 +106,7 @@ impl<'a> Stream<'a> {
         Ok(&self.buffer[start..self.taken])
     }
 
-    /// Returns the next bytes that are there without taking them; none at the end.
+    /// Returns the next buffered bytes without taking them; none at the end.
     pub fn ready(&mut self) -> Result<&[u8]> {
         let have = (self.buffer.len() - self.taken) as u64;
         self.peek(if have == 0 { self.left().min(CHUNK as u64) } else { have })

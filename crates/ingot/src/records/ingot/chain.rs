@@ -136,7 +136,7 @@ pub fn walk(
 enum Link {
     /// The trailer before it; `None` for the first.
     Sound(Option<(Trailer, u32)>),
-    /// Nothing that can be told; the last valid trailer before the break, and what is wrong.
+    /// Unknown; the last valid trailer before the break, and what is wrong.
     Broken(Option<(Trailer, u32)>, Error),
 }
 

@@ -43,7 +43,7 @@ pub fn create(path: &Path, schema: Schema, metadata: &str, options: Options) -> 
     ))
 }
 
-/// A file that a writer has made, as it can be told from another that has its name later.
+/// A file that a writer has made, distinguishable from another that gets its name later.
 struct OwnFile {
     path: PathBuf,
     id: Option<FileId>,
@@ -123,7 +123,7 @@ fn check_linked(link: &Path, target: &Path) -> Result<()> {
     Err(Error::format(name(link), reason))
 }
 
-/// Reads the bytes that tell an Ingot file from others.
+/// Reads the bytes that distinguish an Ingot file from others.
 fn front_of(path: &Path) -> Result<Vec<u8>> {
     let mut front = Vec::new();
     fs::File::open(path)

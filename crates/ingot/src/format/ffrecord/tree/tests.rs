@@ -124,7 +124,7 @@ fn entries_keep_their_order() {
 }
 
 #[test]
-fn names_that_no_file_can_have_are_refused() {
+fn impossible_file_names_are_rejected() {
     let bad: [&[u8]; 8] = [b"", b".", b"..", b"a/b", b"/", b"a\0", b"\xff", b"\xed\xa0"];
     for name in bad {
         assert!(Folder::new(vec![(Name::from(name), File(0))]).is_err(), "{name:?}");
@@ -138,7 +138,7 @@ fn names_that_no_file_can_have_are_refused() {
 }
 
 #[test]
-fn names_that_are_too_long_are_refused() {
+fn overlong_names_are_rejected() {
     for (len, fits) in [(NAME_BYTES_MAX, true), (NAME_BYTES_MAX + 1, false)] {
         let name = vec![b'n'; len];
         let opcodes = [b"X", &(len as u32).to_le_bytes()[..], &name, b"\x94K\x00s."].concat();
@@ -148,7 +148,7 @@ fn names_that_are_too_long_are_refused() {
 }
 
 #[test]
-fn paths_that_are_too_long_are_refused() {
+fn overlong_paths_are_rejected() {
     for (top, fits) in [(1023, true), (1024, false)] {
         let mut tree = named([(vec![b'f'; 1024], File(0))]);
         for _ in 0..10 {
@@ -160,7 +160,7 @@ fn paths_that_are_too_long_are_refused() {
 }
 
 #[test]
-fn a_name_that_occurs_twice_is_refused() {
+fn a_duplicate_name_is_rejected() {
     let twice =
         [&b"(\x8c\x02ab\x94K\x00\x8c\x02ab\x94K\x01u."[..], b"\x8c\x01a\x94K\x00sh\x04K\x00s."];
     for opcodes in twice {
@@ -170,7 +170,7 @@ fn a_name_that_occurs_twice_is_refused() {
 }
 
 #[test]
-fn anything_but_a_tree_is_refused() {
+fn anything_but_a_tree_is_rejected() {
     let item = b"\x8c\x01a\x94K\x00s";
     let cases: &[(&str, &[u8], &str)] = &[
         ("a class that runs a program", b"cos\nsystem\n.", "other than collections.OrderedDict"),
@@ -222,7 +222,7 @@ fn anything_but_a_tree_is_refused() {
 }
 
 #[test]
-fn more_items_than_a_tree_leaves_waiting_are_refused() {
+fn more_items_than_a_tree_leaves_waiting_are_rejected() {
     for flood in [&b"("[..], b"}", b")", b"h\x00", b"h\x02"] {
         let Violation(why) = decode(&behind_root(&flood.repeat(5 << 20)), 1).unwrap_err();
         assert!(why.contains("more than 4194304 items"), "{why}");
@@ -230,7 +230,7 @@ fn more_items_than_a_tree_leaves_waiting_are_refused() {
 }
 
 #[test]
-fn a_tree_that_is_cut_short_anywhere_is_refused() {
+fn a_tree_truncated_anywhere_is_rejected() {
     for (_, opcodes) in examples() {
         let record = framed(&[ROOT, opcodes].concat());
         for len in 0..record.len() {
@@ -240,7 +240,7 @@ fn a_tree_that_is_cut_short_anywhere_is_refused() {
 }
 
 #[test]
-fn the_deepest_tree_takes_little_stack_and_a_deeper_one_is_refused() {
+fn the_deepest_tree_takes_little_stack_and_a_deeper_one_is_rejected() {
     let work = || {
         let record = |folders| {
             let (down, up) = (b"\x8c\x02in}".repeat(folders - 1), b"s".repeat(folders - 1));

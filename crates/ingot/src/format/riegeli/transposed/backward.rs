@@ -70,7 +70,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_put_in_front_stands_in_front() {
+    fn prepended_bytes_come_first() {
         let mut out = Backward::new(3, 10_000).unwrap();
         out.put(&[3; 4990]).unwrap();
         out.put(b"").unwrap();

@@ -76,7 +76,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn messages_are_told_from_other_bytes() {
+    fn messages_are_distinguished_from_other_bytes() {
         for message in [
             &b""[..],
             b"hi",
