@@ -81,7 +81,7 @@ def test_a_spec_chooses_fields_and_types(tmp_path):
     ("late", "why"),
     [
         ('{"a": "x"}', "line 1002: field .a. is int, but the line has"),
-        ('{"a": 1.5}', "line 1002: field .a. is int, but 1.5 is no int64"),
+        ('{"a": 1.5}', "line 1002: field .a. is int, but 1.5 is not a valid int64"),
         ("{}", "line 1002: field .a. is int, but it has no value"),
         ('{"a": 1, "b": 2}', "line 1002, offset .*: .b. appears here for the first time"),
         ('{"a": 1', "line 1002, offset .*: not a JSON object"),
@@ -185,7 +185,7 @@ def test_a_spec_reads_unsigned_numbers(tmp_path):
     path = lines(tmp_path / "x.jsonl", [{"h": (1 << 64) - 1, "l": [1 << 63]}])
     ds = ingot.open(path, spec={"h": "array(uint64)", "l": "array(uint64)[]"})
     assert (int(ds[0]["h"]), ds[0]["l"].tolist()) == ((1 << 64) - 1, [1 << 63])
-    with pytest.raises(ingot.FormatError, match=r"line 1: field .h. is int, but .* is no int64"):
+    with pytest.raises(ingot.FormatError, match=r"line 1: field .h. is int, but .* is not a valid int64"):
         ingot.open(path, spec={"h": "int"})
 
 

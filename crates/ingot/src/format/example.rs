@@ -1,10 +1,11 @@
 //! Rows as `tf.train.Example` messages, and the frames that TFRecord files put around records.
 
 use crate::crc::Sum;
-use crate::format::riegeli::varint;
+use crate::format::protobuf::put_bytes;
+use crate::format::varint;
 
-const FEATURES: u8 = 0x0a; // field 1 of Example, and of Features, and the key of a map entry
-const VALUE: u8 = 0x12; // field 2 of a map entry
+const FEATURES: u64 = 1; // the field of Example, and of Features, and the key of a map entry
+const VALUE: u64 = 2; // the value of a map entry
 const MASK_DELTA: u32 = 0xa282_ead8;
 /// Bytes that a frame adds to a record.
 pub const FRAME_LEN: usize = 16;
@@ -21,12 +22,12 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// The tag of the list in a `Feature`: a field with a length.
-    fn tag(self) -> u8 {
+    /// The field of the list in a `Feature`.
+    fn field(self) -> u64 {
         match self {
-            Kind::Bytes => 0x0a,
-            Kind::Float => 0x12,
-            Kind::Int => 0x1a,
+            Kind::Bytes => 1,
+            Kind::Float => 2,
+            Kind::Int => 3,
         }
     }
 }
@@ -73,12 +74,6 @@ impl Feature<'_> {
     }
 }
 
-fn put_bytes(out: &mut Vec<u8>, tag: u8, bytes: &[u8]) {
-    out.push(tag);
-    varint::put(out, bytes.len() as u64);
-    out.extend_from_slice(bytes);
-}
-
 /// Appends a row as an `Example`. Missing features are left out.
 pub fn put_example(out: &mut Vec<u8>, features: &[Feature<'_>], row: usize) {
     let mut all = Vec::new();
@@ -91,7 +86,7 @@ pub fn put_example(out: &mut Vec<u8>, features: &[Feature<'_>], row: usize) {
         feature.clear();
         entry.clear();
         one.put_list(row, &mut list);
-        put_bytes(&mut feature, one.kind.tag(), &list);
+        put_bytes(&mut feature, one.kind.field(), &list);
         put_bytes(&mut entry, FEATURES, one.name.as_bytes());
         put_bytes(&mut entry, VALUE, &feature);
         put_bytes(&mut all, FEATURES, &entry);

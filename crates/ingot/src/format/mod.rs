@@ -16,6 +16,8 @@ pub mod riegeli;
 
 mod fields;
 mod group;
+mod protobuf;
+mod varint;
 
 pub use group::{Group, View};
 

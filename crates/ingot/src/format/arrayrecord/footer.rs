@@ -1,7 +1,7 @@
 //! The footer: how many records there are, and where each data chunk is.
 
 use super::SIGNATURE_LEN;
-use super::message::{Fields, Value, put_bytes, put_number};
+use crate::format::protobuf::{Fields, Wire, put_bytes, put_number};
 use crate::format::riegeli::{Group, block};
 use crate::format::{Violation, bail};
 
@@ -216,23 +216,21 @@ struct About<'a> {
 
 impl<'a> About<'a> {
     fn decode(message: &'a [u8]) -> Result<About<'a>, Violation> {
-        let mut fields = Fields(message);
         let mut inner = None;
-        while let Some((field, value)) = fields.next()? {
-            if let (1, Value::Bytes(bytes)) = (field, value) {
+        for field in Fields::of(message) {
+            if let (1, Wire::Bytes(bytes)) = field? {
                 inner = Some(bytes);
             }
         }
         let inner = inner.ok_or_else(|| Violation::new("the footer does not describe the file"))?;
         let mut about = About { chunks: 0, records: 0, options: None };
         let mut version = 0;
-        let mut fields = Fields(inner);
-        while let Some(found) = fields.next()? {
-            match found {
-                (1, Value::Number(number)) => version = number,
-                (2, Value::Number(number)) => about.chunks = number,
-                (3, Value::Number(number)) => about.records = number,
-                (4, Value::Bytes(bytes)) => about.options = std::str::from_utf8(bytes).ok(),
+        for field in Fields::of(inner) {
+            match field? {
+                (1, Wire::Varint(number)) => version = number,
+                (2, Wire::Varint(number)) => about.chunks = number,
+                (3, Wire::Varint(number)) => about.records = number,
+                (4, Wire::Bytes(bytes)) => about.options = std::str::from_utf8(bytes).ok(),
                 _ => {}
             }
         }
@@ -245,12 +243,11 @@ impl<'a> About<'a> {
 
 fn decode_entry(message: &[u8]) -> Result<(u64, Option<u64>, Option<u64>), Violation> {
     let (mut offset, mut decoded, mut records) = (None, None, None);
-    let mut fields = Fields(message);
-    while let Some((field, value)) = fields.next()? {
-        match (field, value) {
-            (1, Value::Number(number)) => offset = Some(number),
-            (2, Value::Number(number)) => decoded = Some(number),
-            (3, Value::Number(number)) => records = Some(number),
+    for field in Fields::of(message) {
+        match field? {
+            (1, Wire::Varint(number)) => offset = Some(number),
+            (2, Wire::Varint(number)) => decoded = Some(number),
+            (3, Wire::Varint(number)) => records = Some(number),
             _ => {}
         }
     }

@@ -12,8 +12,6 @@
 pub mod footer;
 pub mod postscript;
 
-mod message;
-
 pub use footer::{Footer, Index};
 
 use super::riegeli::chunk::{self, Header, Kind};

@@ -1,6 +1,6 @@
 //! The postscript: where the footer is.
 
-use super::message::{Fields, Value, put_number};
+use crate::format::protobuf::{Fields, Wire, put_number};
 use crate::format::riegeli::{Chunk, Group, Kind, block, simple};
 use crate::format::{Violation, bail};
 
@@ -19,12 +19,11 @@ pub fn decode(chunk: &Chunk<'_>) -> Result<u64, Violation> {
     if group.is_empty() {
         bail!("the postscript is empty");
     }
-    let mut fields = Fields(group.record(0));
     let (mut footer, mut magic) = (None, None);
-    while let Some((field, value)) = fields.next()? {
-        match (field, value) {
-            (1, Value::Number(number)) => footer = Some(number),
-            (2, Value::Number(number)) => magic = Some(number),
+    for field in Fields::of(group.record(0)) {
+        match field? {
+            (1, Wire::Varint(number)) => footer = Some(number),
+            (2, Wire::Varint(number)) => magic = Some(number),
             _ => {}
         }
     }

@@ -1,8 +1,8 @@
 //! `tf.train.Example` and `tf.train.SequenceExample`: named lists of bytes, floats or integers.
 
 use super::number::{Given, Number};
-use super::protobuf::{Fields, Wire};
-use crate::format::riegeli::varint;
+use crate::format::protobuf::{Fields, Wire};
+use crate::format::varint;
 use crate::format::{Violation, bail};
 
 /// What a feature holds.

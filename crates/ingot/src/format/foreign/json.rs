@@ -3,8 +3,8 @@
 use std::borrow::Cow;
 use std::fmt;
 
-use serde::Deserializer as _;
-use serde::de::{DeserializeSeed, MapAccess, SeqAccess, Visitor};
+use serde::de::{MapAccess, SeqAccess, Visitor};
+use serde::{Deserialize, Deserializer as _};
 use serde_json::value::RawValue;
 
 use super::number::{Given, Number};
@@ -43,31 +43,26 @@ pub fn shape(value: &str) -> Shape {
 /// be JSON as a whole.
 pub fn members<'a>(
     object: &'a [u8],
-    take: impl FnMut(Cow<'a, str>, &'a str) -> Result<(), Violation>,
+    mut take: impl FnMut(Cow<'a, str>, &'a str) -> Result<(), Violation>,
 ) -> Result<(), Violation> {
-    let mut reader = serde_json::Deserializer::from_slice(object);
     let mut failure = None;
-    let read = reader.deserialize_map(Members { take, failure: &mut failure });
-    if let Some(failure) = failure {
-        return Err(failure);
-    }
-    read.map_err(|error| not_an_object(object, &error))?;
-    reader.end().map_err(|error| not_an_object(object, &error))
+    let take = |name: Option<_>, value| take(name.unwrap_or_default(), value);
+    let each = Each { what: "an object", take, failure: &mut failure };
+    let mut reader = serde_json::Deserializer::from_slice(object);
+    let read = reader.deserialize_map(each).and_then(|()| reader.end());
+    failure.map_or_else(|| read.map_err(|error| not_an_object(object, &error)), Err)
 }
 
 /// Calls `take` with each element of an array.
 pub fn elements<'a>(
     array: &'a [u8],
-    take: impl FnMut(&'a str) -> Result<(), Violation>,
+    mut take: impl FnMut(&'a str) -> Result<(), Violation>,
 ) -> Result<(), Violation> {
-    let mut reader = serde_json::Deserializer::from_slice(array);
     let mut failure = None;
-    let read = reader.deserialize_seq(Elements { take, failure: &mut failure });
-    if let Some(failure) = failure {
-        return Err(failure);
-    }
-    read.map_err(|error| not_json(&error))?;
-    reader.end().map_err(|error| not_json(&error))
+    let each = Each { what: "an array", take: |_, value| take(value), failure: &mut failure };
+    let mut reader = serde_json::Deserializer::from_slice(array);
+    let read = reader.deserialize_seq(each).and_then(|()| reader.end());
+    failure.map_or_else(|| read.map_err(|error| not_json(&error)), Err)
 }
 
 /// As [`not_json`]; names what Python writes for numbers that JSON does not have.
@@ -91,85 +86,54 @@ fn not_json(error: &serde_json::Error) -> Violation {
     Violation::new(format!("not a JSON object: {why} at column {column}"))
 }
 
-struct Members<'f, F> {
+/// Calls `take` with each member of an object, or each element of an array, which has no name.
+struct Each<'f, F> {
+    what: &'static str,
     take: F,
     failure: &'f mut Option<Violation>,
 }
 
-impl<'de, F> Visitor<'de> for Members<'_, F>
+impl<'de, F: FnMut(Option<Cow<'de, str>>, &'de str) -> Result<(), Violation>> Each<'_, F> {
+    fn take<E: serde::de::Error>(
+        &mut self,
+        name: Option<Cow<'de, str>>,
+        value: &'de RawValue,
+    ) -> Result<(), E> {
+        (self.take)(name, value.get()).map_err(|why| {
+            *self.failure = Some(why);
+            E::custom("rejected")
+        })
+    }
+}
+
+impl<'de, F> Visitor<'de> for Each<'_, F>
 where
-    F: FnMut(Cow<'de, str>, &'de str) -> Result<(), Violation>,
+    F: FnMut(Option<Cow<'de, str>>, &'de str) -> Result<(), Violation>,
 {
     type Value = ();
 
     fn expecting(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.write_str("an object")
+        out.write_str(self.what)
     }
 
     fn visit_map<A: MapAccess<'de>>(mut self, mut map: A) -> Result<(), A::Error> {
-        while let Some(name) = map.next_key_seed(Text)? {
-            let value: &RawValue = map.next_value()?;
-            if let Err(why) = (self.take)(name, value.get()) {
-                *self.failure = Some(why);
-                return Err(serde::de::Error::custom("refused"));
-            }
+        while let Some((Name(name), value)) = map.next_entry()? {
+            self.take(Some(name), value)?;
         }
         Ok(())
     }
-}
-
-struct Elements<'f, F> {
-    take: F,
-    failure: &'f mut Option<Violation>,
-}
-
-impl<'de, F> Visitor<'de> for Elements<'_, F>
-where
-    F: FnMut(&'de str) -> Result<(), Violation>,
-{
-    type Value = ();
-
-    fn expecting(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.write_str("an array")
-    }
 
     fn visit_seq<A: SeqAccess<'de>>(mut self, mut array: A) -> Result<(), A::Error> {
-        while let Some(value) = array.next_element::<&RawValue>()? {
-            if let Err(why) = (self.take)(value.get()) {
-                *self.failure = Some(why);
-                return Err(serde::de::Error::custom("refused"));
-            }
+        while let Some(value) = array.next_element()? {
+            self.take(None, value)?;
         }
         Ok(())
     }
 }
 
 /// Text that is borrowed where it has no escapes.
-struct Text;
-
-impl<'de> DeserializeSeed<'de> for Text {
-    type Value = Cow<'de, str>;
-
-    fn deserialize<D: serde::Deserializer<'de>>(self, reader: D) -> Result<Self::Value, D::Error> {
-        reader.deserialize_str(self)
-    }
-}
-
-impl<'de> Visitor<'de> for Text {
-    type Value = Cow<'de, str>;
-
-    fn expecting(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.write_str("text")
-    }
-
-    fn visit_borrowed_str<E>(self, text: &'de str) -> Result<Self::Value, E> {
-        Ok(Cow::Borrowed(text))
-    }
-
-    fn visit_str<E>(self, text: &str) -> Result<Self::Value, E> {
-        Ok(Cow::Owned(text.to_owned()))
-    }
-}
+#[derive(Deserialize)]
+struct Name<'a>(#[serde(borrow)] Cow<'a, str>);
 
 /// Returns the number that a value is.
 pub fn number(value: &str) -> Result<Given, Violation> {

@@ -9,7 +9,6 @@ pub mod mds;
 pub mod npy;
 pub mod number;
 pub mod picture;
-pub mod protobuf;
 pub mod tar;
 pub mod tfrecord;
 

@@ -29,21 +29,7 @@ pub enum Given {
 impl Number {
     /// Returns the type with a name that numpy has.
     pub fn of_name(name: &str) -> Option<Number> {
-        Some(match name {
-            "bool" => Number::Bool,
-            "int8" => Number::Int(1),
-            "int16" => Number::Int(2),
-            "int32" => Number::Int(4),
-            "int64" => Number::Int(8),
-            "uint8" => Number::Uint(1),
-            "uint16" => Number::Uint(2),
-            "uint32" => Number::Uint(4),
-            "uint64" => Number::Uint(8),
-            "float16" => Number::Float(2),
-            "float32" => Number::Float(4),
-            "float64" => Number::Float(8),
-            _ => return None,
-        })
+        (0..=u8::MAX).filter_map(Number::of_code).find(|number| number.name() == name)
     }
 
     /// Returns its name, as numpy has it.

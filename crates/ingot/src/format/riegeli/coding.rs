@@ -1,7 +1,7 @@
 //! Parts of a chunk, compressed or not.
 
-use super::varint;
 use crate::compression::block::{self, Compressor, Method, Settings};
+use crate::format::varint;
 use crate::format::{Violation, bail};
 
 /// What the parts of a chunk are compressed with; the first byte of its data.

@@ -11,7 +11,6 @@ pub mod transposed;
 
 mod coding;
 mod hash;
-pub(super) mod varint;
 
 pub use chunk::{Chunk, Kind};
 pub use coding::{Coding, Compression, Encoder};

@@ -9,9 +9,10 @@
 //!
 //! What is compressed has its decoded length in front, as a varint.
 
+use super::Group;
 use super::chunk::{Chunk, Header, Kind};
 use super::coding::{Coding, Encoder, zeros};
-use super::{Group, varint};
+use crate::format::varint;
 use crate::format::{View, Violation, bail};
 
 /// Splits the data of a simple chunk into its coding, its sizes and its records.

@@ -4,10 +4,11 @@
 use std::collections::HashMap;
 use std::ops::Range;
 
-use super::super::{Group, varint};
+use super::super::Group;
 use super::state::{INLINE, tag, wire_type};
 use super::wire::{Field, is_message};
 use crate::format::Violation;
+use crate::format::varint;
 
 /// Submessages that are this deep stay bytes.
 const DEPTH_MAX: usize = 100;

@@ -1,10 +1,11 @@
 //! Transposed chunks to records.
 
+use super::super::Group;
 use super::super::chunk::Chunk;
 use super::super::coding::{Coding, zeros};
-use super::super::{Group, varint};
 use super::layout::Layout;
 use super::machine::Machine;
+use crate::format::varint;
 use crate::format::{Violation, bail};
 
 /// Bytes of a layout for each state that a chunk can have.

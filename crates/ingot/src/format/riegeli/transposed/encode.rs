@@ -1,12 +1,13 @@
 //! Records to transposed chunks.
 
+use super::super::Group;
 use super::super::chunk::{Header, Kind};
 use super::super::coding::{Compression, Encoder};
-use super::super::{Group, varint};
 use super::bytecode::Bytecode;
 use super::columns::{Buffer, Columns};
 use super::state::tag;
 use crate::format::Violation;
+use crate::format::varint;
 
 /// Encodes records; returns the chunk's header and appends its data to `out`. Buffers are
 /// compressed together in buckets of about `bucket_len` bytes.

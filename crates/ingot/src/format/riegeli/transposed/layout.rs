@@ -13,8 +13,8 @@
 //! | varints | buffer of each state that has one |
 //! | varint | the first state |
 
-use super::super::varint;
 use super::state::{Action, State};
+use crate::format::varint;
 use crate::format::{Violation, bail};
 
 /// A layout whose numbers fit together.

@@ -1,10 +1,11 @@
 //! The machine that puts records together, from the end of the last to the beginning of
 //! the first.
 
-use super::super::{Group, varint};
+use super::super::Group;
 use super::backward::Backward;
 use super::layout::Layout;
 use super::state::{Action, State};
+use crate::format::varint;
 use crate::format::{Violation, bail};
 
 /// What is there between two steps.

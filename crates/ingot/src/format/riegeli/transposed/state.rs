@@ -1,6 +1,6 @@
 //! What a state of the machine does, by the tag in the layout.
 
-use super::super::varint;
+use crate::format::varint;
 use crate::format::{Violation, bail};
 
 /// Tags that do not belong to a field.

@@ -1,7 +1,6 @@
 //! The wire format of protocol buffers: the fields of a message.
 
-use crate::format::riegeli::varint;
-use crate::format::{Violation, bail};
+use super::{Violation, bail, varint};
 
 /// The value of a field, as it is on the wire.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -70,4 +69,17 @@ impl<'a> Iterator for Fields<'a> {
         }
         Some(taken)
     }
+}
+
+/// Appends a field with a number, even if it is 0.
+pub fn put_number(out: &mut Vec<u8>, field: u64, value: u64) {
+    varint::put(out, field << 3);
+    varint::put(out, value);
+}
+
+/// Appends a field with bytes.
+pub fn put_bytes(out: &mut Vec<u8>, field: u64, value: &[u8]) {
+    varint::put(out, field << 3 | 2);
+    varint::put(out, value.len() as u64);
+    out.extend_from_slice(value);
 }
