@@ -72,6 +72,20 @@ impl Pool {
         each.map(|one| one.expect("every task has run")).collect()
     }
 
+    /// As [`Pool::map`], with an item for each task.
+    pub fn map_each<I: Send, T: Send>(
+        &self,
+        items: Vec<I>,
+        work: &(dyn Fn(I) -> T + Sync),
+    ) -> Vec<T> {
+        let items: Vec<Mutex<Option<I>>> =
+            items.into_iter().map(|item| Mutex::new(Some(item))).collect();
+        self.map(items.len(), &|k| {
+            let item = items[k].lock().expect("no panics under this lock").take();
+            work(item.expect("every task runs once"))
+        })
+    }
+
     /// As [`Pool::run`], while the calling thread does something else first.
     pub fn run_beside(&self, tasks: usize, work: &(dyn Fn(usize) + Sync), first: impl FnOnce()) {
         self.share(tasks, work, tasks, first);

@@ -5,7 +5,7 @@ use brotli::{Allocator, BrotliDecompressStream, BrotliResult, BrotliState};
 use zstd::zstd_safe::zstd_sys::ZSTD_EndDirective;
 use zstd::zstd_safe::{CCtx, CParameter, InBuffer, OutBuffer, compress_bound, get_error_name};
 
-use super::frame;
+use super::{check_len, frame};
 
 /// What a block is compressed with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -46,11 +46,7 @@ pub fn decompress(method: Method, stored: &[u8], value: &mut [u8]) -> Result<(),
             outcome.map_err(|error| format!("snappy: {error}"))?
         }
     };
-    if found == expected {
-        Ok(())
-    } else {
-        Err(format!("decompressed to {found} bytes, expected {expected}"))
-    }
+    check_len(found, expected).map_err(|failure| failure.to_string())
 }
 
 /// Decompresses a stream that ends where `stored` does; returns its length.

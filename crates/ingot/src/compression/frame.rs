@@ -8,7 +8,7 @@ use zstd::zstd_safe::{
 };
 
 use super::block::Method;
-use super::{CONTEXT, Dictionary, Failure, with_context, zstd_failure};
+use super::{CONTEXT, Dictionary, Failure, check_len, decompress_zstd, with_context, zstd_failure};
 use crate::limit::Growth;
 
 /// Bytes at the front of a frame that hold the length of its content.
@@ -49,16 +49,9 @@ pub fn decompress_into(
 ) -> Result<(), Failure> {
     let expected = value.len();
     let found = with_context(&DECOMPRESSOR, FrameFormat::One, |context| {
-        match dictionary {
-            Some(dictionary) => context.decompress_using_ddict(value, stored, &dictionary.0),
-            None => context.decompress(value, stored),
-        }
-        .map_err(undecoded(expected))
+        decompress_zstd(context, dictionary, stored, value)
     })?;
-    if found == expected {
-        return Ok(());
-    }
-    Err(format!("decompressed to {found} bytes, expected {expected}").into())
+    check_len(found, expected)
 }
 
 /// Decompresses a frame of any length.

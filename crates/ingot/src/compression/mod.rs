@@ -117,20 +117,33 @@ pub fn decompress(
             return Err("cell is shorter than its value but not compressed".to_owned().into());
         }
         Codec::Zstd => with_context(&DECOMPRESSOR, FrameFormat::Magicless, |context| {
-            match dictionary {
-                Some(dictionary) => context.decompress_using_ddict(value, stored, &dictionary.0),
-                None => context.decompress(value, stored),
-            }
-            .map_err(|code| zstd_failure(code, expected))
+            decompress_zstd(context, dictionary, stored, value)
         })?,
         Codec::Lz4 => lz4_flex::block::decompress_into(stored, value)
             .map_err(|error| format!("lz4: {error}"))?,
     };
+    check_len(found, expected)
+}
+
+fn decompress_zstd(
+    context: &mut DCtx<'_>,
+    dictionary: Option<&Dictionary>,
+    stored: &[u8],
+    value: &mut [u8],
+) -> Result<usize, Failure> {
+    let expected = value.len();
+    let found = match dictionary {
+        Some(dictionary) => context.decompress_using_ddict(value, stored, &dictionary.0),
+        None => context.decompress(value, stored),
+    };
+    found.map_err(|code| zstd_failure(code, expected))
+}
+
+fn check_len(found: usize, expected: usize) -> Result<(), Failure> {
     if found == expected {
-        Ok(())
-    } else {
-        Err(format!("decompressed to {found} bytes, expected {expected}").into())
+        return Ok(());
     }
+    Err(format!("decompressed to {found} bytes, expected {expected}").into())
 }
 
 /// Compresses cells of one field on one thread.

@@ -12,7 +12,6 @@ mod tests;
 mod values;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Mutex;
 
 use crate::limit::max_decoded_bytes;
 use crate::pool::Pool;
@@ -96,13 +95,7 @@ pub type Task<'a> = (&'a [u8], Shape, &'a mut [u8]);
 /// Decodes many pictures on all cores. Returns the number and the reason of each that is
 /// refused.
 pub fn decode_many(kind: Kind, pictures: Vec<Task<'_>>) -> Vec<(usize, Refusal)> {
-    let tasks: Vec<Mutex<Task<'_>>> = pictures.into_iter().map(Mutex::new).collect();
-    let refused = Mutex::new(Vec::new());
-    Pool::compute().run(tasks.len(), &|k| {
-        let (file, shape, pixels) = &mut *tasks[k].lock().expect("no panics under this lock");
-        if let Err(why) = decode(kind, file, *shape, pixels) {
-            refused.lock().expect("no panics under this lock").push((k, why));
-        }
-    });
-    refused.into_inner().expect("no panics under this lock")
+    let decoded = Pool::compute()
+        .map_each(pictures, &|(file, shape, pixels)| decode(kind, file, shape, pixels).err());
+    decoded.into_iter().enumerate().filter_map(|(k, why)| Some((k, why?))).collect()
 }

@@ -1,7 +1,6 @@
 //! From compressed pictures to a batch of values: decode, crop, resize, mirror and look up.
 
 use std::cell::RefCell;
-use std::sync::Mutex;
 
 use super::choice::{Choice, Choices, Window};
 use super::colour::convert;
@@ -181,9 +180,6 @@ fn reserve(buffer: &mut Vec<u8>, more: usize) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// A picture of a batch: its number, and where its values go.
-type Task<'a> = (usize, &'a mut [u8]);
-
 /// Makes the values of many pictures on all cores, one after the other in `values`. Returns the
 /// number and the reason of each that is refused, whose values are then of no use.
 pub fn make_many(
@@ -194,13 +190,8 @@ pub fn make_many(
     values: &mut [u8],
 ) -> Vec<(usize, Refusal)> {
     let places = values.chunks_exact_mut(recipe.num_bytes());
-    let tasks: Vec<Mutex<Task<'_>>> = places.enumerate().map(Mutex::new).collect();
-    let refused = Mutex::new(Vec::new());
-    Pool::compute().run(files.len(), &|k| {
-        let (k, values) = &mut *tasks[k].lock().expect("no panics under this lock");
-        if let Err(why) = recipe.make(kind, files[*k], keys[*k], values) {
-            refused.lock().expect("no panics under this lock").push((*k, why));
-        }
-    });
-    refused.into_inner().expect("no panics under this lock")
+    let tasks = files.iter().zip(keys).zip(places).collect();
+    let made = Pool::compute()
+        .map_each(tasks, &|((file, &key), values)| recipe.make(kind, file, key, values).err());
+    made.into_iter().enumerate().filter_map(|(k, why)| Some((k, why?))).collect()
 }

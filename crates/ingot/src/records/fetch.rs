@@ -5,7 +5,7 @@
 
 use std::cell::RefCell;
 use std::io;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use super::container::{Cell, Form, Stored};
 use crate::error::{Error, Result};
@@ -99,26 +99,24 @@ pub trait Files: Sync {
         aside: impl FnOnce(&mut (dyn FnMut() + Send)),
     ) -> Result<Vec<Failure>, E> {
         let least = count.div_ceil(SHARES);
-        let mut shares: Vec<Mutex<Vec<Wanted<'b>>>> = Vec::new();
+        let mut shares: Vec<Vec<Wanted<'b>>> = Vec::new();
         let (mut share, mut weight) = (Vec::new(), 0);
         for k in 0..count {
             let (cell, buf) = next(k)?;
             weight += if cell.is_encoded() { 8 * cell.raw } else { cell.raw };
             share.push((k, cell, buf));
             if weight >= SHARE_BYTES && share.len() >= least {
-                shares.push(Mutex::new(std::mem::take(&mut share)));
+                shares.push(std::mem::take(&mut share));
                 weight = 0;
             }
         }
         if !share.is_empty() {
-            shares.push(Mutex::new(share));
+            shares.push(share);
         }
         let mut failures = Vec::new();
         aside(&mut || {
-            let done = Pool::compute().map(shares.len(), &|k| {
-                let mut share = shares[k].lock().expect("no panics under this lock");
-                fetch_ready(self, std::mem::take(&mut *share))
-            });
+            let shares = std::mem::take(&mut shares);
+            let done = Pool::compute().map_each(shares, &|share| fetch_ready(self, share));
             let mut left = Vec::new();
             for one in done {
                 failures.extend(one.failed);
@@ -205,12 +203,7 @@ fn wait_for_all<F: Files + ?Sized>(files: &F, mut cells: Vec<Wanted<'_>>) -> Vec
     for k in (0..threads).rev() {
         shares.push(cells.split_off(k * cells.len() / (k + 1)));
     }
-    let shares = Mutex::new(shares);
-    let failed = pool.map(threads, &|_| {
-        let share = shares.lock().expect("no panics under this lock").pop();
-        wait_for(files, share.expect("one for each task"))
-    });
-    failed.into_iter().flatten().collect()
+    pool.map_each(shares, &|share| wait_for(files, share)).into_iter().flatten().collect()
 }
 
 /// Reads cells, of all files together, on this thread.

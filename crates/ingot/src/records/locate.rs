@@ -1,7 +1,6 @@
 //! Finding rows of containers, and loading the parts of their indexes that this takes.
 
 use std::io;
-use std::sync::Mutex;
 
 use super::cache::Pin;
 use super::container::{Cell, Container};
@@ -127,12 +126,8 @@ fn load_rest(mut parts: Vec<(&Part<'_>, Vec<u8>)>) -> Vec<Pin> {
     storage::read_all(groups.collect(), &mut |k, _, outcome| outcomes[k] = outcome);
     let read = parts.into_iter().zip(outcomes).filter(|(_, outcome)| outcome.is_ok());
     let read: Vec<_> = read.map(|(part, _)| part).collect();
-    let (count, queue) = (read.len(), Mutex::new(read));
-    let loaded = Pool::compute().map(count, &|_| {
-        let next = queue.lock().expect("no panics under this lock").pop();
-        let ((file, one), bytes) = next.expect("one for each task");
-        file.load(one.number, bytes).ok()
-    });
+    let loaded =
+        Pool::compute().map_each(read, &|((file, one), bytes)| file.load(one.number, bytes).ok());
     loaded.into_iter().flatten().collect()
 }
 

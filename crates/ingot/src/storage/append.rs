@@ -9,6 +9,7 @@ use std::thread;
 use super::Append;
 use super::descriptors::opening;
 use super::identity::{FileId, Identity};
+use crate::error::copy_of;
 use crate::process::{self, OwnDescriptor};
 
 /// A file with one writer: others that open it for appending are rejected while
@@ -29,13 +30,7 @@ pub struct AppendFile {
     settled: bool,
     /// What the failed sync said. It is never tried again: the kernel forgets the
     /// bytes it could not write, and the next call would succeed without them.
-    failed: Option<Failed>,
-}
-
-#[derive(Clone, Copy, Debug)]
-struct Failed {
-    kind: io::ErrorKind,
-    errno: Option<i32>,
+    failed: Option<io::Error>,
 }
 
 /// How often a lock is tried that only readers seem to hold.
@@ -129,11 +124,7 @@ impl AppendFile {
         if self.generation != process::generation() {
             return Err(io::Error::other("the writer belongs to the process that forked this one"));
         }
-        match self.failed {
-            Some(Failed { errno: Some(errno), .. }) => Err(io::Error::from_raw_os_error(errno)),
-            Some(Failed { kind, .. }) => Err(kind.into()),
-            None => Ok(()),
-        }
+        self.failed.as_ref().map_or(Ok(()), |error| Err(copy_of(error)))
     }
 
     fn settle(&self) -> io::Result<()> {
@@ -167,9 +158,7 @@ impl Append for AppendFile {
         let outcome = self.settle();
         match &outcome {
             Ok(()) => self.settled = true,
-            Err(error) => {
-                self.failed = Some(Failed { kind: error.kind(), errno: error.raw_os_error() });
-            }
+            Err(error) => self.failed = Some(copy_of(error)),
         }
         outcome
     }

@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::coalesce::{Run, coalesce};
@@ -108,14 +108,11 @@ pub(super) fn read_files(groups: Vec<(&Pread, usize, &mut [Read<'_>])>, landed: 
 }
 
 fn spread(runs: Vec<(&Pread, Run<'_, '_>)>, landed: &mut Landed<'_>) {
-    let tasks: Vec<_> =
-        runs.into_iter().map(|(file, run)| Mutex::new((file, run, Vec::new()))).collect();
-    Pool::blocking().run(tasks.len(), &|k| {
-        let (file, run, outcomes) = &mut *tasks[k].lock().unwrap_or_else(PoisonError::into_inner);
-        *outcomes = file.fill_run(run);
+    let filled = Pool::blocking().map_each(runs, &|(file, mut run)| {
+        let outcomes = file.fill_run(&mut run);
+        (run, outcomes)
     });
-    for task in tasks {
-        let (_, mut run, outcomes) = task.into_inner().unwrap_or_else(PoisonError::into_inner);
+    for (mut run, outcomes) in filled {
         run.land_each(outcomes, landed);
     }
 }
