@@ -2,7 +2,6 @@
 //! usual variants of JPEG and PNG; what is refused here may still be a picture to others.
 
 mod choice;
-mod colour;
 mod jpeg;
 mod png;
 mod recipe;

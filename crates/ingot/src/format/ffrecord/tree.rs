@@ -4,7 +4,6 @@
 //! nested `collections.OrderedDict`s from names to record numbers or further dicts. Nothing
 //! here executes a pickle: anything that is not part of a tree of names is rejected.
 
-mod opcode;
 #[cfg(test)]
 mod tests;
 mod unpickle;

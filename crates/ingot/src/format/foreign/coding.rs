@@ -1,7 +1,7 @@
 //! How a value comes out of bytes that another format has stored.
 
 use super::number::Number;
-use super::{csv, example, json, litdata, mds, npy, picture, tar};
+use super::{csv, example, json, litdata, mds, npy, tar};
 use crate::format::{Violation, bail};
 
 /// How a value comes out of its stored bytes. An index has two bytes for it: what to do, and
@@ -101,7 +101,7 @@ impl Coding {
             Recipe::LitTensor => litdata::tensor(stored),
             Recipe::Npy => npy::array(stored),
             Recipe::TarKey => tar::key_in(stored),
-            Recipe::Pixels => picture::pixels(stored),
+            Recipe::Pixels => mds::pixels(stored),
         }
     }
 

@@ -8,7 +8,6 @@ pub mod litdata;
 pub mod mds;
 pub mod npy;
 pub mod number;
-pub mod picture;
 pub mod tar;
 pub mod tfrecord;
 

@@ -6,10 +6,10 @@ use std::io::{self, Read as _, Seek as _, SeekFrom};
 use std::path::{Path, PathBuf};
 
 use super::super::container::Container as _;
+use super::super::draft::Spool;
 use super::super::publish::{
     beside, failed, name, publish, reading, remove, start_over, target_of,
 };
-use super::super::spool::Spool;
 use super::{Bag, BagOptions, BagWriter, Packer, Packing, Placement};
 use crate::error::{Error, Result};
 use crate::format::bag::LIMIT_LEN;

@@ -1,7 +1,6 @@
 //! Writing bags.
 
-use super::super::draft::{Draft, Finish, RecordWriter, SMALL, failed};
-use super::super::spool::Spool;
+use super::super::draft::{Draft, Finish, RecordWriter, SMALL, Spool, failed};
 use super::packer::Packer;
 use crate::error::Result;
 use crate::format::Group;

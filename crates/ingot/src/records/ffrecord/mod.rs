@@ -7,10 +7,10 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::container::Container;
+use super::draft::Spool;
 use super::open::{Format, Opening};
 use super::publish::{beside, name, publishing, reading, remove, start_over, target_of};
 use super::source::Watch;
-use super::spool::Spool;
 use crate::error::Result;
 
 pub use reader::FfRecord;

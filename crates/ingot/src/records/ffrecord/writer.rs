@@ -1,7 +1,6 @@
 //! Writing an FFRecord file.
 
-use super::super::draft::{Draft, Finish, RecordWriter, SMALL};
-use super::super::spool::Spool;
+use super::super::draft::{Draft, Finish, RecordWriter, SMALL, Spool};
 use crate::error::{Error, Result};
 use crate::format::ffrecord::{ENTRY_LEN, Entries, HEAD_LEN, RECORDS_MAX};
 use crate::storage::Append;

@@ -10,7 +10,6 @@ mod copy;
 mod entry;
 mod find;
 mod inferred;
-mod offsets;
 mod open;
 mod probe;
 mod samples;

@@ -206,7 +206,7 @@ fn anything_but_a_tree_is_rejected() {
         ("half a number", b"J\0", "1 bytes where 4 belong"),
         ("a second protocol", b"\x80\x04.", "no place"),
         ("a list", b"].", "no place"),
-        ("an object", b"h\x02)\x81.", "opcode 0x81 at byte 47: has no place"),
+        ("an object", b"h\x02)\x81.", "opcode 0x81 at byte 47: not allowed"),
         ("a persistent id", b"Pid\n.", "no place"),
         ("a state", b"}b.", "no place"),
         ("no end", b"", "truncated at byte 44"),

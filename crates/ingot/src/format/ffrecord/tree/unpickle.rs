@@ -1,9 +1,41 @@
 //! Reads the pickle of a tree without running it.
 
-use super::opcode::*;
 use super::{Folder, MAGIC, Name, Node, check_name, make_room};
 use crate::format::fields::Fields;
 use crate::format::{Violation, bail};
+
+// The opcodes of a pickle that the tree of a packed folder is made of.
+const PROTO: u8 = 0x80;
+const FRAME: u8 = 0x95;
+const STOP: u8 = b'.';
+
+const SHORT_BINUNICODE: u8 = 0x8c;
+const BINUNICODE: u8 = b'X';
+const BINUNICODE8: u8 = 0x8d;
+
+const BININT1: u8 = b'K';
+const BININT2: u8 = b'M';
+const BININT: u8 = b'J';
+const LONG1: u8 = 0x8a;
+
+const GLOBAL: u8 = b'c';
+const STACK_GLOBAL: u8 = 0x93;
+const EMPTY_TUPLE: u8 = b')';
+const REDUCE: u8 = b'R';
+const EMPTY_DICT: u8 = b'}';
+
+const MARK: u8 = b'(';
+const SETITEM: u8 = b's';
+const SETITEMS: u8 = b'u';
+
+const MEMOIZE: u8 = 0x94;
+const BINPUT: u8 = b'q';
+const LONG_BINPUT: u8 = b'r';
+const BINGET: u8 = b'h';
+const LONG_BINGET: u8 = b'j';
+
+/// The only class of a tree, by module and name.
+const CLASS: (&[u8], &[u8]) = (b"collections", b"OrderedDict");
 
 /// How many items may wait to be put into folders: Python leaves 2002 for each that is open.
 const STACK_MAX: usize = 4 << 20;
