@@ -21,7 +21,7 @@ struct Held {
 
 impl Held {
     /// Takes the offsets of the values as int64 bytes, and for each row the number of its first
-    /// value, and of the last row that behind its last.
+    /// value, and for the last row also that after its last.
     fn of(given: Given<'_>, count: usize) -> PyResult<Held> {
         let (name, kind, data, offsets, firsts, present) = given;
         let kind = match kind.as_str() {

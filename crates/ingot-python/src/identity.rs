@@ -8,8 +8,8 @@ use pyo3::prelude::*;
 
 use crate::error::raised;
 
-/// Returns what tells a file from others and from what it was before: its size, when its content
-/// was changed, and which file of this machine it is.
+/// Returns what distinguishes a file from others and from its earlier states: its size, when its
+/// content was changed, and which local file it is.
 #[pyfunction]
 pub fn identity(py: Python<'_>, path: PathBuf) -> PyResult<(u64, String, String)> {
     let Identity { size, tag } = py.detach(|| identity_of(&path)).map_err(raised)?;
@@ -17,8 +17,7 @@ pub fn identity(py: Python<'_>, path: PathBuf) -> PyResult<(u64, String, String)
     Ok((size, changed, tag.file.map_or_else(String::new, |file| file.to_string())))
 }
 
-/// Returns for each file what tells its content from others, as hexadecimal digits. Copies have
-/// the same.
+/// Returns what identifies the content of each file, as hexadecimal digits. Copies have the same.
 #[pyfunction]
 pub fn contents(py: Python<'_>, paths: Vec<PathBuf>) -> PyResult<Vec<String>> {
     let found: ingot::Result<Vec<_>> =

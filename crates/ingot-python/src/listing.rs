@@ -95,8 +95,8 @@ impl PyListing {
         object::bytes(py, &bytes)
     }
 
-    /// Returns the first file in a folder whose size is another one, and its size, which is
-    /// None if there is no such file.
+    /// Returns the first file in a folder whose size differs, and its size, which is None if the
+    /// file does not exist.
     fn odd(&self, py: Python<'_>, folder: PathBuf) -> PyResult<Option<(usize, Option<u64>)>> {
         let odd = py.detach(|| find_odd(&folder, &self.shards)).map_err(raised)?;
         Ok(odd.map(|odd| (odd.number, odd.found)))

@@ -1,4 +1,4 @@
-//! Python objects whose memory may not be there: an exception then, and no panic.
+//! Python objects whose allocation may fail: with an exception instead of a panic.
 #![allow(unsafe_code)]
 
 use pyo3::exceptions::PyValueError;

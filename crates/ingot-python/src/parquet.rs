@@ -7,10 +7,10 @@ use pyo3::prelude::*;
 use crate::error::raised;
 
 /// Rows and the size of the largest column of each group; path of each column, whether there may
-/// be nulls, whether the size of its text is told, its values and its crowd.
+/// be nulls, whether the size of its text is known, its values and its crowd.
 type FooterTuple = (Vec<(i64, i64)>, Vec<(Vec<String>, bool, bool, i64, i64)>);
 
-/// Returns what the footer of a Parquet file tells. `path` and `offset` are for errors.
+/// Returns what the footer of a Parquet file says. `path` and `offset` are for errors.
 #[pyfunction]
 pub fn parquet_footer(
     py: Python<'_>,
@@ -19,12 +19,8 @@ pub fn parquet_footer(
     offset: u64,
 ) -> PyResult<FooterTuple> {
     let footer = py.detach(|| Footer::decode(footer)).map_err(|why| {
-        raised(Error::Corrupt {
-            path: path.to_owned(),
-            record: None,
-            offset,
-            reason: why.to_string(),
-        })
+        let (path, reason) = (path.to_owned(), why.to_string());
+        raised(Error::Corrupt { path, record: None, offset, reason })
     })?;
     let groups = footer.groups.iter().map(|one| (one.rows, one.largest)).collect();
     let columns = footer.columns.into_iter();

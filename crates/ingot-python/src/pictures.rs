@@ -15,7 +15,7 @@ pub struct PyPictures {
     recipe: Recipe,
 }
 
-/// The values of pictures one after the other, and which were refused and why.
+/// The values of pictures one after the other, and which were rejected and why.
 type Made<'py> = (Bound<'py, PyMemoryView>, Vec<(usize, Refusal)>);
 
 #[pymethods]

@@ -89,7 +89,7 @@ impl PyReader {
         reader: &Sequence,
         rows: &[u64],
     ) -> PyResult<Bound<'py, PyList>> {
-        // From the first row on whose place is not in memory, all are located in one go.
+        // From the first row whose place is not in memory on, all are located together.
         let mut located = Vec::new().into_iter();
         let mut failed_later = None;
         let next = |k: usize| {
@@ -347,7 +347,7 @@ impl PyReader {
         Ok(())
     }
 
-    /// Close the file. A second call does nothing. Iterators that were begun before go on to
+    /// Close the file. A second call does nothing. Iterators that were begun before continue to
     /// their end, and hold the file until then.
     fn close(&self) {
         self.reader.store(None);

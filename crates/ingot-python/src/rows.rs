@@ -236,7 +236,7 @@ impl PyRows {
         Ok(self.rows()?.files().open_file(0).map_err(raised)?.metadata().to_owned())
     }
 
-    /// Returns the bytes that tell each file from others, as hexadecimal digits.
+    /// Returns the bytes that identify each file, as hexadecimal digits.
     fn ids(&self, py: Python<'_>) -> PyResult<Vec<String>> {
         let rows = self.rows()?;
         let ids = py.detach(|| rows.files().fingerprints()).map_err(raised)?;

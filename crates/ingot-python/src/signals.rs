@@ -21,7 +21,7 @@ pub fn watched<T: Send>(
     reported(py, None, |report| work(&mut || report(0, 0)))
 }
 
-/// As [`watched`], for work that tells how far it is, which `progress` is called with.
+/// As [`watched`], for work that reports its progress, with which `progress` is called.
 pub fn reported<T: Send>(
     py: Python<'_>,
     progress: Option<Py<PyAny>>,

@@ -16,7 +16,7 @@ use crate::object;
 const FROM_START: i32 = 0;
 const FROM_HERE: i32 = 1;
 
-/// A file with a place in it. What fails is remembered, and HDF5 is told that all is well: an
+/// A file with a place in it. A failure is remembered, and HDF5 is told that all is well: an
 /// error that one of its callbacks reports may crash it later.
 ///
 /// No code of Python runs in a method, so no handler of a signal does that could raise.

@@ -8,7 +8,7 @@ use pyo3::types::PyBytes;
 use crate::cells::Cells;
 use crate::object;
 
-/// Returns files, each behind its header. `offsets` says where the content of each begins in
+/// Returns files, each after its header. `offsets` says where the content of each begins in
 /// `data`, and where the last one ends, as int64 bytes.
 #[pyfunction]
 pub fn archive_files<'py>(
