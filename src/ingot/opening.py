@@ -11,8 +11,8 @@ from typing import Any
 from ingot.dataset import Dataset
 from ingot.dataset.spec import SpecLike
 from ingot.errors import FormatError, storage_errors
+from ingot.formats.base.options import Labels, Options
 from ingot.formats.discovery import find_dataset
-from ingot.formats.options import Labels, Options
 from ingot.formats.table import OPENED, format_of, plain_name
 from ingot.options import names_options
 from ingot.records.expand import StrPath, absolute, list_files

@@ -9,9 +9,8 @@ from ingot.dataset import Dataset
 from ingot.dataset.read.ahead import Ranges, ReadAhead
 from ingot.dataset.spec import Spec
 from ingot.errors import CorruptFileError, FormatError
-from ingot.formats.content import Content, Piece, Records, Rows, block_of, content_of, pace_of
-from ingot.formats.ingot.sink import stored
-from ingot.formats.sink import Sink, Stream
+from ingot.formats.base.content import Content, Piece, Records, Rows, block_of, content_of, pace_of
+from ingot.formats.base.sink import Sink, Stream
 from ingot.opening import open as open_any
 from ingot.opening import open_dataset, open_records
 from ingot.records import Reader
@@ -79,7 +78,7 @@ def _reader(
         if isinstance(written, Records):
             return block_of(content, rows), block_of(written, rows)
         if spec is not None and len(rows) > 1:
-            expected, found = stored(content, spec, rows), stored(written, spec, rows)
+            expected, found = content.packed(spec, rows), written.packed(spec, rows)
             if expected is not None and found is not None:
                 return expected, found
         piece = content.read(rows)

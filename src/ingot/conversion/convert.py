@@ -10,7 +10,7 @@ from ingot.conversion.transfer import Job, transfer
 from ingot.dataset import Dataset
 from ingot.dataset.spec import SpecLike
 from ingot.dataset.write.shards import Compression, limits
-from ingot.formats.content import (
+from ingot.formats.base.content import (
     RECORD,
     Content,
     Records,

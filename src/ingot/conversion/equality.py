@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ingot.dataset.write.copying import PackedRows
-from ingot.formats.content import Columns, Piece
+from ingot.formats.base.content import Columns, Piece
 from ingot.records import Batch
 
 

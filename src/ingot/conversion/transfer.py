@@ -10,9 +10,9 @@ from ingot.conversion.replacing import check_target
 from ingot.dataset.read.ahead import Ranges, ReadAhead
 from ingot.dataset.write.shards import Compression
 from ingot.errors import FormatError
-from ingot.formats.content import Content, pace_of
+from ingot.formats.base.content import Content, pace_of
+from ingot.formats.base.sink import Sink, Stream
 from ingot.formats.ingot.sink import build_directory
-from ingot.formats.sink import Sink, Stream
 from ingot.formats.table import Format, load
 from ingot.records.progress import Progress, Report, reporter
 

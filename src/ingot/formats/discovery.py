@@ -8,7 +8,7 @@ from ingot.dataset.read.dataset import Dataset, selection_of
 from ingot.dataset.read.source import Source
 from ingot.dataset.spec import Spec
 from ingot.errors import FormatError
-from ingot.formats.options import Options
+from ingot.formats.base.options import Options
 from ingot.formats.table import FORMATS, Format, format_named, format_of, load, plain_name
 from ingot.records.expand import StrPath, absolute, check_regular, list_files, name_of, named
 
@@ -132,7 +132,7 @@ def _format_of(path: str) -> Format | None:
 
 def _is_hdf5(path: str) -> bool:
     """Return whether this is an HDF5 file, which need not begin as one, or a place inside."""
-    return load("hdf5.location:Location").find(path) is not None
+    return load("hdf5.file:locate")(path) is not None
 
 
 def _fitting(source: Source, found: Format, options: Options) -> Dataset:

@@ -4,14 +4,15 @@ import os
 import struct
 import zipfile
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from ingot._core import Rows as NativeRows
 from ingot.dataset.read.ingot_source import IngotSource
 from ingot.errors import CorruptFileError, FormatError
-from ingot.formats.foreign import ForeignFiles
-from ingot.formats.options import Options
+from ingot.formats.base.indexed import ForeignFiles
+from ingot.formats.base.options import Options
 
 _LOCAL = struct.Struct("<4s22xHH")
 """The head of a file in a zip archive: signature, length of the name, length of the rest."""
@@ -35,7 +36,8 @@ def open_files(paths: Sequence[str], name: str, options: Options) -> IngotSource
     arrays = [(path, _arrays(Path(path))) for path in paths]
     native = NativeRows.arrays(arrays, options.index_dir)
     kind = "npz" if Path(paths[0]).suffix.lower() == ".npz" else "npy"
-    files = ForeignFiles(kind, list(paths), name, open_files, (list(paths), name, options))
+    opener = partial(open_files, list(paths), name, options)
+    files = ForeignFiles(kind, list(paths), name, opener)
     return IngotSource.of(native, paths[0], files, allow_pickle=False)
 
 

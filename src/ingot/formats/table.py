@@ -78,7 +78,7 @@ FORMATS = (
         signature=b"\x89INGOT\r\n",
         has_fields=True,
         files="ingot:open_files",
-        records="records:IngotRecords",
+        records="base.records:IngotRecords",
         rows="ingot.sink:IngotRows",
     ),
     Format(
@@ -92,21 +92,21 @@ FORMATS = (
     ),
     replace(
         _NATIVE["ffrecord"],
-        records="records:ffrecord",
+        records="base.records:ffrecord",
         writer="ingot.formats.ffrecord.FFRecordWriter",
     ),
     replace(
         _NATIVE["arrayrecord"],
-        records="records:array_record",
+        records="base.records:array_record",
         writer="ingot.formats.arrayrecord.ArrayRecordWriter",
     ),
-    replace(_NATIVE["bag"], records="records:bag", writer="ingot.formats.bag.BagWriter"),
+    replace(_NATIVE["bag"], records="base.records:bag", writer="ingot.formats.bag.BagWriter"),
     Format(
         "granular",
         "a Granular data set",
         marks=("spec.json", "000000/spec.json", ".spec.json.unfinished"),
         has_fields=True,
-        directory="granular:open_directory",
+        directory="granular.source:open_directory",
         rows="granular.sink:GranularSink",
     ),
     Format(
@@ -115,7 +115,7 @@ FORMATS = (
         (".h5", ".hdf5"),
         signature=b"\x89HDF\r\n\x1a\n",
         has_fields=True,
-        files="hdf5:open_files",
+        files="hdf5.source:open_files",
         rows="hdf5.sink:Hdf5Sink",
         writer="ingot.formats.hdf5.Hdf5Writer",
     ),
@@ -159,10 +159,10 @@ FORMATS = (
     replace(
         _NATIVE["jsonlines"],
         is_indexed=True,
-        files="jsonlines:open_files",
-        rows="jsonlines:JsonLines",
+        files="lines:open_jsonlines",
+        rows="lines:JsonLines",
     ),
-    replace(_NATIVE["csv"], is_indexed=True, files="csv:open_files", rows="csv:Csv"),
+    replace(_NATIVE["csv"], is_indexed=True, files="lines:open_csv", rows="lines:Csv"),
     replace(_NATIVE["npy"], has_fields=True, files="npy:open_files"),
     Format("npz", "an .npz file", (".npz",), has_fields=True, files="npy:open_files"),
     Format(

@@ -16,10 +16,10 @@ from ingot.codecs.signature import checked, is_file_type
 from ingot.dataset.read.ingot_source import IngotSource
 from ingot.dataset.spec import Field
 from ingot.errors import FormatError
-from ingot.formats.content import MEDIA, Content, Piece
-from ingot.formats.indexed import Indexing, open_indexed
-from ingot.formats.options import Options
-from ingot.formats.sink import Stream, Writing, refuse
+from ingot.formats.base.content import MEDIA, Content, Piece
+from ingot.formats.base.indexed import open_indexed
+from ingot.formats.base.options import Options
+from ingot.formats.base.sink import Stream, Writing, refuse
 
 KEY = "__key__"
 _TITLE = "a tar of files"
@@ -34,7 +34,7 @@ _File: TypeAlias = Callable[[Any], bytes]
 def open_files(paths: Sequence[str], name: str, options: Options) -> IngotSource | None:
     """Open archives; with `partial`, one that is cut short is read as far as it is whole."""
     partly = {"partial": True} if options.partial else {}
-    return open_indexed("tar", paths, name, Indexing.of(options, "webdataset", **partly))
+    return open_indexed("tar", paths, name, options, format="webdataset", **partly)
 
 
 class TarSink(Stream):

@@ -11,10 +11,10 @@ from ingot._core import encode_examples, frame_records
 from ingot.codecs.codec import offsets_of
 from ingot.dataset.read.ingot_source import IngotSource
 from ingot.dataset.spec import Field
-from ingot.formats.content import MEDIA, Content, Piece, block_of
-from ingot.formats.indexed import Indexing, open_indexed
-from ingot.formats.options import Options
-from ingot.formats.sink import Stream, Writing, refuse
+from ingot.formats.base.content import MEDIA, Content, Piece, block_of
+from ingot.formats.base.indexed import open_indexed
+from ingot.formats.base.options import Options
+from ingot.formats.base.sink import Stream, Writing, refuse
 from ingot.records import Batch
 
 _TITLE = "a TFRecord file"
@@ -23,7 +23,7 @@ _BYTES = frozenset({"bytes", "json", "msgpack", "utf8", *MEDIA})
 
 def open_files(paths: Sequence[str], name: str, options: Options) -> IngotSource | None:
     """Open files of examples; return None if their records are something else."""
-    return open_indexed("tfrecord", paths, name, Indexing.of(options, "tfrecord"))
+    return open_indexed("tfrecord", paths, name, options)
 
 
 class FramedRecords(Stream):

@@ -12,10 +12,9 @@ from weakref import WeakValueDictionary
 
 from ingot.errors import ClosedError
 from ingot.formats import bag as native
-from ingot.formats.granular.column import Column
 from ingot.formats.granular.columns import Bag
 from ingot.formats.granular.handles import LIMIT_BYTES, HandleBag, HandleWriter
-from ingot.formats.granular.paths import AnyPath, PathLike, is_local, local
+from ingot.formats.granular.layout import AnyPath, PathLike, is_local, local
 from ingot.records.expand import absolute
 
 NEWEST = 3
@@ -168,6 +167,35 @@ def _open_files(path: Path | PathLike, limits: AnyPath | None, *, is_pair: bool)
     if isinstance(path, Path) and (limits is None or is_local(limits)):
         return native.BagWriter(path, limits, mode="append" if is_pair else "create")
     return HandleWriter(path, limits)
+
+
+class Column(native.BagReader):
+    """A bag, open for reading."""
+
+    @classmethod
+    def paired(cls, path: Path, limits: Path) -> Self:
+        """Open a bag whose limits are in their own file, as of Granular 0.22."""
+        return cls([native.BagFile(str(path), str(limits), "none")])
+
+    @classmethod
+    def single(cls, path: Path) -> Self:
+        """Open a bag whose limits follow its records, as up to Granular 0.21.
+
+        Up to Granular 0.19, the limits begin with a zero. No other bag has that: it would be the
+        limit of an empty record, which Granular does not write there.
+        """
+        bag = cls([native.BagFile(str(path), None, "none")])
+        if len(bag) == 0 or bag.lengths([0])[0] > 0:
+            return bag
+        bag.close()
+        return cls([native.BagFile(str(path), None, "none", leading_zero=True)])
+
+    @property
+    def nbytes(self) -> int:
+        """The size of the records and their limits."""
+        stats = self.stats()
+        is_pair = self._files[0].limits_path is not None
+        return stats.file_bytes + ((stats.index_bytes or 0) if is_pair else 0)
 
 
 def open_bag(

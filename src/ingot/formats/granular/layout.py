@@ -1,4 +1,4 @@
-"""The layout of a Granular folder.
+"""The layout of a Granular folder, and paths to one: local, or objects with their interface.
 
 ```
 spec.json             the keys and their types
@@ -9,13 +9,14 @@ KEY.bag, refs.bag     the values of a key, and which of them a row has: up to 0.
 """
 
 import json
+import os
 import re
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
+from typing import IO, Any, Protocol, TypeAlias, TypeGuard, cast
 
 from ingot.errors import FormatError
-from ingot.formats.granular.paths import PathLike
+from ingot.records.expand import StrPath, absolute
 
 SPEC = "spec.json"
 """The file with the keys and types of a folder."""
@@ -28,6 +29,57 @@ _KEY = re.compile(r"[a-z_][^/\\\x00-\x1f\x7f]*")
 _KEY_BYTES = 200
 _TYPE = re.compile(r"[a-z_][ -~]{0,199}")
 _SHARD = re.compile(r"[0-9]{6,18}")
+
+
+class PathLike(Protocol):
+    """A path of another file system, with what Granular requires, such as `elements.Path`."""
+
+    @property
+    def name(self) -> str:
+        """The last component."""
+
+    def __truediv__(self, other: str) -> "PathLike": ...
+    def open(self, mode: str) -> IO[bytes]:
+        """Open the file."""
+
+    def exists(self) -> bool:
+        """Return whether it exists."""
+
+    def mkdir(self) -> None:
+        """Create the folder."""
+
+    def glob(self, pattern: str) -> Any:
+        """Return the entries of the folder."""
+
+    def with_suffix(self, suffix: str) -> "PathLike":
+        """Return the path with another suffix."""
+
+
+AnyPath: TypeAlias = StrPath | PathLike
+"""A local path, or a path object of another file system."""
+
+
+def is_local(path: object) -> TypeGuard[StrPath]:
+    """Return whether a path is a local one, which the engine reads and writes."""
+    if isinstance(path, str):
+        return True
+    if not isinstance(path, os.PathLike):
+        return False
+    return "://" not in os.fspath(path) or not hasattr(path, "open")
+
+
+def local(path: AnyPath) -> Path | PathLike:
+    """Return a local path as an absolute one, and any other unchanged.
+
+    Raises:
+        TypeError: It is not a path.
+    """
+    if is_local(path):
+        return absolute(path)
+    if not hasattr(path, "open"):
+        message = f"expected a path, got {type(path).__name__}"
+        raise TypeError(message)
+    return cast(PathLike, path)
 
 
 def check_spec(spec: object) -> dict[str, str]:

@@ -1,6 +1,6 @@
 """Rows in a Granular folder."""
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Container, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Self
 
@@ -11,6 +11,7 @@ from ingot._core import contents
 from ingot.cached import cached_property
 from ingot.codecs import Bytes
 from ingot.codecs.codec import Codec
+from ingot.dataset.read.chain import chained
 from ingot.dataset.read.decoding import undecodable
 from ingot.dataset.read.identity import identity_of
 from ingot.dataset.read.plan import OwnPlan, Plan
@@ -19,11 +20,13 @@ from ingot.dataset.read.stacking import stacked
 from ingot.dataset.spec import Field, Spec
 from ingot.dataset.write.recoding import encoded
 from ingot.errors import CorruptFileError, FormatError
+from ingot.formats.base.options import Options
 from ingot.formats.granular import layout
+from ingot.formats.granular.bag import Column
 from ingot.formats.granular.codecs import DECODERS, GranularCodec
-from ingot.formats.granular.column import Column
 from ingot.formats.granular.columns import Columns
-from ingot.formats.granular.layout import REFS, element, is_sequence
+from ingot.formats.granular.handles import HandleBag
+from ingot.formats.granular.layout import REFS, AnyPath, element, is_sequence, local
 from ingot.records.expand import check_link
 from ingot.records.indices import Rows
 
@@ -195,6 +198,56 @@ class GranularRows(Source):
         """Close the bags."""
         self.closed = True
         self.columns.close()
+
+
+def open_directory(folder: Path, options: Options) -> Source | None:
+    """Open a data set; return None for any other directory.
+
+    Raises:
+        FormatError: It is damaged, or its writer has not finished it.
+    """
+    del options
+    try:
+        if layout.is_dataset(folder):
+            found = GranularRows.open(folder)
+            _ = found.spec  # A key may be both a field and a group of fields.
+            return found
+        if layout.is_sharded(folder):
+            names = layout.shards((one.name for one in folder.iterdir()), str(folder))
+            return chained([GranularRows.open(folder / name) for name in names], str(folder))
+    except FormatError:
+        raise
+    except ValueError as error:
+        message = f"{folder}: {error}"
+        raise FormatError(message, str(folder)) from error
+    if layout.is_unfinished(folder):
+        message = f"{folder}: Granular's writer did not finish this data set"
+        raise FormatError(message, str(folder))
+    return None
+
+
+def open_folder(folder: AnyPath, cached: Container[str] = ()) -> Columns:
+    """Open the stored values of a data set in one folder, of any version and of any types.
+
+    Args:
+        folder: A path, or an object with the interface of one.
+        cached: Keys to read completely now, on other file systems than the local one.
+
+    Raises:
+        FileNotFoundError: The folder is not a data set.
+        FormatError: It is damaged.
+    """
+    place = local(folder)
+    spec = layout.read_spec(place)
+    if isinstance(place, Path):
+        return open_columns(place, spec)
+    has_refs = REFS not in spec and (place / f"{REFS}.bag").exists()
+
+    def open_bag(name: str) -> HandleBag:
+        limits = None if has_refs else place / f"{name}.idx"
+        return HandleBag(place / f"{name}.bag", limits, cached=name in cached)
+
+    return Columns(str(place), spec, has_refs=has_refs, open_bag=open_bag)
 
 
 def open_columns(folder: Path, spec: Mapping[str, str]) -> Columns:

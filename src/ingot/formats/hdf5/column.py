@@ -14,8 +14,7 @@ from ingot.codecs.array import FixedArray, stored_dtype
 from ingot.dataset.nested import DOT
 from ingot.dataset.read.stacking import stacked
 from ingot.dataset.spec import Field
-from ingot.formats.hdf5.attributes import SHAPE
-from ingot.formats.hdf5.handle import h5py
+from ingot.formats.hdf5.file import SHAPE, h5py
 
 Packed: TypeAlias = tuple[memoryview, bytes]
 Member: TypeAlias = tuple[str, ...]
@@ -23,8 +22,8 @@ Member: TypeAlias = tuple[str, ...]
 
 
 _ROW_BYTES = 1 << 30
-_EXPANSION = 1100
-"""A larger row is stored in at least so many parts of its size: no filter compresses better."""
+EXPANSION = 1100
+"""No filter compresses better: fewer bytes of a file do not hold the values that it claims."""
 
 
 class Column(ABC):
@@ -59,7 +58,7 @@ class Column(ABC):
         if dataset.shape is None or dataset.id.get_create_plist().get_external_count():
             return None
         row_bytes = math.prod(dataset.shape[1:]) * dtype.itemsize
-        if row_bytes > _ROW_BYTES and row_bytes > _EXPANSION * dataset.id.get_storage_size():
+        if row_bytes > _ROW_BYTES and row_bytes > EXPANSION * dataset.id.get_storage_size():
             return None
         is_single = dataset.shape[1:] in {(), (1,)}
         element = library.check_vlen_dtype(dtype)

@@ -11,7 +11,7 @@ from ingot.dataset.atomic import close_own, open_own, try_lock
 from ingot.errors import FormatError, StorageError
 
 
-class Sink(NativeSink):
+class Output(NativeSink):
     """A file, locked for one writer, which remembers the first write that failed.
 
     HDF5 drops errors that it meets when it closes a data set, and may crash after those of its

@@ -5,15 +5,15 @@ from pathlib import Path
 import numpy as np
 
 from ingot.dataset.spec import Field
-from ingot.formats.content import MEDIA, Content, Piece
-from ingot.formats.hdf5.handle import h5py
+from ingot.formats.base.content import MEDIA, Content, Piece
+from ingot.formats.base.sink import Sink, Writing, refuse
+from ingot.formats.hdf5.file import h5py
 from ingot.formats.hdf5.writer import Hdf5Writer, NewColumn
-from ingot.formats.sink import Writing, refuse
 
 _TITLE = "an HDF5 file"
 
 
-class Hdf5Sink:
+class Hdf5Sink(Sink):
     """Rows on their way to a file."""
 
     def __init__(self, path: Path, content: Content, options: Writing) -> None:
@@ -25,10 +25,6 @@ class Hdf5Sink:
         self._bytes = {name for name, one in fields.items() if _is_bytes(one)}
         self._texts = [name for name, one in fields.items() if one.codec.name == "utf8"]
         self._writer = Hdf5Writer.create(path, [_column(one) for one in fields.values()])
-
-    def read(self, content: Content, rows: range) -> Piece:
-        """Read rows."""
-        return content.read(rows)
 
     def add(self, rows: range, piece: Piece) -> None:
         """Append rows."""

@@ -8,8 +8,8 @@ import numpy as np
 import numpy.typing as npt
 
 from ingot.errors import FormatError
+from ingot.formats.base.options import Labels, listed
 from ingot.formats.images.listing import Listing, splits_of
-from ingot.formats.options import Labels, listed
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,10 +10,10 @@ from ingot.dataset.read.plan import read
 from ingot.dataset.read.source import Source
 from ingot.dataset.spec import Spec
 from ingot.errors import FormatError
+from ingot.formats.base.options import Options
 from ingot.formats.images.classes import Classes, classes_of
 from ingot.formats.images.listing import METADATA, is_images, listing_of
 from ingot.formats.images.source import IMAGE, NAME, ImageRows
-from ingot.formats.options import Options
 from ingot.formats.table import format_of, load
 
 

@@ -20,9 +20,9 @@ from ingot.dataset.read.source import Numbers, Picks, Progress, Source, Stored
 from ingot.dataset.read.stacking import stacked
 from ingot.dataset.spec import Field, Spec
 from ingot.errors import FormatError
+from ingot.formats.base.media import MEDIA, AnyFile
 from ingot.formats.images.classes import Classes
 from ingot.formats.images.listing import type_of
-from ingot.formats.media import MEDIA, AnyFile
 from ingot.records import Verification
 from ingot.threads import READS
 

@@ -11,7 +11,7 @@ from ingot.dataset.place import places, unfinished
 from ingot.dataset.read.directory import Directory
 from ingot.dataset.read.ingot_source import IngotSource
 from ingot.errors import FormatError, counted
-from ingot.formats.options import Options
+from ingot.formats.base.options import Options
 
 _LISTED = 5
 

@@ -8,11 +8,10 @@ from ingot.codecs import Codec
 from ingot.dataset.build.build import build
 from ingot.dataset.read.ahead import Ranges, size_of
 from ingot.dataset.spec import Spec
-from ingot.dataset.write import columnar
 from ingot.dataset.write.copying import PackedRows
 from ingot.dataset.write.writer import DatasetWriter
-from ingot.formats.content import Content, Piece, Rows, fingerprint, pace_of
-from ingot.formats.sink import Writing
+from ingot.formats.base.content import Content, Piece, fingerprint, pace_of
+from ingot.formats.base.sink import Sink, Writing
 from ingot.records.progress import Progress
 
 _PARTS = 16
@@ -29,7 +28,7 @@ def codecs_of(spec: Spec) -> dict[str, Codec]:
     return {one.codec.name: one.codec for one in spec.fields.values()}
 
 
-class IngotRows:
+class IngotRows(Sink):
     """Rows on their way to one Ingot file."""
 
     def __init__(self, path: Path, content: Content, options: Writing) -> None:
@@ -45,26 +44,13 @@ class IngotRows:
 
     def read(self, content: Content, rows: range) -> Piece:
         """Read rows as they are stored, if both ends share the types."""
-        return stored(content, self.spec, rows) or content.read(rows)
+        return content.packed(self.spec, rows) or content.read(rows)
 
     def add(self, rows: range, piece: Piece) -> None:
         """Append rows."""
         del rows
         for some in piece if isinstance(piece, list) else [piece]:
             self._writer.extend(some)
-
-    def finish(self) -> None:
-        """Finish the file."""
-        self._writer.close()
-
-    def abandon(self) -> None:
-        """Stop writing."""
-        self._writer.abandon()
-
-
-def stored(content: Content, spec: Spec, rows: range) -> list[PackedRows] | None:
-    """Read rows as they are stored; None if they must be decoded."""
-    return content.packed(spec, rows) if isinstance(content, Rows) else None
 
 
 def build_directory(
@@ -113,7 +99,7 @@ def build_directory(
 
 def _alone_bytes(content: Content, spec: Spec) -> int:
     """Return the size up to which this process does the work."""
-    is_copied = len(content) > 0 and stored(content, spec, range(1)) is not None
+    is_copied = len(content) > 0 and content.packed(spec, range(1)) is not None
     return _ALONE_COPIED_BYTES if is_copied else _ALONE_BYTES
 
 
@@ -121,8 +107,6 @@ def copy_rows(content: Content, spec: Spec, part: range) -> Iterator[PackedRows]
     """Yield a part of the rows as they are stored in Ingot files."""
     ranges, pace = Ranges(part), pace_of(len(content), content.nbytes)
     while rows := ranges.take(pace.count):
-        found = stored(content, spec, rows)
-        if found is None:
-            found = [columnar.encode(spec, rows.start, content.read(rows), check=False)]
+        found = content.encoded(spec, rows)
         pace.learn(len(rows), size_of(found))
         yield from found

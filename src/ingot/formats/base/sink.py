@@ -1,17 +1,14 @@
-"""The interface of sinks, and what those that write a plain stream of bytes share."""
+"""The base classes of sinks, which take what is converted to a format."""
 
 import os
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
 from pathlib import Path
-from typing import NoReturn, Protocol, TypeAlias
+from typing import Any, NoReturn, Protocol
 
 from ingot.dataset.atomic import writing
 from ingot.dataset.spec import Field
 from ingot.dataset.write.shards import Compression
-from ingot.formats.content import Content, Piece
-
-Fields: TypeAlias = Mapping[str, Field]
+from ingot.formats.base.content import Content, Piece
 
 
 class Writing(Protocol):
@@ -26,23 +23,29 @@ class Writing(Protocol):
         """Whether to wait until the bytes are on the storage device."""
 
 
-class Sink(Protocol):
+class Sink(ABC):
     """Takes pieces in order. A sink that is not finished leaves what it wrote to its caller."""
+
+    _writer: Any
 
     def read(self, content: Content, rows: range) -> Piece:
         """Read a piece in the form that `add` takes."""
+        return content.read(rows)
 
+    @abstractmethod
     def add(self, rows: range, piece: Piece) -> None:
         """Append records or rows."""
 
     def finish(self) -> None:
         """Finish the target."""
+        self._writer.close()
 
     def abandon(self) -> None:
         """Stop writing, and let go of the target."""
+        self._writer.abandon()
 
 
-class Stream(ABC):
+class Stream(Sink):
     """A sink whose file is what `encode` returns for each piece, one after another.
 
     Attributes:
@@ -56,10 +59,6 @@ class Stream(ABC):
         self.rounded: set[str] = set()
         self._path = path
         self._file = path.open("xb", buffering=0)
-
-    def read(self, content: Content, rows: range) -> Piece:
-        """Read a piece."""
-        return content.read(rows)
 
     @property
     def spec(self) -> dict[str, str] | None:
