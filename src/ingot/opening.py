@@ -18,9 +18,6 @@ from ingot.options import names_options
 from ingot.records.expand import StrPath, absolute, list_files
 from ingot.records.reader import Reader
 
-_RECORDS = ("tfrecord", "jsonlines")
-"""The formats whose rows are also records."""
-
 
 @names_options
 def open(  # noqa: A001
@@ -162,7 +159,7 @@ def open_dataset(
         return found
     why = "these are records without fields; open with ingot.open_records"
     first = format_of(plain_name(found.paths[0])) if found.paths else None
-    if not len(found) and first is not None and first.name in _RECORDS:
+    if not len(found) and first is not None and first.has_records:
         why = "the file is empty, so its fields are unknown: pass spec={...}"
     found.close()
     message = f"{found.path}: {why}"
@@ -182,7 +179,7 @@ def open_records(source: StrPath | Sequence[StrPath], *, partial: bool = False) 
     """
     paths = list_files(source)
     first = format_of(plain_name(paths[0])) if paths else None
-    if first is not None and first.name in _RECORDS:
+    if first is not None and first.has_records:
         return Reader(source, partial=partial)
     found: Reader | Dataset = open(source, partial=partial)
     if isinstance(found, Reader):

@@ -68,7 +68,7 @@ def test_a_separator_that_the_first_row_does_not_tell_is_asked_for(tmp_path):
         with pytest.raises(ValueError, match="expected one ASCII character"):
             ingot.open(path, separator=wrong)
     lines = write(tmp_path / "x.jsonl", b'{"a": 1}\n')
-    with pytest.raises(ValueError, match=r"x\.jsonl: separator= is for CSV files"):
+    with pytest.raises(ValueError, match=r"x\.jsonl: separator=: only for a CSV file"):
         ingot.open(lines, separator=";")
 
 

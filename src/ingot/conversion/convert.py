@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeAlias
 
-from ingot.conversion.transfer import Job, transfer
+from ingot.conversion.transfer import transfer
 from ingot.dataset import Dataset
 from ingot.dataset.spec import SpecLike
 from ingot.dataset.write.shards import Compression, limits
@@ -18,6 +18,7 @@ from ingot.formats.base.content import (
     RowsAsRecords,
     content_of,
 )
+from ingot.formats.base.sink import Writing
 from ingot.formats.table import Format, target_format
 from ingot.opening import open as open_any
 from ingot.options import names_options
@@ -126,7 +127,7 @@ def convert(
     target = absolute(dst)
     chosen = target_format(target, format)
     shard, _ = limits(shard_bytes, None)
-    job = Job(compression, sync, shard or 0, check, workers, resume, progress)
+    job = Writing(compression, sync, shard or 0, check, workers, resume, progress)
     with _opened(src, spec) as opened:
         sources = paths_of(src, opened)
         check_apart(sources, target)
@@ -215,7 +216,7 @@ def fitting(
             message = f"{content.path}: records become one field, got the names {list(names)}"
             raise ValueError(message)
         return RecordsAsRows(content, RECORD if names is None else names[0])
-    if chosen.rows is None:
+    if chosen.rows is None and chosen.build is None:
         return RowsAsRecords(content, chosen.title)
     return content
 

@@ -9,8 +9,9 @@ from types import TracebackType
 from typing import Self
 
 from ingot._core import exchange
-from ingot.conversion.replacing import check_target, taken
 from ingot.dataset.atomic import close_own, make, open_own, publish, sync_folder, try_lock, writing
+from ingot.dataset.manifest import NAME, is_shard
+from ingot.formats.table import FORMATS
 
 _LOCK = "lock"
 _NEW = "new"
@@ -86,7 +87,7 @@ class Draft:
         """Give the target its name.
 
         Raises:
-            FileExistsError: Somebody else has taken the name meanwhile, or it may not be replaced.
+            FileExistsError: Another process has taken the name, or it may not be replaced.
         """
         check_target(self._target, overwrite=overwrite)
         with writing(self._target):
@@ -128,7 +129,7 @@ class Draft:
             self.path.rename(self._target)
         except OSError as error:
             if error.errno in {errno.ENOTEMPTY, errno.EEXIST, errno.ENOTDIR}:
-                raise taken(self._target) from None
+                raise _taken(self._target) from None
             raise
 
     def _link(self) -> None:
@@ -136,7 +137,7 @@ class Draft:
         try:
             publish(self.path, self._target)
         except FileExistsError:
-            raise taken(self._target) from None
+            raise _taken(self._target) from None
 
     def remove(self) -> None:
         """Remove the folder and all in it, except what was moved away and not replaced."""
@@ -197,3 +198,40 @@ def _sync(path: Path) -> None:
             os.close(handle)
     if path.is_dir():
         sync_folder(path)
+
+
+def check_target(target: Path, *, overwrite: bool) -> None:
+    """Refuse a target that exists, unless it may be replaced.
+
+    Raises:
+        FileExistsError: There is one, and `overwrite` is not given, or it is a directory that
+            holds other files than those of a data set.
+    """
+    if not os.path.lexists(target):
+        return
+    if not overwrite:
+        raise _taken(target)
+    other = _foreign(target) if target.is_dir() else None
+    if other is not None:
+        note = f"is not a data set directory alone: it holds {other.name}; choose another target"
+        raise FileExistsError(errno.EEXIST, note, str(target))
+
+
+def _taken(target: Path) -> FileExistsError:
+    """Return the error for a target that exists."""
+    note = "exists; pass overwrite=True to replace it once the new one is finished"
+    return FileExistsError(errno.EEXIST, note, str(target))
+
+
+def _foreign(folder: Path) -> Path | None:
+    """Return a file that is not of a data set; hidden ones are of its writers."""
+    files = [one for one in folder.rglob("*") if not one.is_dir() and one.name[0] != "."]
+    for known in FORMATS:
+        marks = (folder / mark for mark in known.marks if mark[0] != ".")
+        if known.parts and any(mark.is_file() for mark in marks):
+            return next((one for one in files if one.suffix not in known.parts), None)
+    is_own = (folder / NAME).is_file()
+    for one in files:
+        if not (is_own and one.parent == folder and (one.name == NAME or is_shard(one.name))):
+            return one
+    return None

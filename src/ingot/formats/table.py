@@ -24,15 +24,22 @@ class Format:
         suffixes: How the names of its files end, in small letters.
         marks: Names of files, one of which each directory of this format has.
         signature: The bytes that each file begins with, if they tell it from any other.
+        parts: How the names of the files in a directory end, if only those belong to it.
+        options: The options of `ingot.open` that this format alone takes.
         is_checked: Whether every record has a checksum.
         is_indexed: Whether Ingot builds an index to find its rows; files of such a format may be
             compressed as a whole, as `.gz`.
+        is_text: Whether values are stored as text.
+        is_any: Whether a file may begin with any bytes, so that only its name tells the format.
         has_fields: Whether it stores the names and types of its fields, so that `spec=` is
             refused.
+        has_records: Whether its rows are also records.
+        locate: What finds out whether a path is such a file, or leads into one.
         files: What opens files as a data set.
         directory: What opens a directory as a data set.
         records: The sink for records.
         rows: The sink for rows.
+        build: What builds a directory of rows in parallel, in place of a sink.
         writer: What writes such files.
     """
 
@@ -41,13 +48,20 @@ class Format:
     suffixes: tuple[str, ...] = ()
     marks: tuple[str, ...] = ()
     signature: bytes = b""
+    parts: tuple[str, ...] = ()
+    options: tuple[str, ...] = ()
     is_checked: bool = False
     is_indexed: bool = False
+    is_text: bool = False
+    is_any: bool = False
     has_fields: bool = False
+    has_records: bool = False
+    locate: str | None = None
     files: str | None = None
     directory: str | None = None
     records: str | None = None
     rows: str | None = None
+    build: str | None = None
     writer: str | None = None
 
     def __post_init__(self) -> None:
@@ -57,7 +71,7 @@ class Format:
     @property
     def is_written(self) -> bool:
         """Whether `ingot.convert` writes it."""
-        return self.records is not None or self.rows is not None
+        return bool(self.records or self.rows or self.build)
 
 
 def load(place: str) -> Any:
@@ -88,7 +102,7 @@ FORMATS = (
         is_checked=True,
         has_fields=True,
         directory="ingot:open_directory",
-        rows="ingot.sink:IngotRows",
+        build="ingot.sink:build_directory",
     ),
     replace(
         _NATIVE["ffrecord"],
@@ -100,11 +114,17 @@ FORMATS = (
         records="base.records:array_record",
         writer="ingot.formats.arrayrecord.ArrayRecordWriter",
     ),
-    replace(_NATIVE["bag"], records="base.records:bag", writer="ingot.formats.bag.BagWriter"),
+    replace(
+        _NATIVE["bag"],
+        is_any=True,
+        records="base.records:bag",
+        writer="ingot.formats.bag.BagWriter",
+    ),
     Format(
         "granular",
         "a Granular data set",
         marks=("spec.json", "000000/spec.json", ".spec.json.unfinished"),
+        parts=(".bag", ".idx", ".json"),
         has_fields=True,
         directory="granular.source:open_directory",
         rows="granular.sink:GranularSink",
@@ -115,6 +135,7 @@ FORMATS = (
         (".h5", ".hdf5"),
         signature=b"\x89HDF\r\n\x1a\n",
         has_fields=True,
+        locate="hdf5.file:locate",
         files="hdf5.source:open_files",
         rows="hdf5.sink:Hdf5Sink",
         writer="ingot.formats.hdf5.Hdf5Writer",
@@ -145,6 +166,7 @@ FORMATS = (
     replace(
         _NATIVE["tfrecord"],
         is_indexed=True,
+        has_records=True,
         files="tfrecord:open_files",
         records="tfrecord:FramedRecords",
         rows="tfrecord:Examples",
@@ -159,10 +181,19 @@ FORMATS = (
     replace(
         _NATIVE["jsonlines"],
         is_indexed=True,
+        is_text=True,
+        has_records=True,
         files="lines:open_jsonlines",
         rows="lines:JsonLines",
     ),
-    replace(_NATIVE["csv"], is_indexed=True, files="lines:open_csv", rows="lines:Csv"),
+    replace(
+        _NATIVE["csv"],
+        options=("separator",),
+        is_indexed=True,
+        is_text=True,
+        files="lines:open_csv",
+        rows="lines:Csv",
+    ),
     replace(_NATIVE["npy"], has_fields=True, files="npy:open_files"),
     Format("npz", "an .npz file", (".npz",), has_fields=True, files="npy:open_files"),
     Format(
@@ -179,9 +210,17 @@ FORMATS = (
         is_indexed=True,
         directory="litdata:open_directory",
     ),
-    Format("images", "a directory of images", directory="images:open_directory"),
+    Format(
+        "images",
+        "a directory of images",
+        options=("labels", "classes"),
+        directory="images:open_directory",
+    ),
 )
-"""All formats. A directory is of the first one whose function opens it."""
+"""All formats, Ingot's own first. A directory is of the first one whose function opens it."""
+
+OWN = FORMATS[0]
+"""The format of Ingot files."""
 
 SUFFIXES = tuple(suffix for one in FORMATS for suffix in one.suffixes)
 
@@ -215,11 +254,7 @@ def format_of(path: str | Path) -> Format | None:
 
 
 def format_named(name: str) -> Format:
-    """Return the format of a name.
-
-    Raises:
-        KeyError: There is none.
-    """
+    """Return the format of a name that the table has."""
     return next(one for one in FORMATS if one.name == name)
 
 
@@ -231,7 +266,7 @@ def target_format(path: Path, name: str | None) -> Format:
         name: The name of the format; None goes by the suffix.
 
     Raises:
-        ValueError: There is no such format, or the suffix is that of another one.
+        ValueError: No format has this name or suffix, or the suffix is that of another one.
     """
     suffix = path.suffix.lower()
     written = [one for one in FORMATS if one.is_written]

@@ -2,25 +2,40 @@
 
 import os
 from abc import ABC, abstractmethod
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NoReturn, Protocol
+from typing import Any, NoReturn
 
 from ingot.dataset.atomic import writing
 from ingot.dataset.spec import Field
 from ingot.dataset.write.shards import Compression
 from ingot.formats.base.content import Content, Piece
+from ingot.records.progress import Progress, Report, reporter
+
+_THREADS_MAX = 4
 
 
-class Writing(Protocol):
-    """How a sink writes."""
+@dataclass(frozen=True, slots=True)
+class Writing:
+    """How a target is written; see `ingot.convert`."""
+
+    compression: Compression = "auto"
+    sync: bool = True
+    shard_bytes: int = 10**9
+    check: bool = True
+    workers: int | None = None
+    resume: bool = True
+    progress: Progress = None
 
     @property
-    def compression(self) -> Compression:
-        """How Ingot files are compressed."""
+    def threads(self) -> int:
+        """How many threads read ahead."""
+        cores = min(_THREADS_MAX, os.cpu_count() or 1)
+        return max(1, cores if self.workers is None else self.workers)
 
-    @property
-    def sync(self) -> bool:
-        """Whether to wait until the bytes are on the storage device."""
+    def report(self, verb: str) -> Report | None:
+        """Return where progress goes."""
+        return reporter(self.progress, verb, "records")
 
 
 class Sink(ABC):

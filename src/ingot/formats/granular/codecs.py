@@ -427,3 +427,28 @@ class GranularCodec(Codec):
         value = self._decode(data)
         is_view = isinstance(value, np.ndarray) and not value.flags.writeable
         return value.copy() if is_view else value
+
+
+__all__ = [
+    "DECODERS",
+    "ENCODERS",
+    "Decoder",
+    "Encoder",
+    "GranularCodec",
+    "decode_array",
+    "decode_bytes",
+    "decode_image",
+    "decode_int",
+    "decode_msgpack",
+    "decode_tree",
+    "decode_utf8",
+    "decode_video",
+    "encode_array",
+    "encode_bytes",
+    "encode_image",
+    "encode_int",
+    "encode_msgpack",
+    "encode_tree",
+    "encode_utf8",
+    "encode_video",
+]

@@ -12,7 +12,6 @@ from ingot.dataset.write.copying import PackedRows
 from ingot.dataset.write.writer import DatasetWriter
 from ingot.formats.base.content import Content, Piece, fingerprint, pace_of
 from ingot.formats.base.sink import Sink, Writing
-from ingot.records.progress import Progress
 
 _PARTS = 16
 _PART_BYTES = 32 << 20
@@ -57,11 +56,6 @@ def build_directory(
     path: Path,
     content: Content,
     options: Writing,
-    *,
-    shard_bytes: int,
-    workers: int | None,
-    resume: bool,
-    progress: Progress,
     sources: list[str],
 ) -> None:
     """Build a data set in a directory, in parallel; the same call resumes an interrupted one.
@@ -73,11 +67,14 @@ def build_directory(
         ValueError: An earlier call converted something else here.
     """
     spec = Spec(content.fields or {})
+    total, report = len(content), options.report("converted")
+    workers, shard_bytes = options.workers, options.shard_bytes
     part_bytes = min(shard_bytes, max(_PART_BYTES, content.nbytes // _PARTS))
-    rows = max(1, len(content) * part_bytes // max(1, content.nbytes))
-    parts = [range(k, min(k + rows, len(content))) for k in range(0, len(content), rows)]
+    rows = max(1, total * part_bytes // max(1, content.nbytes))
+    parts = [range(k, min(k + rows, total)) for k in range(0, total, rows)]
     mark = fingerprint(content, sources)
-    if workers is None and content.nbytes <= _alone_bytes(content, spec):
+    is_copied = total > 0 and content.packed(spec, range(1)) is not None
+    if workers is None and content.nbytes <= (_ALONE_COPIED_BYTES if is_copied else _ALONE_BYTES):
         workers = 0
     build(
         path,
@@ -91,16 +88,10 @@ def build_directory(
         shard_bytes=shard_bytes,
         compression=options.compression,
         metadata=content.metadata,
-        resume=resume,
-        progress=progress,
+        resume=options.resume,
+        progress=None if report is None else lambda done, _: report(done, total),
         sync=options.sync,
     ).close()
-
-
-def _alone_bytes(content: Content, spec: Spec) -> int:
-    """Return the size up to which this process does the work."""
-    is_copied = len(content) > 0 and content.packed(spec, range(1)) is not None
-    return _ALONE_COPIED_BYTES if is_copied else _ALONE_BYTES
 
 
 def copy_rows(content: Content, spec: Spec, part: range) -> Iterator[PackedRows]:
