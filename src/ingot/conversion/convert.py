@@ -174,11 +174,7 @@ def paths_of(src: StrPath | Sequence[StrPath] | Opened, opened: Opened) -> list[
 
 
 def check_apart(sources: Sequence[str], target: Path) -> None:
-    """Refuse a target that is, contains or lies in a source.
-
-    Raises:
-        ValueError: It does.
-    """
+    """Refuse a target that is, contains or is inside a source."""
     whole = target.resolve()
     for path in sources:
         source = Path(path).resolve()

@@ -49,11 +49,7 @@ def _are_alike(places: Sequence[str]) -> bool:
 
 
 def _open_each(places: Sequence[str], options: Options) -> Dataset | None:
-    """Open data sets of any formats as one; None if one of these is not a data set.
-
-    Raises:
-        FormatError: Their fields differ, or the numbers of their classes do.
-    """
+    """Open data sets of any formats as one; None if one of these is not a data set."""
     opened: list[Dataset] = []
     for place in places:
         found = find_dataset(place, options)
@@ -70,11 +66,7 @@ def _open_each(places: Sequence[str], options: Options) -> Dataset | None:
 
 
 def _check_classes(opened: Sequence[Dataset]) -> None:
-    """Refuse data sets whose labels mean different classes.
-
-    Raises:
-        FormatError: They do.
-    """
+    """Refuse data sets whose labels mean different classes."""
     sources = [selection_of(one).source for one in opened]
     labelled = [one for one in sources if "labels" in format_named(one.format).options]
     for one in labelled:
@@ -134,11 +126,7 @@ def _located(path: str) -> Format | None:
 
 
 def _fitting(source: Source, found: Format, options: Options) -> Dataset:
-    """Return rows as a data set; refuse options that its format does not take.
-
-    Raises:
-        ValueError: It knows its fields, or an option is for another format.
-    """
+    """Return rows as a data set; refuse options that its format does not take."""
     message = None
     if options.spec is not None and found.has_fields:
         message = (
@@ -160,11 +148,7 @@ def _fitting(source: Source, found: Format, options: Options) -> Dataset:
 
 
 def _check_one_format(paths: Sequence[str]) -> None:
-    """Refuse files of several formats, by their names.
-
-    Raises:
-        FormatError: They have several.
-    """
+    """Refuse files of several formats, by their names."""
     first = format_of(plain_name(paths[0]))
     for path in paths:
         other = format_of(plain_name(path))

@@ -64,11 +64,7 @@ def _arrays(path: Path) -> Sequence[tuple[str, int, int, int | None]]:
 
 
 def _check_count(archive: zipfile.ZipFile, file: Any, path: Path) -> None:
-    """Refuse an archive that says that it has other files than it lists.
-
-    Raises:
-        CorruptFileError: It does.
-    """
+    """Refuse an archive that says that it has other files than it lists."""
     file.seek(-_END.size, os.SEEK_END)
     signature, count = _END.unpack(file.read(_END.size))
     listed = len(archive.infolist())

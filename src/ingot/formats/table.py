@@ -214,7 +214,7 @@ FORMATS = (
         "images",
         "a directory of images",
         options=("labels", "classes"),
-        directory="images:open_directory",
+        directory="images.source:open_directory",
     ),
 )
 """All formats, Ingot's own first. A directory is of the first one whose function opens it."""

@@ -64,11 +64,7 @@ class TarSink(Stream):
         super().__init__(path)
 
     def _check_endings(self) -> None:
-        """Refuse fields whose files have one ending: readers of such tars ignore case.
-
-        Raises:
-            ValueError: There are such.
-        """
+        """Refuse fields whose files have one ending: readers of such tars ignore case."""
         names: dict[str, str] = {}
         for name, (ending, _) in self._files.items():
             other = names.setdefault(ending.lower(), name)
@@ -166,11 +162,7 @@ def _is_skipped(folders: Sequence[str]) -> bool:
 
 
 def _file_of(field: Field) -> tuple[str, _File]:
-    """Return the ending of the files of a field, and what makes a file of a value.
-
-    Raises:
-        ValueError: There is no such kind of file.
-    """
+    """Return the ending of the files of a field, and what makes a file of a value."""
     if field.is_sequence and not field.is_number:
         refuse(field, _TITLE, "has sequences of numbers only")
     if "/" in field.name:

@@ -102,11 +102,7 @@ class Examples(Stream):
         arrays: list[npt.NDArray[Any]],
         dtype: np.dtype[Any],
     ) -> bytes:
-        """Return numbers as the format stores them.
-
-        Raises:
-            ValueError: One of them is too large.
-        """
+        """Return numbers as the format stores them."""
         with np.errstate(over="ignore"):
             stored = flat.astype(dtype)
         wrong = np.isinf(stored) & ~np.isinf(flat) if dtype.kind == "f" else stored != flat
@@ -126,11 +122,7 @@ class Examples(Stream):
 
 
 def _kind(field: Field) -> str:
-    """Return which list a feature has.
-
-    Raises:
-        ValueError: There is none for the type.
-    """
+    """Return which list a feature has."""
     codec = field.codec
     if codec.dtype is not None and codec.dtype.kind in "biu":
         return "int"

@@ -192,11 +192,7 @@ def open_listed(
 
 
 def check_rows(folder: Path, shard: Shard, found: int) -> None:
-    """Refuse a file that has other rows than are listed.
-
-    Raises:
-        CorruptFileError: It has.
-    """
+    """Refuse a file that has other rows than are listed."""
     if found != shard.rows:
         path = str(folder / shard.name)
         message = f"{path}: it has {counted(found, 'row')}, but {INDEX} lists {shard.rows}"

@@ -115,11 +115,7 @@ class Stream(Sink):
 
 
 def refuse(field: Field, title: str, what: str) -> NoReturn:
-    """Refuse a field that a format has no type for.
-
-    Raises:
-        ValueError: Always.
-    """
+    """Refuse a field that a format has no type for."""
     message = (
         f"field {field.name!r} is {field.type}: {title} {what}; name the fields to convert with "
         "names=, or convert to .ingot, which holds every type"

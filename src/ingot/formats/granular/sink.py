@@ -85,11 +85,7 @@ def _tree(value: Any) -> bytes:
 
 
 def _check_tree(value: Any) -> None:
-    """Refuse tuples, which would come back as lists.
-
-    Raises:
-        TypeError: There is one.
-    """
+    """Refuse tuples, which would come back as lists."""
     if isinstance(value, tuple):
         message = f"a tuple would be a list: {value!r:.80}"
         raise TypeError(message)

@@ -303,11 +303,7 @@ class ReferencedWriter(GranularWriter):
 
 
 def _clear(folder: Any) -> None:
-    """Remove what an unfinished writer of version 2 has left.
-
-    Raises:
-        StorageError: It is still writing.
-    """
+    """Remove what an unfinished writer of version 2 has left."""
     if not isinstance(folder, Path) or not (folder / HIDDEN_SPEC).is_file():
         return
     spec = parse_spec((folder / HIDDEN_SPEC).read_bytes(), str(folder / HIDDEN_SPEC))

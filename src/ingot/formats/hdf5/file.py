@@ -83,11 +83,7 @@ def _is_hdf5(file: Path) -> bool:
 
 
 def h5py() -> Any:
-    """Return the module h5py.
-
-    Raises:
-        ModuleNotFoundError: It is not installed.
-    """
+    """Return the module h5py."""
     return require("h5py", "HDF5")
 
 

@@ -48,11 +48,7 @@ class Hdf5Sink(Sink):
 
 
 def _check_texts(name: str, rows: range, texts: list[str]) -> None:
-    """Refuse text that HDF5 cannot store.
-
-    Raises:
-        ValueError: There is one.
-    """
+    """Refuse text that HDF5 cannot store."""
     for row, text in zip(rows, texts, strict=True):
         if "\0" in text:
             message = f"row {row}: field {name!r}: {_TITLE} cannot store text that contains NUL"
@@ -64,11 +60,7 @@ def _is_bytes(field: Field) -> bool:
 
 
 def _column(field: Field) -> NewColumn:
-    """Return the column of a field.
-
-    Raises:
-        ValueError: HDF5 has no type for it.
-    """
+    """Return the column of a field."""
     library, codec = h5py(), field.codec
     if field.is_optional:
         refuse(field, _TITLE, "has no missing values")

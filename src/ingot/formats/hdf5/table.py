@@ -174,11 +174,7 @@ def _names(path: str) -> list[str]:
 
 
 def _check_inside(file: Any, dataset: Any) -> None:
-    """Refuse a virtual data set whose values are in another file, directly or not.
-
-    Raises:
-        FormatError: They are.
-    """
+    """Refuse a virtual data set whose values are in another file, directly or not."""
     pending, seen = [dataset], set()
     while pending:
         one = pending.pop()

@@ -294,11 +294,7 @@ class Hdf5Writer:
 
 
 def _check_not_kept(path: Path, output: Output) -> None:
-    """Refuse to put a copy in the place of rows that an earlier writer has kept.
-
-    Raises:
-        FormatError: There are some.
-    """
+    """Refuse to put a copy in the place of rows that an earlier writer has kept."""
     try:
         with deferred(), h5py().File(output, "r") as file:
             is_kept = file.attrs.get(UNFINISHED) == _NEW
