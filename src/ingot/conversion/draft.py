@@ -91,8 +91,9 @@ class Draft:
         """
         check_target(self._target, overwrite=overwrite)
         with writing(self._target):
-            if sync:
-                _sync(self.path)
+            for one in [self.path, *self.path.rglob("*")] if sync else ():
+                if one == self.path or one.is_file():
+                    sync_folder(one)  # Which syncs files, too.
             has_folder = self._target.is_dir() or self.path.is_dir()
             if overwrite and has_folder and os.path.lexists(self._target):
                 self._exchange()
@@ -117,27 +118,17 @@ class Draft:
             self._rename(overwrite=True)
 
     def _rename(self, *, overwrite: bool) -> None:
-        if self.path.is_dir():
-            self._rename_folder()
-        elif overwrite:
-            self.path.replace(self._target)
-        else:
-            self._link()
-
-    def _rename_folder(self) -> None:
         try:
-            self.path.rename(self._target)
+            if self.path.is_dir():
+                self.path.rename(self._target)
+            elif overwrite:
+                self.path.replace(self._target)
+            else:
+                publish(self.path, self._target)
         except OSError as error:
             if error.errno in {errno.ENOTEMPTY, errno.EEXIST, errno.ENOTDIR}:
                 raise _taken(self._target) from None
             raise
-
-    def _link(self) -> None:
-        """Rename a file without replacing another one."""
-        try:
-            publish(self.path, self._target)
-        except FileExistsError:
-            raise _taken(self._target) from None
 
     def remove(self) -> None:
         """Remove the folder and all in it, except what was moved away and not replaced."""
@@ -185,19 +176,6 @@ def _remove(path: Path) -> None:
         shutil.rmtree(path)
     else:
         path.unlink()
-
-
-def _sync(path: Path) -> None:
-    """Wait until the device has a file, or all files of a folder."""
-    files = [path] if path.is_file() else [one for one in path.rglob("*") if one.is_file()]
-    for file in files:
-        handle = os.open(file, os.O_RDONLY)
-        try:
-            os.fsync(handle)
-        finally:
-            os.close(handle)
-    if path.is_dir():
-        sync_folder(path)
 
 
 def check_target(target: Path, *, overwrite: bool) -> None:

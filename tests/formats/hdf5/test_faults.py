@@ -245,7 +245,7 @@ def test_a_truncated_file_is_reported(path, version):
     content = path.read_bytes()
     for length in [*range(100, len(content), 501), len(content) - 1]:
         path.write_bytes(content[:length])
-        message = f"^{path}: the file is cut short: {length} of {len(content)} bytes"
+        message = f"^{path}: the file is truncated: {length} of {len(content)} bytes"
         with pytest.raises(ingot.CorruptFileError, match=message) as caught:
             ingot.open(path)
         assert caught.value.offset == length

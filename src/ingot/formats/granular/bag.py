@@ -7,7 +7,7 @@ import os
 from abc import ABC, abstractmethod
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Protocol, Self
+from typing import Any, Self
 from weakref import WeakValueDictionary
 
 from ingot.errors import ClosedError
@@ -149,19 +149,9 @@ class BagWriter(Closing):
         self._writer.abandon()
 
 
-class _Files(Protocol):
-    """The files of a bag, open for writing."""
-
-    @property
-    def size(self) -> int: ...
-    def __len__(self) -> int: ...
-    def append(self, record: bytes) -> int: ...
-    def flush(self) -> None: ...
-    def close(self) -> None: ...
-    def abandon(self) -> None: ...
-
-
-def _open_files(path: Path | PathLike, limits: AnyPath | None, *, is_pair: bool) -> _Files:
+def _open_files(
+    path: Path | PathLike, limits: AnyPath | None, *, is_pair: bool
+) -> native.BagWriter | HandleWriter:
     if limits is None and is_pair:
         limits = path.with_suffix(".idx")
     if isinstance(path, Path) and (limits is None or is_local(limits)):

@@ -111,6 +111,11 @@ def decode_int(
     return int.from_bytes(buffer, endian, signed=signed)
 
 
+def _packb(value: Any) -> bytes:
+    packed: bytes = require("msgpack", "this type").packb(value)
+    return packed
+
+
 def encode_msgpack(value: Any) -> bytes:
     """Encode a value in MessagePack.
 
@@ -118,7 +123,7 @@ def encode_msgpack(value: Any) -> bytes:
         TypeError: MessagePack has no form for it.
         ValueError: It could not be decoded: a key is neither text nor bytes.
     """
-    packed = _MSGPACK.encode(value)
+    packed = _packb(value)
     decode_msgpack(packed)
     return packed
 
@@ -134,7 +139,7 @@ def decode_msgpack(buffer: bytes) -> Any:
 
 def encode_array(value: Any) -> bytes:
     """Encode the dtype, the shape and the elements of an array."""
-    return _MSGPACK.encode(_parts(value))
+    return _packb(_parts(value))
 
 
 def decode_array(buffer: bytes) -> npt.NDArray[Any]:

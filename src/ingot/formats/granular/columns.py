@@ -19,10 +19,9 @@ Stored: TypeAlias = bytes | list[bytes]
 Ref: TypeAlias = int | range
 """The number of a record, or a range of numbers for a sequence."""
 
-_SINGLE = 0x7F
-_INTS = {0xCC: ">B", 0xCD: ">H", 0xCE: ">I", 0xCF: ">Q"}
-_SHORT_LIST, _SHORT_LIST_END = 0x90, 0x9F
-_LISTS = {0xDC: ">H", 0xDD: ">I"}
+_INT = (0x00, 0x7F, {0xCC: ">B", 0xCD: ">H", 0xCE: ">I", 0xCF: ">Q"})
+_LIST = (0x90, 0x9F, {0xDC: ">H", 0xDD: ">I"})
+"""The codes of MessagePack for numbers, or lengths of lists: of small ones, and of others."""
 
 
 class Bag(Protocol):
@@ -79,17 +78,14 @@ class Columns:
             raise FormatError(message, path)
         self._refs = open_bag(REFS) if has_refs else None
         self._bags = {key: open_bag(key) for key in spec}
-        self._length = self._common_length() if self._refs is None else len(self._refs)
-
-    def _common_length(self) -> int:
         lengths = {key: len(bag) for key, bag in self._bags.items()}
-        if len(set(lengths.values())) > 1:
+        self._length = next(iter(lengths.values())) if self._refs is None else len(self._refs)
+        if self._refs is None and len(set(lengths.values())) > 1:
             message = (
                 f"{self.path}: inconsistent column lengths {lengths}: still being written, or its "
                 "writer died; a writer that appends cuts the columns to the same length"
             )
             raise FormatError(message, self.path)
-        return next(iter(lengths.values()))
 
     @property
     def version(self) -> int:
@@ -177,30 +173,24 @@ class Columns:
 
 def encode_refs(refs: Sequence[Ref]) -> bytes:
     """Encode the references of a row as a record."""
-    parts = [_list(len(refs))]
+    parts = [_number(len(refs), *_LIST)]
     for ref in refs:
         if isinstance(ref, int):
-            parts.append(_int(ref))
+            parts.append(_number(ref, *_INT))
         else:
-            pair = [_int(ref.start), _int(len(ref))] if ref else []
-            parts += [_list(len(pair)), *pair]
+            pair = [_number(ref.start, *_INT), _number(len(ref), *_INT)] if ref else []
+            parts += [_number(len(pair), *_LIST), *pair]
     return b"".join(parts)
 
 
-def _int(number: int) -> bytes:
-    if number <= _SINGLE:
-        return bytes([number])
+def _number(number: int, first: int, last: int, others: Mapping[int, str]) -> bytes:
+    if number <= last - first:
+        return bytes([first + number])
     return next(
         bytes([code]) + struct.pack(layout, number)
-        for code, layout in _INTS.items()
+        for code, layout in others.items()
         if number < 1 << 8 * struct.calcsize(layout)
     )
-
-
-def _list(length: int) -> bytes:
-    if length <= _SHORT_LIST_END - _SHORT_LIST:
-        return bytes([_SHORT_LIST + length])
-    return bytes([0xDC]) + struct.pack(">H", length)
 
 
 def decode_refs(record: bytes, sequences: Sequence[bool]) -> list[Ref]:
@@ -214,13 +204,14 @@ def decode_refs(record: bytes, sequences: Sequence[bool]) -> list[Ref]:
         ValueError: The record does not hold references of such a row.
     """
     try:
-        length, at = _read_list(record, 0)
+        length, at = _read(record, 0, *_LIST)
         if length != len(sequences):
             message = f"expected references of {len(sequences)} keys, got {length}"
             raise ValueError(message)
         refs: list[Ref] = []
         for is_sequence in sequences:
-            ref, at = (_read_range if is_sequence else _read_int)(record, at)
+            ref: Ref
+            ref, at = _read_range(record, at) if is_sequence else _read(record, at, *_INT)
             refs.append(ref)
     except (IndexError, struct.error):
         message = "the record is truncated"
@@ -231,36 +222,27 @@ def decode_refs(record: bytes, sequences: Sequence[bool]) -> list[Ref]:
     return refs
 
 
-def _read_int(record: bytes, at: int) -> tuple[int, int]:
+def _read(
+    record: bytes, at: int, first: int, last: int, others: Mapping[int, str]
+) -> tuple[int, int]:
+    """Return a number, and where it ends."""
     code = record[at]
-    if code <= _SINGLE:
-        return code, at + 1
-    return _read_number(record, at, _INTS)
-
-
-def _read_list(record: bytes, at: int) -> tuple[int, int]:
-    code = record[at]
-    if _SHORT_LIST <= code <= _SHORT_LIST_END:
-        return code - _SHORT_LIST, at + 1
-    return _read_number(record, at, _LISTS)
-
-
-def _read_number(record: bytes, at: int, layouts: dict[int, str]) -> tuple[int, int]:
-    layout = layouts.get(record[at])
-    if layout is None:
-        message = f"the byte {record[at]:#04x} at {at} does not begin a record number"
+    if first <= code <= last:
+        return code - first, at + 1
+    if code not in others:
+        message = f"the byte {code:#04x} at {at} does not begin a record number"
         raise ValueError(message)
-    number: int = struct.unpack_from(layout, record, at + 1)[0]
-    return number, at + 1 + struct.calcsize(layout)
+    number: int = struct.unpack_from(others[code], record, at + 1)[0]
+    return number, at + 1 + struct.calcsize(others[code])
 
 
 def _read_range(record: bytes, at: int) -> tuple[range, int]:
-    length, at = _read_list(record, at)
+    length, at = _read(record, at, *_LIST)
     if length == 0:
         return range(0), at
     if length != 2:  # noqa: PLR2004 -- the first and how many
         message = f"expected 0 or 2 numbers for a sequence, got {length}"
         raise ValueError(message)
-    first, at = _read_int(record, at)
-    count, at = _read_int(record, at)
+    first, at = _read(record, at, *_INT)
+    count, at = _read(record, at, *_INT)
     return range(first, first + count), at

@@ -152,21 +152,6 @@ def read_spec(folder: Path | PathLike) -> dict[str, str]:
         return parse_spec(file.read(_SPEC_BYTES + 1), str(path))
 
 
-def is_dataset(folder: Path) -> bool:
-    """Return whether a folder has a specification."""
-    return (folder / SPEC).is_file()
-
-
-def is_unfinished(folder: Path) -> bool:
-    """Return whether a writer of the layout of Granular 0.21 has left a folder unfinished."""
-    return (folder / HIDDEN_SPEC).is_file()
-
-
-def is_sharded(folder: Path) -> bool:
-    """Return whether a folder has shards."""
-    return is_dataset(folder / shard_name(0))
-
-
 def shard_name(number: int) -> str:
     """Return the name of the folder of a shard."""
     return f"{number:06}"

@@ -121,10 +121,6 @@ class GranularRows(Source):
         stored = self.columns.read(number, parts)
         return {name: self._value(name, one, number) for name, one in stored.items()}
 
-    def read_values(self, numbers: Sequence[int], names: Sequence[str]) -> dict[str, list[Any]]:
-        """Read fields of several rows, in one native read per field."""
-        return self._values(self.columns.read_many(numbers, names), numbers)
-
     def _values(self, stored: Mapping[str, Any], numbers: Sequence[int]) -> dict[str, list[Any]]:
         return {
             name: [self._value(name, *one) for one in zip(values, numbers, strict=True)]
@@ -208,11 +204,9 @@ def open_directory(folder: Path, options: Options) -> Source | None:
     """
     del options
     try:
-        if layout.is_dataset(folder):
-            found = GranularRows.open(folder)
-            _ = found.spec  # A key may be both a field and a group of fields.
-            return found
-        if layout.is_sharded(folder):
+        if (folder / layout.SPEC).is_file():
+            return GranularRows.open(folder)
+        if (folder / layout.shard_name(0) / layout.SPEC).is_file():
             names = layout.shards((one.name for one in folder.iterdir()), str(folder))
             return chained([GranularRows.open(folder / name) for name in names], str(folder))
     except FormatError:
@@ -220,7 +214,7 @@ def open_directory(folder: Path, options: Options) -> Source | None:
     except ValueError as error:
         message = f"{folder}: {error}"
         raise FormatError(message, str(folder)) from error
-    if layout.is_unfinished(folder):
+    if (folder / layout.HIDDEN_SPEC).is_file():  # Left by a writer for Granular 0.21.
         message = f"{folder}: Granular's writer did not finish this data set"
         raise FormatError(message, str(folder))
     return None

@@ -262,11 +262,11 @@ class ReferencedWriter(GranularWriter):
     def append(self, row: Mapping[str, Stored]) -> int:
         """Append a row; return its number."""
         places: list[Ref] = []
-        for key, value in row.items():
+        for key in self._spec:
+            value = row[key]
             values = value if isinstance(value, list) else [value]
             first = self._append(self.bags[key], values)
-            is_list = isinstance(value, list)
-            places.append(range(first, first + len(values)) if is_list else first)
+            places.append(first if values is not value else range(first, first + len(values)))
         return self._refs.append(encode_refs(places), flush=False)
 
     def _append(self, bag: BagWriter, values: list[bytes]) -> int:

@@ -64,20 +64,20 @@ class Column(ABC):
         element = library.check_vlen_dtype(dtype)
         text = library.check_string_dtype(dtype)
         if is_single and text is not None and text.length is None:
-            return TextColumn(name, dataset)
+            return _TextColumn(name, dataset)
         if is_single and text is None and element is not None and _is_number(np.dtype(element)):
-            return RunColumn(name, dataset, np.dtype(element))
+            return _RunColumn(name, dataset, np.dtype(element))
         shape = () if is_single and dtype.kind == "S" else dataset.shape[1:]
         members = dict(_members(dtype, shape))
         codecs = {member: codec for member, codec in members.items() if codec is not None}
-        return FixedColumn(name, dataset, codecs) if codecs == members and codecs else None
+        return _FixedColumn(name, dataset, codecs) if codecs == members and codecs else None
 
     @abstractmethod
     def decode(self, packed: Packed) -> dict[str, Any]:
         """Return the values of each field in what the engine has read.
 
         Raises:
-            ValueError: They are no such values.
+            ValueError: They are not such values.
         """
 
     @abstractmethod
@@ -85,11 +85,11 @@ class Column(ABC):
         """Return the values of each field in what h5py has read.
 
         Raises:
-            ValueError: They are no such values.
+            ValueError: They are not such values.
         """
 
 
-class FixedColumn(Column):
+class _FixedColumn(Column):
     """Numbers, arrays, compounds, text and bytes of a fixed size."""
 
     def __init__(self, name: str, dataset: Any, codecs: Mapping[Member, Codec]) -> None:
@@ -101,12 +101,10 @@ class FixedColumn(Column):
         self.item = self._dtype.itemsize
 
     def decode(self, packed: Packed) -> dict[str, Any]:
-        """Return arrays or lists of what the rows have."""
         count = len(packed[1]) // 8 - 1
         return self.pick(np.ndarray((count, *self.shape), self._dtype, packed[0]))
 
     def pick(self, found: npt.NDArray[Any]) -> dict[str, Any]:
-        """Return arrays or lists of what the rows have."""
         return {name: self._values(found, name) for name in self.fields}
 
     def _values(self, found: npt.NDArray[Any], name: str) -> Any:
@@ -120,7 +118,7 @@ class FixedColumn(Column):
         return found if dtype is None or found.dtype == dtype else found.astype(dtype)
 
 
-class TextColumn(Column):
+class _TextColumn(Column):
     """Text of any length."""
 
     varies = True
@@ -131,7 +129,6 @@ class TextColumn(Column):
         self.item = 1
 
     def decode(self, packed: Packed) -> dict[str, Any]:
-        """Return a list of texts."""
         texts = self.fields[self._name].codec.decode_many(packed[0], packed[1])
         if texts is None:
             message = "a text is not UTF-8"
@@ -139,11 +136,10 @@ class TextColumn(Column):
         return {self._name: texts}
 
     def pick(self, found: npt.NDArray[Any]) -> dict[str, Any]:
-        """Return a list of texts."""
         return {self._name: [one.decode() for one in found.reshape(len(found)).tolist()]}
 
 
-class RunColumn(Column):
+class _RunColumn(Column):
     """Runs of numbers, each of its own length, and arrays of which one length varies."""
 
     varies = True
@@ -161,13 +157,11 @@ class RunColumn(Column):
         self.item = dtype.itemsize
 
     def decode(self, packed: Packed) -> dict[str, Any]:
-        """Return a list of arrays, or one array of arrays that are alike."""
         ends = [end // self.item for end in np.frombuffer(packed[1], np.int64).tolist()]
         numbers = np.frombuffer(packed[0], self._dtype, ends[-1])
         return self._arrays([numbers[a:b] for a, b in pairwise(ends)])
 
     def pick(self, found: npt.NDArray[Any]) -> dict[str, Any]:
-        """Return a list of arrays, or one array of arrays that are alike."""
         if not self._dtype.isnative:
             message = f"h5py gives wrong numbers for runs of {self._dtype.str}"
             raise ValueError(message)

@@ -97,13 +97,13 @@ def translated(path: str, row: int | None = None) -> Iterator[None]:
     except IngotError:
         raise
     except OSError as error:
-        raise _of_system(path, row, error) from error
+        raise _error_of(path, row, error) from error
     except (RuntimeError, KeyError, ValueError, TypeError, OverflowError) as error:
         message = f"{path}: {_row(row)}HDF5 cannot read this: {_text(error)}"
         raise CorruptFileError(message, path, row) from error
 
 
-def _of_system(path: str, row: int | None, error: OSError) -> Exception:
+def _error_of(path: str, row: int | None, error: OSError) -> Exception:  # noqa: PLR0911
     text = _text(error)
     if error.errno == errno.EAGAIN or _LOCKED in text:
         message = (
@@ -118,14 +118,10 @@ def _of_system(path: str, row: int | None, error: OSError) -> Exception:
         )
         return UnfinishedFileError(message, path)
     if found := _CUT.search(text):
-        message = f"{path}: the file is cut short: {found[1]} of {found[2]} bytes; copy it again"
+        message = f"{path}: the file is truncated: {found[1]} of {found[2]} bytes; copy it again"
         return CorruptFileError(message, path, offset=int(found[1]))
     if "file signature not found" in text:
         return FormatError(f"{path}: this is not an HDF5 file", path)
-    return _of_read(path, row, error, text)
-
-
-def _of_read(path: str, row: int | None, error: OSError, text: str) -> Exception:
     if found := _FILTER.search(text):
         message = (
             f"{path}: {_row(row)}this is compressed by the filter {found[1] or 'of a plugin'}, "
