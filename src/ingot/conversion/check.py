@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from contextlib import closing
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -57,11 +57,8 @@ def check(path: Path, content: Content, sink: Sink | None, options: Writing) -> 
         pace = pace_of(len(content), 2 * content.nbytes)
         with ReadAhead(read, Ranges(range(len(content))).take, pace, options.threads) as pieces:
             for rows, (expected, found) in pieces:
-                where = difference(expected, found)
-                if where is not None:
-                    # Stored rows are compared many at a time: find the one.
-                    one = _first(read, rows) if isinstance(written, Rows) else where
-                    raise _differs(path, content, rows.start + one[0], one[1])
+                if not _are_same(expected, found):
+                    raise _differs(path, content, *_first(read, rows))
                 if report is not None:
                     report(rows.stop, len(content))
 
@@ -98,11 +95,13 @@ def _reader(
 
 
 def _first(read: Callable[[range], tuple[Piece, Piece]], rows: range) -> tuple[int, str | None]:
-    for place, row in enumerate(rows):
-        where = difference(*read(range(row, row + 1)))
-        if where is not None:
-            return place, where.field
-    return 0, None
+    """Return the first row that differs, and in which field; pieces have many rows."""
+    for row in rows:
+        expected, found = read(range(row, row + 1))
+        if not _are_same(expected, found):
+            names = _differing(expected, found) if isinstance(expected, dict) else []
+            return row, min(names, default=None)
+    return rows.start, None
 
 
 def _differs(path: Path, content: Content, row: int, field: str | None) -> CorruptFileError:
@@ -116,43 +115,27 @@ def _differs(path: Path, content: Content, row: int, field: str | None) -> Corru
     return CorruptFileError(message, str(path), row)
 
 
-class Difference(NamedTuple):
-    """Where two pieces differ.
-
-    Attributes:
-        row: The row, counted from the first of the piece.
-        field: The field; None for records.
-    """
-
-    row: int
-    field: str | None
-
-
-def difference(expected: Piece, found: Piece) -> Difference | None:
-    """Return the first place where two pieces differ; None if they are the same."""
+def _are_same(expected: Piece, found: Piece) -> bool:
     if isinstance(expected, dict):
-        return _columns(expected, found if isinstance(found, dict) else {})
+        return not _differing(expected, found)
     if isinstance(expected, Batch):
-        return _batches(expected, found)
-    if expected == found:
-        return None
-    for k, (one, other) in enumerate(zip(expected, found, strict=False)):
-        if isinstance(one, PackedRows):
-            if not isinstance(other, PackedRows) or not _same_packed(one, other):
-                return Difference(k, None)
-        elif one != other:
-            return Difference(k, None)
-    return None if len(expected) == len(found) else Difference(min(len(expected), len(found)), None)
+        end = int(expected.offsets[-1])
+        is_alike = np.array_equal(expected.offsets, found.offsets)
+        return is_alike and np.array_equal(expected.data[:end], found.data[:end])
+    return len(expected) == len(found) and all(map(_same_packed, expected, found))
 
 
-def _batches(expected: Batch, found: Batch) -> Difference | None:
-    ends = int(expected.offsets[-1])
-    if np.array_equal(expected.offsets, found.offsets) and np.array_equal(
-        expected.data[:ends], found.data[:ends]
-    ):
-        return None
-    each = enumerate(zip(expected, found, strict=True))
-    return next(Difference(k, None) for k, (one, other) in each if not np.array_equal(one, other))
+def _differing(expected: Columns, found: Columns) -> list[str]:
+    """Return the fields whose values differ."""
+    each = ((name, values, found.get(name)) for name, values in expected.items())
+    return [name for name, values, others in each if not _same_values(values, others)]
+
+
+def _same_values(expected: Any, found: Any) -> bool:
+    if found is None or len(expected) != len(found):
+        return False
+    is_array = isinstance(expected, np.ndarray) and isinstance(found, np.ndarray)
+    return (is_array and same(expected, found)) or all(map(same, expected, found))
 
 
 def _same_packed(one: PackedRows, other: PackedRows) -> bool:
@@ -162,25 +145,6 @@ def _same_packed(one: PackedRows, other: PackedRows) -> bool:
         return [(memoryview(field.data)[:end], field.offsets, field.counts) for field, end in each]
 
     return one.count == other.count and content(one) == content(other)
-
-
-def _columns(expected: Columns, found: Columns) -> Difference | None:
-    places = [
-        Difference(row, name)
-        for name, values in expected.items()
-        if (row := _first_difference(values, found.get(name))) is not None
-    ]
-    return min(places, default=None)
-
-
-def _first_difference(expected: Any, found: Any) -> int | None:
-    if found is None:
-        return 0
-    if isinstance(expected, np.ndarray) and isinstance(found, np.ndarray) and same(expected, found):
-        return None
-    each = enumerate(zip(expected, found, strict=False))
-    short = min(len(expected), len(found)) if len(expected) != len(found) else None
-    return next((k for k, (one, other) in each if not same(one, other)), short)
 
 
 def same(one: Any, other: Any) -> bool:

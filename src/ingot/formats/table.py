@@ -91,7 +91,7 @@ FORMATS = (
         _NATIVE["ingot"],
         signature=b"\x89INGOT\r\n",
         has_fields=True,
-        files="ingot:open_files",
+        files="ingot.source:open_files",
         records="base.records:IngotRecords",
         rows="ingot.sink:IngotRows",
     ),
@@ -101,7 +101,7 @@ FORMATS = (
         marks=("dataset.json",),
         is_checked=True,
         has_fields=True,
-        directory="ingot:open_directory",
+        directory="ingot.source:open_directory",
         build="ingot.sink:build_directory",
     ),
     replace(

@@ -32,7 +32,7 @@ _File: TypeAlias = Callable[[Any], bytes]
 
 
 def open_files(paths: Sequence[str], name: str, options: Options) -> IngotSource | None:
-    """Open archives; with `partial`, one that is cut short is read as far as it is whole."""
+    """Open archives; with `partial`, one that is truncated is read as far as it is whole."""
     partly = {"partial": True} if options.partial else {}
     return open_indexed("tar", paths, name, options, format="webdataset", **partly)
 
@@ -51,11 +51,7 @@ class TarSink(Stream):
         self._has_keys = KEY in fields
         if self._has_keys and fields[KEY].type.removesuffix("?") != "utf8":
             refuse(fields[KEY], _TITLE, "has text for keys")
-        self._files = {
-            name: _file_of(one)
-            for name, one in fields.items()
-            if not (self._has_keys and name == KEY)
-        }
+        self._files = {name: _file_of(one) for name, one in fields.items() if name != KEY}
         self._source = content.path
         self._check_endings()
         self._last: tuple[int, str] = (-1, "")
@@ -146,19 +142,14 @@ class TarSink(Stream):
 
 
 def _is_key(key: str) -> bool:
-    """Return whether files with this name and an ending are those of one sample."""
+    """Return whether files with this name and an ending are those of one sample.
+
+    Readers take files in a folder such as `__meta__` for notes about the archive.
+    """
     *folders, name = key.split("/")
     is_plain = bool(name) and "." not in name and "\0" not in key
-    return is_plain and all(map(_is_folder, folders)) and not _is_skipped(folders)
-
-
-def _is_folder(name: str) -> bool:
-    return name not in {"", ".", ".."}
-
-
-def _is_skipped(folders: Sequence[str]) -> bool:
-    """Return whether readers take files there for notes about the archive."""
-    return bool(folders) and folders[0].startswith("__") and folders[0].endswith("__")
+    is_note = bool(folders) and folders[0].startswith("__") and folders[0].endswith("__")
+    return is_plain and not is_note and {"", ".", ".."}.isdisjoint(folders)
 
 
 def _file_of(field: Field) -> tuple[str, _File]:
@@ -179,12 +170,11 @@ def _kind(field: Field) -> tuple[str, _File] | None:
     if codec.name in MEDIA:
         is_known = is_file_type(codec.name)
         return codec.name, partial(checked, codec.name) if is_known else bytes
-    is_wide = codec.dtype is not None and codec.dtype == np.uint64  # A `.cls` has an int64.
-    if codec.dtype is not None and codec.dtype.kind == "c":
-        return None
-    if codec.dtype is not None and (field.is_sequence or codec.shape or is_wide):
-        return "npy", _npy
     if codec.dtype is not None:
+        if codec.dtype.kind == "c":
+            return None
+        if field.is_sequence or codec.shape or codec.dtype == np.uint64:  # A `.cls` has an int64.
+            return "npy", _npy
         return ("cls" if codec.dtype.kind in "iu" else "json"), _number
     kinds: dict[str, tuple[str, _File]] = {
         "array": ("npy", _npy),

@@ -24,7 +24,7 @@ class Output(NativeSink):
     _handle: int
 
     def __new__(cls, path: Path) -> Self:
-        """Open a file, which is made if there is none.
+        """Open a file, or create it.
 
         Raises:
             StorageError: Another process is writing it, or the system refuses.
@@ -48,10 +48,10 @@ class Output(NativeSink):
             return False
 
     def check(self) -> None:
-        """Refuse to go on if a write has failed.
+        """Raise the first error of a write.
 
         Raises:
-            StorageError: One has.
+            StorageError: A write has failed.
         """
         if self.failure is not None:
             code, text = self.failure
@@ -73,12 +73,6 @@ class Output(NativeSink):
         self.detach()
         if self._handle >= 0:  # One line: an interrupt in between would leave the lock.
             _, self._handle = close_own(self._handle), -1  # type: ignore[func-returns-value]
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
     def __del__(self) -> None:
         if hasattr(self, "_handle"):

@@ -157,7 +157,7 @@ class Hdf5Writer:
 
         Raises:
             StorageError: Another process is writing it, or the system refuses.
-            FormatError: It is no HDF5 file, or damaged; or there is a file, and beside it
+            FormatError: It is not an HDF5 file, or damaged; or there is a file, and beside it
                 rows that an earlier writer has kept for a new one.
         """
         path = absolute(path)
@@ -169,7 +169,7 @@ class Hdf5Writer:
             if replaces is not None:
                 _check_not_kept(path, output)
                 is_copy = True
-                with translated(str(path)), h5py().File(path, "r"):  # Nobody is writing to it.
+                with translated(str(path)), h5py().File(path, "r"):  # No process is writing to it.
                     _copy(path, output)
             with deferred():
                 file = _resumed(output, _NEW if replaces is None else _COPY)
@@ -244,10 +244,6 @@ class Hdf5Writer:
             )
             raise StorageError(message, str(self.path))
 
-    def _has_name(self) -> bool:
-        """Whether the file got its name, also if that was interrupted."""
-        return self.is_finished or self._output.is_at(self.path)
-
     def __enter__(self) -> Self:
         return self
 
@@ -284,7 +280,8 @@ class Hdf5Writer:
             self._output.check()
         except StorageError:
             self.rows = 0
-        if self.is_new and self.rows and not self._file and not self._has_name():
+        is_kept = self.is_new and self.rows and not self._file
+        if is_kept and not self.is_finished and not self._output.is_at(self.path):
             with contextlib.suppress(FormatError, StorageError):
                 _resumed(self._output, _NEW).close()  # It was whole, but did not get its name.
         if not self.is_new or self.rows == 0:
