@@ -37,7 +37,7 @@ def check(path: Path, content: Content, sink: Sink | None, options: Writing) -> 
         path: What was written.
         content: The source.
         sink: What has written it; None for a data set directory.
-        options: How many threads read, and where progress goes.
+        options: How many threads read, and what progress is reported to.
 
     Raises:
         CorruptFileError: A record differs, or cannot be read.

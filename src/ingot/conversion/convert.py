@@ -114,7 +114,7 @@ def convert(
     Raises:
         TypeError: The source is neither a path nor an open data set or reader.
         FileExistsError: The target exists, and `overwrite` is not given.
-        ValueError: The target cannot hold what the source has, lies inside the source or
+        ValueError: The target cannot hold what the source has, is inside the source or
             contains it, or has the suffix of no format.
         BlockingIOError: Another process is converting to this target.
         CorruptFileError: The source is damaged, or the check failed. No target is left.
@@ -148,7 +148,7 @@ def convert(
 def _opened(
     src: StrPath | Sequence[StrPath] | Opened, spec: SpecLike | None
 ) -> AbstractContextManager[Opened]:
-    """Return what is converted, open; what was opened here is closed behind it.
+    """Return what is converted, open; what was opened here is closed afterwards.
 
     Raises:
         TypeError: The source is an order.

@@ -20,7 +20,7 @@ _NAMES = {"bool": "bool", "float16": "float", "float64": "float", "int64": "int"
 
 
 def open_jsonlines(paths: Sequence[str], name: str, options: Options) -> IngotSource | None:
-    """Open files of JSON lines; return None if there are none whose fields could be inferred."""
+    """Open files of JSON lines; return None if no line tells their fields."""
     return open_indexed("jsonlines", paths, name, options)
 
 
@@ -141,7 +141,7 @@ class JsonLines(Lines):
 
 
 def _nest(names: Mapping[str, Any], text: str, before: dict[str, str]) -> str:
-    """Note what comes before the value of each field; return what comes behind the last.
+    """Note what comes before the value of each field; return what comes after the last.
 
     Args:
         names: Keys and the full names of their fields, or further such mappings.

@@ -19,7 +19,7 @@ _ALONE = "value"
 
 _TAIL = struct.Struct("<I8s")
 _MAGIC = b"LDARW01\0"
-"""How a chunk ends that holds an Arrow file, behind the length of that file."""
+"""How a chunk that holds an Arrow file ends, after the length of that file."""
 
 
 def open_directory(folder: Path, options: Options) -> Source | None:

@@ -21,7 +21,7 @@ _END = struct.Struct("<4s6xH10x")
 """The end of a zip archive without a comment: signature, number of files."""
 
 _MANY = 0xFFFF
-"""The number of files that stands for another one elsewhere."""
+"""The number of files that means that the real one is elsewhere."""
 
 _UTF8 = 0x800
 """The flag of files in a zip archive whose names are UTF-8."""

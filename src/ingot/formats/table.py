@@ -263,7 +263,7 @@ def target_format(path: Path, name: str | None) -> Format:
 
     Args:
         path: The target; if it has no suffix, it is a data set directory.
-        name: The name of the format; None goes by the suffix.
+        name: The name of the format; None for the one that has the suffix.
 
     Raises:
         ValueError: No format has this name or suffix, or the suffix is that of another one.

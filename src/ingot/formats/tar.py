@@ -89,7 +89,7 @@ class TarSink(Stream):
         return keys | {ending.lower(): piece[name] for name, (ending, _) in self._files.items()}
 
     def encode(self, rows: range, piece: Piece) -> bytes:
-        """Return the files of rows, each behind its header."""
+        """Return the files of rows, each after its header."""
         names: list[str] = []
         cells: list[bytes] = []
         for place, row in enumerate(rows):

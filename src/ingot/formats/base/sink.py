@@ -34,7 +34,7 @@ class Writing:
         return max(1, cores if self.workers is None else self.workers)
 
     def report(self, verb: str) -> Report | None:
-        """Return where progress goes."""
+        """Return the function to report progress to."""
         return reporter(self.progress, verb, "records")
 
 
@@ -89,7 +89,7 @@ class Stream(Sink):
         """Return the bytes of a piece in the file."""
 
     def end(self) -> bytes:
-        """Return the bytes behind the last piece."""
+        """Return the bytes after the last piece."""
         return b""
 
     def add(self, rows: range, piece: Piece) -> None:

@@ -21,7 +21,7 @@ Ref: TypeAlias = int | range
 
 _INT = (0x00, 0x7F, {0xCC: ">B", 0xCD: ">H", 0xCE: ">I", 0xCF: ">Q"})
 _LIST = (0x90, 0x9F, {0xDC: ">H", 0xDD: ">I"})
-"""The codes of MessagePack for numbers, or lengths of lists: of small ones, and of others."""
+"""The codes of MessagePack for numbers and for lengths of lists: small ones, and the rest."""
 
 
 class Bag(Protocol):

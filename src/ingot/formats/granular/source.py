@@ -42,6 +42,7 @@ class GranularRows(Source):
         codecs: The codecs of the types.
     """
 
+    spec: Spec
     path: str
     paths: Sequence[str]
     format = "granular"
@@ -53,11 +54,13 @@ class GranularRows(Source):
         self.columns = columns
         self.path = columns.path
         self.paths = [columns.path]
-        self.fields = {
-            key: Field(key, codecs[element(kind)], is_sequence(kind))
-            for key, kind in columns.spec.items()
-        }
-        self._decoders = {name: field.codec.decode for name, field in self.fields.items()}
+        self.spec = Spec(
+            {
+                key: Field(key, codecs[element(kind)], is_sequence(kind))
+                for key, kind in columns.spec.items()
+            }
+        )
+        self._decoders = {name: field.codec.decode for name, field in self.spec.fields.items()}
 
     @classmethod
     def open(cls, folder: Path) -> Self:
@@ -68,9 +71,7 @@ class GranularRows(Source):
         """
         spec = layout.read_spec(folder)
         codecs = {element(kind): _codec(element(kind), folder) for kind in spec.values()}
-        found = cls(open_columns(folder, spec), codecs)
-        _ = found.spec  # Keys that cannot be the names of fields are refused here.
-        return found
+        return cls(open_columns(folder, spec), codecs)
 
     def again(self) -> tuple[Callable[..., Source], tuple[Any, ...]]:
         """Return what opens the same folder in another process."""
@@ -82,19 +83,16 @@ class GranularRows(Source):
         Raises:
             TypeError: These are only some of the fields.
         """
-        if names is not None and not set(self.fields).issubset(names):
+        if names is not None and not set(self.spec).issubset(names):
             message = f"{self.path}: only all fields together can be read as they are stored"
             raise TypeError(message)
-        kinds = {element(kind): self.fields[key].codec for key, kind in self.columns.spec.items()}
+        kinds = {
+            element(kind): self.spec.fields[key].codec for key, kind in self.columns.spec.items()
+        }
         codecs = {kind: one if kind in _NUMBERS else Bytes() for kind, one in kinds.items()}
         found = type(self)(self.columns, codecs)
-        found.raw_names = frozenset(self.fields)
+        found.raw_names = frozenset(self.spec)
         return found
-
-    @cached_property
-    def spec(self) -> Spec:
-        """The fields and their types."""
-        return Spec(self.fields)
 
     @property
     def metadata(self) -> dict[str, Any]:
@@ -132,7 +130,7 @@ class GranularRows(Source):
         try:
             return [decode(one) for one in stored] if isinstance(stored, list) else decode(stored)
         except (ValueError, OSError) as error:
-            raise undecodable(self.fields[name], self.paths[0], number, error) from error
+            raise undecodable(self.spec.fields[name], self.paths[0], number, error) from error
 
     def plan(self, numbers: Numbers, wanted: Mapping[str, Picks]) -> Plan:
         """Plan to read the wanted fields of rows."""
@@ -184,11 +182,11 @@ class GranularRows(Source):
         """Return the size of the bag of each field."""
         del rows
         folder = Path(self.path)
-        return {name: (folder / f"{name}.bag").stat().st_size for name in self.fields}
+        return {name: (folder / f"{name}.bag").stat().st_size for name in self.spec}
 
     def check(self, numbers: Numbers) -> None:
         """Check that every record is where the limits say; Granular has no checksums."""
-        self.columns.read_many(numbers.tolist(), list(self.fields))
+        self.columns.read_many(numbers.tolist(), list(self.spec))
 
     def close(self) -> None:
         """Close the bags."""

@@ -293,7 +293,7 @@ class ReferencedWriter(GranularWriter):
             _write_spec(self._folder, self._spec)
 
     def _discard(self, complete: Sequence[str]) -> None:
-        """Remove the finished bags and give up the others."""
+        """Remove the finished bags and abandon the others."""
         for bag in self._all():
             bag.abandon()
         if isinstance(self._folder, Path):

@@ -18,11 +18,11 @@ _SIZES = (8, 8)
 def locate(column: Column, dataset: Any, file: Hdf5File) -> Hdf5Column | None:
     """Return a column for the engine; None if only HDF5 can read it.
 
-    The engine reads what lies in one piece or in chunks that no filter has changed, as
+    The engine reads contiguous data sets, and chunks that no filter has changed, as
     numbers, text and compounds of the types that numpy has.
 
     Raises:
-        CorruptFileError: Bytes of it would be behind the end of the file.
+        CorruptFileError: Bytes of it would be after the end of the file.
     """
     library = h5py()
     plist = dataset.id.get_create_plist()

@@ -1,4 +1,4 @@
-"""An HDF5 file: where it is, h5py's handle of it, its attributes, and its errors in our words."""
+"""An HDF5 file: where it is, h5py's handle of it, its attributes, and its errors."""
 
 import errno
 import math
@@ -89,7 +89,7 @@ def h5py() -> Any:
 
 @contextmanager
 def translated(path: str, row: int | None = None) -> Iterator[None]:
-    """Have errors of HDF5 be those of Ingot, with the file and the row that was wanted."""
+    """Raise errors of HDF5 as those of Ingot, with the file and the row that was wanted."""
     try:
         yield
     except (FileNotFoundError, PermissionError, IsADirectoryError):
@@ -143,7 +143,7 @@ def _text(error: Exception) -> str:
 
 
 class Handle:
-    """A file that is opened for reading when it is needed, in each process anew.
+    """A file that is opened for reading when it is needed, by each process for itself.
 
     Args:
         path: The file.

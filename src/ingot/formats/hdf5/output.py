@@ -15,7 +15,7 @@ class Output(NativeSink):
     """A file, locked for one writer, which remembers the first write that failed.
 
     HDF5 drops errors that it meets when it closes a data set, and may crash after those of its
-    callbacks. So it is told that all is well, and its caller asks `check`. The methods that it
+    callbacks. So these report success, and its caller calls `check`. The methods that it
     calls are native: an interrupt is raised when HDF5 has returned, never in the middle of it.
     In the child of a fork it leads nowhere.
     """
@@ -41,7 +41,7 @@ class Output(NativeSink):
         return found
 
     def is_at(self, path: Path) -> bool:
-        """Whether the file has this name, perhaps besides its own."""
+        """Whether the file has this name, perhaps in addition to its own."""
         try:
             return os.path.samestat(os.fstat(self._handle), path.stat())
         except FileNotFoundError:

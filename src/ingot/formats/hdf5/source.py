@@ -36,7 +36,7 @@ Stamp: TypeAlias = tuple[int, str]
 
 _BLOCK_ROWS = 256
 _BLOCK_BYTES = 64 << 20
-"""How much is read ahead when rows are gone through: at least a row of chunks."""
+"""How much is read ahead in a scan: at least a row of chunks."""
 
 
 def open_files(paths: Sequence[str], name: str, options: Options) -> Source:
@@ -73,8 +73,7 @@ _Found: TypeAlias = tuple[Column, Callable[[Any], Row], Any]
 class Hdf5Rows(Source):
     """Rows of data sets that share their first dimension.
 
-    What lies in one piece, or in chunks without a filter, is read by the engine, the rest by
-    h5py.
+    The engine reads contiguous data sets and chunks without a filter, h5py the rest.
 
     Args:
         location: The file, or a place in it.
@@ -185,7 +184,7 @@ class Hdf5Rows(Source):
         return self._rows
 
     def _reading(self, names: tuple[str, ...]) -> "_Reading":
-        """Return how the columns of some fields are read; where they lie is looked up once."""
+        """Return how the columns of some fields are read; where they are is looked up once."""
         latest, reading = self._latest
         if names == latest:
             return reading
@@ -309,7 +308,7 @@ def _disjoint(ranges: Iterable[range]) -> Iterator[range]:
 
 
 def _reopened(location: Location, stamp: Stamp, options: dict[str, bool]) -> Hdf5Rows:
-    """Open a file once more, which must be as it was."""
+    """Open a file again; it must not have changed."""
     if identity(location.file)[:2] != stamp:
         message = f"{location.file}: the file was changed since this data set was opened"
         raise FormatError(message, location.file)

@@ -19,7 +19,7 @@ _HERE = "."
 """What a virtual data set calls its own file."""
 
 _STEPS_MAX = 64
-"""Links that lead to each other are not followed for ever."""
+"""Links that lead to each other end here."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +29,7 @@ class Table:
     Attributes:
         rows: Number of their rows.
         columns: The data sets.
-        others: The paths of what is in the file besides.
+        others: The paths of the other contents of the file.
     """
 
     rows: int

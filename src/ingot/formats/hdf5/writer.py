@@ -28,7 +28,7 @@ _PIXELS = 8
 """Elements that the filter szip takes together; it can do nothing with fewer."""
 
 _NEW, _COPY = 1, 2
-"""How a file is marked that is not whole: a new one, or a copy of one that rows go behind."""
+"""How an unfinished file is marked: a new one, or a copy of one to which rows are appended."""
 
 
 class NewColumn(NamedTuple):
@@ -317,7 +317,7 @@ def _resumed(output: Output, mark: int) -> Any:
         output.check()
         message = (
             f"{output.path}: a writer that was killed left this file; it cannot be resumed: "
-            "remove it to begin anew"
+            "remove it to start over"
         )
         raise UnfinishedFileError(message, str(output.path)) from error
 

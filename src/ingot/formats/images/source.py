@@ -100,7 +100,7 @@ def _names(source: Source, folder: Path, about: Path) -> list[str]:
             message = f"{about}: {name!r} leads out of the directory"
             raise FormatError(message, str(about))
     _check_links(folder, found, about)
-    missing = next((name for name in found if not os.path.isfile(folder / name)), None)  # noqa: PTH113 -- a name that is too long is no error
+    missing = next((name for name in found if not os.path.isfile(folder / name)), None)  # noqa: PTH113 -- a name that is too long does not exist
     if missing is not None:
         message = f"{about}: it names {folder / missing}, which does not exist"
         raise FormatError(message, str(about))
@@ -147,7 +147,7 @@ class ImageRows(Source):
         folder: The directory.
         classes: The image of each row, and its class.
         again: The function that opens the directory again in another process, and its arguments;
-            the identity comes behind these.
+            the identity follows these.
         kind: The type of the images; None for the one that their names tell.
         has_names: Whether the names are a field.
     """
