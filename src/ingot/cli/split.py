@@ -19,9 +19,8 @@ from ingot.cli.options import (
     write_json,
 )
 from ingot.cli.text import line
-from ingot.conversion.convert import check_apart, fitting, paths_of
+from ingot.conversion.convert import check_apart, fitting, paths_of, transfer
 from ingot.conversion.draft import check_target
-from ingot.conversion.transfer import transfer
 from ingot.dataset import Dataset
 from ingot.dataset.write.shards import limits
 from ingot.errors import counted

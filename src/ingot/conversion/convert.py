@@ -1,4 +1,4 @@
-"""Converting between formats."""
+"""Conversion of records and rows to another format."""
 
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, closing, nullcontext
@@ -6,10 +6,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeAlias
 
-from ingot.conversion.transfer import transfer
+from ingot.conversion.check import check as check_written
+from ingot.conversion.draft import Draft, check_target
 from ingot.dataset import Dataset
+from ingot.dataset.read.ahead import Ranges, ReadAhead
 from ingot.dataset.spec import SpecLike
 from ingot.dataset.write.shards import Compression, limits
+from ingot.errors import FormatError
 from ingot.formats.base.content import (
     RECORD,
     Content,
@@ -17,9 +20,10 @@ from ingot.formats.base.content import (
     RecordsAsRows,
     RowsAsRecords,
     content_of,
+    pace_of,
 )
-from ingot.formats.base.sink import Writing
-from ingot.formats.table import Format, target_format
+from ingot.formats.base.sink import Sink, Stream, Writing
+from ingot.formats.table import Format, load, target_format
 from ingot.opening import open as open_any
 from ingot.options import names_options
 from ingot.order import Order
@@ -215,6 +219,75 @@ def fitting(
     if chosen.rows is None and chosen.build is None:
         return RowsAsRecords(content, chosen.title)
     return content
+
+
+def transfer(
+    content: Content,
+    chosen: Format,
+    target: Path,
+    job: Writing,
+    sources: list[str],
+    *,
+    overwrite: bool,
+) -> set[str]:
+    """Write the target, check it, and give it its name.
+
+    Args:
+        content: What is written.
+        chosen: The format.
+        target: Where to.
+        job: How.
+        sources: The files that are read, by which an interrupted conversion is recognized.
+        overwrite: Whether to replace an existing target.
+
+    Returns:
+        The fields whose numbers were rounded.
+
+    Raises:
+        FileExistsError: There is a target, and `overwrite` is not given or it may not be replaced.
+    """
+    check_target(target, overwrite=overwrite)
+    with Draft(target) as draft:
+        keeps = is_begun = False
+        sink: Sink | None = None
+        try:
+            check_target(target, overwrite=overwrite)
+            if chosen.build is not None:
+                if not job.resume:
+                    draft.clear()
+                keeps, is_begun = True, draft.is_begun
+                load(chosen.build)(draft.path, content, job, sources)
+                keeps = False
+            else:
+                draft.clear()
+                place = chosen.records if content.fields is None else chosen.rows
+                sink = load(place or "")(draft.path, content, job)
+                _fill(content, sink, job)
+            if job.check:
+                check_written(draft.path, content, sink, job)
+            draft.publish(overwrite=overwrite, sync=job.sync)
+        except (FormatError, TypeError, ValueError):
+            keeps = keeps and is_begun  # The same call would fail again.
+            raise
+        finally:
+            if not keeps:
+                draft.remove()
+    return sink.rounded if isinstance(sink, Stream) else set()
+
+
+def _fill(content: Content, sink: Sink, job: Writing) -> None:
+    report, total = job.report("converted"), len(content)
+    take, pace = Ranges(range(total)).take, pace_of(total, content.nbytes)
+    try:
+        with ReadAhead(lambda rows: sink.read(content, rows), take, pace, job.threads) as pieces:
+            for rows, piece in pieces:
+                sink.add(rows, piece)
+                if report is not None:
+                    report(rows.stop, total)
+        sink.finish()
+    except BaseException:
+        sink.abandon()
+        raise
 
 
 def _size(path: Path) -> int:

@@ -75,6 +75,13 @@ class BagReader(Reader):
 
     _files: list[BagFile]
 
+    @property
+    def nbytes(self) -> int:
+        """The size of the files, with those of limits."""
+        stats = self.stats()
+        is_pair = any(file.limits_path is not None for file in self._files)
+        return stats.file_bytes + ((stats.index_bytes or 0) if is_pair else 0)
+
     def num_records(self) -> npt.NDArray[np.int64]:
         """Return the number of records in each file."""
         return np.frombuffer(self._file_rows(), np.int64)

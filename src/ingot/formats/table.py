@@ -271,23 +271,22 @@ def target_format(path: Path, name: str | None) -> Format:
     suffix = path.suffix.lower()
     written = [one for one in FORMATS if one.is_written]
     by_suffix = next((one for one in written if suffix in one.suffixes), None)
-    if name is None:
-        found = by_suffix if suffix else format_named("directory")
-    else:
+    if name is not None:
         found = next((one for one in written if one.name == name), None)
+    else:
+        found = by_suffix if suffix else format_named("directory")
     if found is None and name is not None:
         names = ", ".join(one.name for one in written)
         message = f"unknown format {name!r}: expected one of {names}"
-        raise ValueError(message)
-    if found is None:
+    elif found is None:
         known = ", ".join(suffix for one in written for suffix in one.suffixes)
         message = (
             f"{path}: no format has the suffix {suffix}: expected {known}, or no suffix for a "
             "data set directory"
         )
-        raise ValueError(message)
-    if found is not by_suffix and (found.suffixes or by_suffix is not None):
+    elif found is not by_suffix and (found.suffixes or by_suffix is not None):
         expected = " or ".join(found.suffixes) or "no suffix"
         message = f"{path}: the name of {found.title} ends in {expected}, got {suffix or 'none'}"
-        raise ValueError(message)
-    return found
+    else:
+        return found
+    raise ValueError(message)

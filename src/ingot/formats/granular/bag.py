@@ -5,9 +5,10 @@ Paths are local ones, which the engine reads and writes, or objects with the int
 
 import os
 from abc import ABC, abstractmethod
+from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Literal, Self
 from weakref import WeakValueDictionary
 
 from ingot.errors import ClosedError
@@ -88,9 +89,16 @@ class BagWriter(Closing):
             message = f"version {version} has its limits in the same file"
             raise ValueError(message)
         self.version = version
-        if version == NEWEST:
-            take(local(path), self)
-        self._writer = _open_files(local(path), limits, is_pair=version == NEWEST)
+        place, is_pair = local(path), version == NEWEST
+        if is_pair:
+            take(place, self)
+            limits = place.with_suffix(".idx") if limits is None else limits
+        self._writer: native.BagWriter | HandleWriter
+        if isinstance(place, Path) and (limits is None or is_local(limits)):
+            mode: Literal["append", "create"] = "append" if is_pair else "create"
+            self._writer = native.BagWriter(place, limits, mode=mode)
+        else:
+            self._writer = HandleWriter(place, limits)
         self._is_bare = len(self._writer) == 0
         self._flushed_bytes = self._writer.size - LIMIT_BYTES * len(self._writer)
         if version == _OLDEST:
@@ -149,45 +157,6 @@ class BagWriter(Closing):
         self._writer.abandon()
 
 
-def _open_files(
-    path: Path | PathLike, limits: AnyPath | None, *, is_pair: bool
-) -> native.BagWriter | HandleWriter:
-    if limits is None and is_pair:
-        limits = path.with_suffix(".idx")
-    if isinstance(path, Path) and (limits is None or is_local(limits)):
-        return native.BagWriter(path, limits, mode="append" if is_pair else "create")
-    return HandleWriter(path, limits)
-
-
-class Column(native.BagReader):
-    """A bag, open for reading."""
-
-    @classmethod
-    def paired(cls, path: Path, limits: Path) -> Self:
-        """Open a bag whose limits are in their own file, as of Granular 0.22."""
-        return cls([native.BagFile(str(path), str(limits), "none")])
-
-    @classmethod
-    def single(cls, path: Path) -> Self:
-        """Open a bag whose limits follow its records, as up to Granular 0.21.
-
-        Up to Granular 0.19, the limits begin with a zero. No other bag has that: it would be the
-        limit of an empty record, which Granular does not write there.
-        """
-        bag = cls([native.BagFile(str(path), None, "none")])
-        if len(bag) == 0 or bag.lengths([0])[0] > 0:
-            return bag
-        bag.close()
-        return cls([native.BagFile(str(path), None, "none", leading_zero=True)])
-
-    @property
-    def nbytes(self) -> int:
-        """The size of the records and their limits."""
-        stats = self.stats()
-        is_pair = self._files[0].limits_path is not None
-        return stats.file_bytes + ((stats.index_bytes or 0) if is_pair else 0)
-
-
 def open_bag(
     source: Any, limits: Any = None, *, single_file: bool = False, cached: bool = False
 ) -> Bag:
@@ -202,16 +171,20 @@ def open_bag(
     Raises:
         CorruptFileError: Its limits are invalid.
     """
-    if is_local(source) and (limits is None or is_local(limits)):
-        path = absolute(source)
-        beside = path.with_suffix(".idx") if limits is None else absolute(limits)
-        is_pair = limits is not None or (not single_file and beside.is_file())
-        return Column.paired(path, beside) if is_pair else Column.single(path)
-    source, limits = (Path(one) if is_local(one) else one for one in (source, limits))
+    source, limits = (absolute(one) if is_local(one) else one for one in (source, limits))
     if limits is None and not single_file and hasattr(source, "with_suffix"):
         beside = source.with_suffix(".idx")
         limits = beside if beside.exists() else None
-    return HandleBag(source, limits, cached=cached)
+    if not isinstance(source, Path) or not isinstance(limits, Path | None):
+        return HandleBag(source, limits, cached=cached)
+    file = native.BagFile(str(source), None if limits is None else str(limits), "none")
+    bag = native.BagReader([file])
+    # Up to Granular 0.19, the limits begin with a zero. In no other bag they do: it would be the
+    # limit of an empty record, which Granular does not write there.
+    if limits is None and len(bag) and bag.lengths([0])[0] == 0:
+        bag.close()
+        return native.BagReader([replace(file, leading_zero=True)])
+    return bag
 
 
 _owners: WeakValueDictionary[tuple[int, str], Closing] = WeakValueDictionary()

@@ -8,13 +8,13 @@ KEY.bag, refs.bag     the values of a key, and which of them a row has: up to 0.
 ```
 """
 
-import json
 import os
 import re
 from collections.abc import Iterable
 from pathlib import Path
 from typing import IO, Any, Protocol, TypeAlias, TypeGuard, cast
 
+from ingot.dataset.atomic import object_of, parsing
 from ingot.errors import FormatError
 from ingot.records.expand import StrPath, absolute
 
@@ -116,28 +116,17 @@ def element(kind: str) -> str:
     return kind.removesuffix("[]")
 
 
-def parse_spec(content: bytes, path: str) -> dict[str, str]:
+def parse_spec(content: bytes, path: Path | PathLike) -> dict[str, str]:
     """Return the specification in a `spec.json`.
 
     Raises:
         FormatError: It is invalid.
     """
-    try:
+    with parsing(cast(Path, path), "the specification of a Granular data set"):
         if len(content) > _SPEC_BYTES:
             message = f"it has more than {_SPEC_BYTES} bytes"
-            raise ValueError(message)  # noqa: TRY301 -- reported below
-        return check_spec(json.loads(content, object_pairs_hook=_once))
-    except (ValueError, TypeError, RecursionError) as error:
-        message = f"{path}: this is not the specification of a Granular data set: {error}"
-        raise FormatError(message, path) from error
-
-
-def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) < len(pairs):
-        message = "a key appears twice"
-        raise ValueError(message)
-    return found
+            raise ValueError(message)
+        return check_spec(object_of(content))
 
 
 def read_spec(folder: Path | PathLike) -> dict[str, str]:
@@ -149,7 +138,7 @@ def read_spec(folder: Path | PathLike) -> dict[str, str]:
     """
     path = folder / SPEC
     with path.open("rb") as file:
-        return parse_spec(file.read(_SPEC_BYTES + 1), str(path))
+        return parse_spec(file.read(_SPEC_BYTES + 1), path)
 
 
 def shard_name(number: int) -> str:

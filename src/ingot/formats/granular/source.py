@@ -22,11 +22,10 @@ from ingot.dataset.write.recoding import encoded
 from ingot.errors import CorruptFileError, FormatError
 from ingot.formats.base.options import Options
 from ingot.formats.granular import layout
-from ingot.formats.granular.bag import Column
+from ingot.formats.granular.bag import open_bag
 from ingot.formats.granular.codecs import DECODERS, GranularCodec
-from ingot.formats.granular.columns import Columns
-from ingot.formats.granular.handles import HandleBag
-from ingot.formats.granular.layout import REFS, AnyPath, element, is_sequence, local
+from ingot.formats.granular.columns import Bag, Columns
+from ingot.formats.granular.layout import REFS, AnyPath, PathLike, element, is_sequence, local
 from ingot.records.expand import check_link
 from ingot.records.indices import Rows
 
@@ -71,7 +70,7 @@ class GranularRows(Source):
         """
         spec = layout.read_spec(folder)
         codecs = {element(kind): _codec(element(kind), folder) for kind in spec.values()}
-        return cls(open_columns(folder, spec), codecs)
+        return cls(_columns(folder, spec), codecs)
 
     def again(self) -> tuple[Callable[..., Source], tuple[Any, ...]]:
         """Return what opens the same folder in another process."""
@@ -230,37 +229,26 @@ def open_folder(folder: AnyPath, cached: Container[str] = ()) -> Columns:
         FormatError: It is damaged.
     """
     place = local(folder)
-    spec = layout.read_spec(place)
-    if isinstance(place, Path):
-        return open_columns(place, spec)
-    has_refs = REFS not in spec and (place / f"{REFS}.bag").exists()
-
-    def open_bag(name: str) -> HandleBag:
-        limits = None if has_refs else place / f"{name}.idx"
-        return HandleBag(place / f"{name}.bag", limits, cached=name in cached)
-
-    return Columns(str(place), spec, has_refs=has_refs, open_bag=open_bag)
+    return _columns(place, layout.read_spec(place), cached)
 
 
-def open_columns(folder: Path, spec: Mapping[str, str]) -> Columns:
-    """Open the bags of a folder, of any version.
+def _columns(
+    folder: Path | PathLike, spec: Mapping[str, str], cached: Container[str] = ()
+) -> Columns:
+    has_refs = REFS not in spec and (folder / f"{REFS}.bag").exists()
 
-    Raises:
-        FormatError: They are not the bags of a data set.
-    """
-    has_refs = (folder / f"{REFS}.bag").is_file() and REFS not in spec
-
-    def open_bag(name: str) -> Column:
+    def open_one(name: str) -> Bag:
         path = folder / f"{name}.bag"
-        limits = path.with_suffix(".idx")
-        for file in [path] if has_refs else [path, limits]:
-            if not file.is_file():
-                message = f"{folder}: {file.name} is missing"
-                raise FormatError(message, str(folder))
-            check_link(str(file))
-        return Column.single(path) if has_refs else Column.paired(path, limits)
+        limits = None if has_refs else path.with_suffix(".idx")
+        for file in (path, limits):
+            if isinstance(file, Path):
+                if not file.is_file():
+                    message = f"{folder}: {file.name} is missing"
+                    raise FormatError(message, str(folder))
+                check_link(str(file))
+        return open_bag(path, limits, single_file=has_refs, cached=name in cached)
 
-    return Columns(str(folder), spec, has_refs=has_refs, open_bag=open_bag)
+    return Columns(str(folder), spec, has_refs=has_refs, open_bag=open_one)
 
 
 def _codec(kind: str, folder: Path) -> Codec:

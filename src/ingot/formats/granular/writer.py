@@ -306,7 +306,7 @@ def _clear(folder: Any) -> None:
     """Remove what an unfinished writer of version 2 has left."""
     if not isinstance(folder, Path) or not (folder / HIDDEN_SPEC).is_file():
         return
-    spec = parse_spec((folder / HIDDEN_SPEC).read_bytes(), str(folder / HIDDEN_SPEC))
+    spec = parse_spec((folder / HIDDEN_SPEC).read_bytes(), folder / HIDDEN_SPEC)
     native.BagWriter(folder / f"{REFS}.bag").abandon()
     for key in (*spec, REFS):
         for suffix in _SUFFIXES:

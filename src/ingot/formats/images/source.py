@@ -14,7 +14,7 @@ from ingot.codecs.codec import cells_of, joined
 from ingot.codecs.signature import is_file_type, name_of
 from ingot.dataset.read.decoding import undecodable
 from ingot.dataset.read.identity import identity_of
-from ingot.dataset.read.plan import Plan, Request, answers, read
+from ingot.dataset.read.plan import Joint, OwnPlan, Plan, answers, read
 from ingot.dataset.read.selection import Selection
 from ingot.dataset.read.source import Numbers, Picks, Progress, Source, Stored
 from ingot.dataset.read.stacking import stacked
@@ -212,7 +212,17 @@ class ImageRows(Source):
 
     def plan(self, numbers: Numbers, wanted: Mapping[str, Picks]) -> Plan:
         """Plan to read the wanted fields of rows."""
-        return _Plan(self, numbers, wanted)
+        files = self._files(numbers) if IMAGE in wanted else []
+
+        def decode(found: Sequence[dict[str, Any]]) -> dict[str, Any]:
+            return {
+                name: self._decoded(numbers, _cells_in([one[name] for one in found]))
+                if name == IMAGE
+                else self._about(name, numbers)
+                for name in wanted
+            }
+
+        return Joint([OwnPlan(one, lambda cells: {IMAGE: cells}) for one in files], decode)
 
     def packed(self, names: Sequence[str], numbers: Numbers) -> Sequence[Stored]:
         """Return values as an Ingot file would store them: images as the files they are.
@@ -230,7 +240,7 @@ class ImageRows(Source):
         return [found[name] for name in names]
 
     def _packed_images(self, numbers: Numbers) -> Stored:
-        cells = cells_in(answers(self.files(numbers)))
+        cells = _cells_in(answers(self._files(numbers)))
         kind = self.spec[IMAGE]
         for number, cell in zip(numbers.tolist(), cells, strict=True):
             if is_file_type(kind) and name_of(cell) != kind:
@@ -245,13 +255,13 @@ class ImageRows(Source):
     def _paths(self, numbers: Numbers | slice) -> list[str]:
         return [f"{self.path}/{name}" for name in self._names[numbers].tolist()]
 
-    def files(self, numbers: Numbers) -> list[Request]:
+    def _files(self, numbers: Numbers) -> list[Callable[[], list[bytes]]]:
         """Return requests for the files of rows, which read many at a time."""
         paths = self._paths(numbers)
         count = min(READS, len(paths))
         return [partial(_contents, paths[k::count]) for k in range(count)]
 
-    def decoded(self, numbers: Numbers, cells: Sequence[bytes]) -> Any:
+    def _decoded(self, numbers: Numbers, cells: Sequence[bytes]) -> Any:
         """Return the images in files."""
         field = self.spec.fields[IMAGE]
         data, offsets = joined(cells)
@@ -269,7 +279,7 @@ class ImageRows(Source):
                 raise undecodable(field, path, number, error) from error
         return stacked(found)
 
-    def about(self, name: str, numbers: Numbers) -> Any:
+    def _about(self, name: str, numbers: Numbers) -> Any:
         """Return the classes of rows, or the names of their images."""
         if name == LABEL:
             return self._labels[numbers]
@@ -284,38 +294,19 @@ class ImageRows(Source):
     def check(self, numbers: Numbers) -> None:
         """Read and decode images, one at a time."""
         for number in numbers:
-            self.decoded(number.reshape(1), cells_in(answers(self.files(number.reshape(1)))))
+            self._decoded(number.reshape(1), _cells_in(answers(self._files(number.reshape(1)))))
 
     def close(self) -> None:
         """Mark the images as closed: no file stays open."""
         self.closed = True
 
 
-class _Plan:
-    """The plan of rows of images."""
-
-    def __init__(self, rows: ImageRows, numbers: Numbers, wanted: Mapping[str, Picks]) -> None:
-        self._rows = rows
-        self._numbers = numbers
-        self._wanted = wanted
-        self.requests: Sequence[Request] = rows.files(numbers) if IMAGE in wanted else []
-
-    def decode(self, found: Sequence[Any]) -> dict[str, Any]:
-        """Return the values of each field."""
-        return {
-            name: self._rows.decoded(self._numbers, cells_in(found))
-            if name == IMAGE
-            else self._rows.about(name, self._numbers)
-            for name in self._wanted
-        }
-
-
 def _contents(paths: Sequence[str]) -> list[bytes]:
     return [Path(path).read_bytes() for path in paths]
 
 
-def cells_in(found: Sequence[list[bytes]]) -> list[bytes]:
-    """Return the files that the requests of `ImageRows.files` have read, in order."""
+def _cells_in(found: Sequence[list[bytes]]) -> list[bytes]:
+    """Return the files that the requests of `ImageRows._files` have read, in order."""
     cells = [b""] * sum(map(len, found))
     for k, some in enumerate(found):
         cells[k :: len(found)] = some
