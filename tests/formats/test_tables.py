@@ -281,7 +281,7 @@ def test_a_large_npz_file_is_read_whole_when_it_is_first_opened_alone(tmp_path, 
     assert note.stat().st_ino == before
 
 
-def test_rows_without_bytes_are_not_counted_without_end(tmp_path):
+def test_counting_rows_without_bytes_ends(tmp_path):
     np.save(tmp_path / "x.npy", np.empty((5, 0), np.float32))
     assert len(ingot.open(tmp_path / "x.npy")) == 5
     data = (tmp_path / "x.npy").read_bytes()

@@ -42,23 +42,22 @@ def open_csv(paths: Sequence[str], name: str, options: Options) -> IngotSource |
 class Lines(Stream):
     """Rows on their way to a file of lines, which the threads that read them encode.
 
-    Args:
-        path: The file.
-        content: The rows.
+    Attributes:
+        title: What a user calls such a file, with an article.
         style: "json" or "csv".
-        before: For each field, in the order of the line, what comes before its value.
-        after: What ends a line.
     """
 
-    def __init__(
-        self, path: Path, content: Content, style: str, before: Mapping[str, str], after: str
-    ) -> None:
-        self._source = content.path
-        self._spec = Spec(content.fields or {})
-        self._style = style
-        self._before = before
-        self._after = after
-        super().__init__(path)
+    title: str
+    style: str
+
+    def __init__(self, path: Path, content: Content, options: Writing) -> None:
+        super().__init__(path, content, options)
+        self._spec = Spec(self._fields)
+        self._before: dict[str, str] = {}  # Before the value of each field, in their order.
+        self._after = "\n"
+        for field in self._fields.values():
+            if field.codec.dtype is not None and field.codec.dtype.kind == "c":
+                refuse(field, self.title, "has no complex numbers")
 
     @property
     def spec(self) -> dict[str, str]:
@@ -87,7 +86,7 @@ class Lines(Stream):
         found = dict(zip(stored_fields, rows.fields, strict=True))
         names = list(self._before)
         columns = [self._column(name, found[name], found.get(f"{name}?")) for name in names]
-        lines = encode_lines(columns, rows.count, self._after, self._style)
+        lines = encode_lines(columns, rows.count, self._after, self.style)
         if isinstance(lines, bytes):
             return lines
         row, column, why = lines
@@ -124,20 +123,16 @@ def _read_as(field: Field) -> str:
 class JsonLines(Lines):
     """Rows on their way to JSON lines: an object for each, in which groups of fields nest."""
 
-    _TITLE = "a file of JSON lines"
+    title = "a file of JSON lines"
+    style = "json"
 
     def __init__(self, path: Path, content: Content, options: Writing) -> None:
-        del options
-        fields = content.fields or {}
-        for field in fields.values():
-            dtype = field.codec.dtype
-            if dtype is None and field.codec.name not in {"array", "json", "utf8"}:
-                refuse(field, self._TITLE, "has numbers, text, lists and JSON only")
-            if dtype is not None and dtype.kind == "c":
-                refuse(field, self._TITLE, "has no complex numbers")
-        before: dict[str, str] = {}
-        after = _nest(deep({name: name for name in fields}), "", before)
-        super().__init__(path, content, "json", before, f"{after}\n")
+        super().__init__(path, content, options)
+        for field in self._fields.values():
+            if field.codec.dtype is None and field.codec.name not in {"array", "json", "utf8"}:
+                refuse(field, self.title, "has numbers, text, lists and JSON only")
+        names = deep({name: name for name in self._fields})
+        self._after = _nest(names, "", self._before) + "\n"
 
 
 def _nest(names: Mapping[str, Any], text: str, before: dict[str, str]) -> str:
@@ -162,21 +157,18 @@ def _nest(names: Mapping[str, Any], text: str, before: dict[str, str]) -> str:
 class Csv(Lines):
     """Rows on their way to a CSV file: text in quotes, everything else without."""
 
-    _TITLE = "a CSV file"
+    title = "a CSV file"
+    style = "csv"
 
     def __init__(self, path: Path, content: Content, options: Writing) -> None:
-        del options
-        fields = content.fields or {}
-        for field in fields.values():
+        super().__init__(path, content, options)
+        for field in self._fields.values():
             if field.is_sequence or not (field.is_number or field.codec.name == "utf8"):
-                refuse(field, self._TITLE, "has single numbers and text only")
-            if field.codec.dtype is not None and field.codec.dtype.kind == "c":
-                refuse(field, self._TITLE, "has no complex numbers")
+                refuse(field, self.title, "has single numbers and text only")
             if field.name != field.name.strip():
-                refuse(field, self._TITLE, "has no names that begin or end with a space")
+                refuse(field, self.title, "has no names that begin or end with a space")
         separator = "\t" if path.suffix.lower() == ".tsv" else ","
-        before = dict.fromkeys(fields, separator) | dict.fromkeys(list(fields)[:1], "")
-        super().__init__(path, content, "csv", before, "\n")
-        names = [name.replace('"', '""') for name in fields]
+        self._before = {name: separator if k else "" for k, name in enumerate(self._fields)}
+        names = [name.replace('"', '""') for name in self._fields]
         names = [f'"{name}"' if separator in name or '"' in name else name for name in names]
         self._write(f"{separator.join(names)}\n".encode())

@@ -46,18 +46,16 @@ class TarSink(Stream):
     """
 
     def __init__(self, path: Path, content: Content, options: Writing) -> None:
-        del options
-        self._fields = fields = content.fields or {}
+        super().__init__(path, content, options)
+        fields = self._fields
         self._has_keys = KEY in fields
         if self._has_keys and fields[KEY].type.removesuffix("?") != "utf8":
             refuse(fields[KEY], _TITLE, "has text for keys")
         self._files = {name: _file_of(one) for name, one in fields.items() if name != KEY}
-        self._source = content.path
         self._check_endings()
         self._last: tuple[int, str] = (-1, "")
         self._digits = max(_DIGITS, len(str(max(0, len(content) - 1))))
         self._length = 0
-        super().__init__(path)
 
     def _check_endings(self) -> None:
         """Refuse fields whose files have one ending: readers of such tars ignore case."""

@@ -31,10 +31,6 @@ class FramedRecords(Stream):
 
     has_records = True
 
-    def __init__(self, path: Path, content: Content, options: Writing) -> None:
-        del content, options
-        super().__init__(path)
-
     def read(self, content: Content, rows: range) -> Batch:
         """Read records into one block."""
         return block_of(content, rows)
@@ -49,11 +45,8 @@ class Examples(Stream):
     """Rows on their way to a file, each as a message in its frame."""
 
     def __init__(self, path: Path, content: Content, options: Writing) -> None:
-        del options
-        self._path_of_source = content.path
-        self._fields = content.fields or {}
+        super().__init__(path, content, options)
         self._kinds = {name: _kind(one) for name, one in self._fields.items()}
-        super().__init__(path)
 
     @property
     def spec(self) -> dict[str, str]:
@@ -112,7 +105,7 @@ class Examples(Stream):
                 int(np.searchsorted(np.cumsum([len(one) for one in arrays]), place, "right"))
             ]
             message = (
-                f"{self._path_of_source}: row {row}: field {field.name!r}: {flat[place]} does not "
+                f"{self._source}: row {row}: field {field.name!r}: {flat[place]} does not "
                 f"fit into {dtype}, which {_TITLE} holds"
             )
             raise ValueError(message)

@@ -3,9 +3,11 @@
 import os
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from io import FileIO
 from pathlib import Path
 from typing import Any, NoReturn
 
+from ingot.cached import cached_property
 from ingot.dataset.atomic import writing
 from ingot.dataset.spec import Field
 from ingot.dataset.write.shards import Compression
@@ -39,9 +41,23 @@ class Writing:
 
 
 class Sink(ABC):
-    """Takes pieces in order. A sink that is not finished leaves what it wrote to its caller."""
+    """Takes pieces in order. A sink that is not finished leaves what it wrote to its caller.
+
+    Args:
+        path: The target.
+        content: What will be read.
+        options: How to write.
+
+    Raises:
+        ValueError: The format has no type for a field.
+    """
 
     _writer: Any
+
+    def __init__(self, path: Path, content: Content, options: Writing) -> None:
+        del options
+        self._path, self._source = path, content.path
+        self._fields = content.fields or {}
 
     def read(self, content: Content, rows: range) -> Piece:
         """Read a piece in the form that `add` takes."""
@@ -70,10 +86,13 @@ class Stream(Sink):
 
     has_records = False
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, content: Content, options: Writing) -> None:
+        super().__init__(path, content, options)
         self.rounded: set[str] = set()
-        self._path = path
-        self._file = path.open("xb", buffering=0)
+
+    @cached_property
+    def _file(self) -> FileIO:
+        return self._path.open("xb", buffering=0)
 
     @property
     def spec(self) -> dict[str, str] | None:
@@ -111,7 +130,8 @@ class Stream(Sink):
 
     def abandon(self) -> None:
         """Close the file."""
-        self._file.close()
+        if "_file" in vars(self):
+            self._file.close()
 
 
 def refuse(field: Field, title: str, what: str) -> NoReturn:

@@ -29,11 +29,10 @@ class GranularSink(Sink):
     """Rows on their way to a folder."""
 
     def __init__(self, path: Path, content: Content, options: Writing) -> None:
-        del options
-        fields = content.fields or {}
+        super().__init__(path, content, options)
+        fields = self._fields
         self._encoders = {name: _encoder(one) for name, one in fields.items()}
         self._sequences = {name for name, one in fields.items() if one.is_sequence}
-        self._source = content.path
         types = {name: _type(one) + "[]" * one.is_sequence for name, one in fields.items()}
         self._writer = open_writer(path, types)
 

@@ -17,8 +17,8 @@ class Hdf5Sink(Sink):
     """Rows on their way to a file."""
 
     def __init__(self, path: Path, content: Content, options: Writing) -> None:
-        del options
-        fields = content.fields or {}
+        super().__init__(path, content, options)
+        fields = self._fields
         for field in fields.values():
             if "/" in field.name:
                 refuse(field, _TITLE, "takes a slash for a group")

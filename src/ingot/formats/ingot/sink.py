@@ -31,7 +31,8 @@ class IngotRows(Sink):
     """Rows on their way to one Ingot file."""
 
     def __init__(self, path: Path, content: Content, options: Writing) -> None:
-        self.spec = Spec(content.fields or {})
+        super().__init__(path, content, options)
+        self.spec = Spec(self._fields)
         self._writer = DatasetWriter(
             path,
             self.spec,
