@@ -5,7 +5,6 @@ import os
 import shutil
 from contextlib import suppress
 from pathlib import Path
-from types import TracebackType
 from typing import Self
 
 from ingot._core import exchange
@@ -50,7 +49,7 @@ class Draft:
                     self._unlock()
                     message = f"{self._target}: another process is converting to this target"
                     raise BlockingIOError(errno.EAGAIN, message)
-                # Whoever had the lock may have removed its file meanwhile.
+                # The process that had the lock may have removed its file.
                 with suppress(FileNotFoundError):
                     if os.path.samestat(os.fstat(handle), (self._folder / _LOCK).stat()):
                         return
@@ -162,12 +161,7 @@ class Draft:
                 self.remove()
         self._unlock()
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._unlock()
 
 

@@ -7,7 +7,6 @@ import os
 from abc import ABC, abstractmethod
 from dataclasses import replace
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Literal, Self
 from weakref import WeakValueDictionary
 
@@ -46,12 +45,7 @@ class Closing(ABC):
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         try:
             self.close()
         except Exception as failure:
@@ -179,8 +173,8 @@ def open_bag(
         return HandleBag(source, limits, cached=cached)
     file = native.BagFile(str(source), None if limits is None else str(limits), "none")
     bag = native.BagReader([file])
-    # Up to Granular 0.19, the limits begin with a zero. In no other bag they do: it would be the
-    # limit of an empty record, which Granular does not write there.
+    # Up to Granular 0.19, the limits begin with a zero. Those of no other bag do: it would be
+    # the limit of an empty record, which Granular does not write there.
     if limits is None and len(bag) and bag.lengths([0])[0] == 0:
         bag.close()
         return native.BagReader([replace(file, leading_zero=True)])

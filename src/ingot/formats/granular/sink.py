@@ -88,7 +88,6 @@ def _check_tree(value: Any) -> None:
     if isinstance(value, tuple):
         message = f"a tuple would be a list: {value!r:.80}"
         raise TypeError(message)
-    inside = value.values() if isinstance(value, Mapping) else value
     if isinstance(value, Mapping | list):
-        for one in inside:
+        for one in value.values() if isinstance(value, Mapping) else value:
             _check_tree(one)

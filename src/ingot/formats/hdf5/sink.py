@@ -29,7 +29,10 @@ class Hdf5Sink(Sink):
     def add(self, rows: range, piece: Piece) -> None:
         """Append rows."""
         for name in self._texts:
-            _check_texts(name, rows, piece[name])
+            for row, text in zip(rows, piece[name], strict=True):
+                if "\0" in text:
+                    message = f"row {row}: field {name!r}: {_TITLE} cannot store text with NUL"
+                    raise ValueError(message)
         batch = {
             name: [np.frombuffer(one, np.uint8) for one in values]
             if name in self._bytes
@@ -45,14 +48,6 @@ class Hdf5Sink(Sink):
     def abandon(self) -> None:
         """Stop writing."""
         self._writer.keep()
-
-
-def _check_texts(name: str, rows: range, texts: list[str]) -> None:
-    """Refuse text that HDF5 cannot store."""
-    for row, text in zip(rows, texts, strict=True):
-        if "\0" in text:
-            message = f"row {row}: field {name!r}: {_TITLE} cannot store text that contains NUL"
-            raise ValueError(message)
 
 
 def _is_bytes(field: Field) -> bool:
