@@ -159,7 +159,7 @@ def _opened(
         ValueError: The source is open, and `spec` is given.
     """
     if isinstance(src, Order):
-        message = "expected a path or what is open, got Order: ds.take(rows) has rows in any order"
+        message = "expected a path, a reader or a data set, got Order: ds.take(rows) orders rows"
         raise TypeError(message)
     if not isinstance(src, Dataset | Reader | View):
         return closing(open_any(src, spec=spec))

@@ -39,7 +39,7 @@ class Draft:
             with writing(self._target):
                 self._folder.mkdir(exist_ok=True)
             if self._folder.is_symlink():
-                note = "leads elsewhere, but is where the target would be made: remove it"
+                note = "is a link, but the target is made here: remove it"
                 raise FileExistsError(errno.EEXIST, note, str(self._folder))
             with suppress(FileNotFoundError):
                 flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW
@@ -185,7 +185,8 @@ def check_target(target: Path, *, overwrite: bool) -> None:
         raise _taken(target)
     other = _foreign(target) if target.is_dir() else None
     if other is not None:
-        note = f"is not a data set directory alone: it holds {other.name}; choose another target"
+        name = other.name
+        note = f"holds files that are not part of a data set, such as {name}; choose another target"
         raise FileExistsError(errno.EEXIST, note, str(target))
 
 

@@ -79,7 +79,7 @@ def _check(folder: Path, config: Mapping[str, Any]) -> None:
     """Refuse chunks whose items cannot be found."""
     loader = config.get("item_loader") or "PyTreeLoader"
     if loader != "PyTreeLoader":
-        message = f"{folder}: chunks for {loader} are not read, only those for PyTreeLoader"
+        message = f"{folder}: unsupported chunks for {loader}, expected PyTreeLoader"
         raise FormatError(message, str(folder))
     if config.get("encryption"):
         message = f"{folder}: the chunks are encrypted"

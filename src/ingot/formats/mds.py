@@ -38,11 +38,12 @@ def parse(folder: Path, index: Mapping[str, Any]) -> Listed | None:
 
 def _columns(shard: Mapping[str, Any], folder: Path) -> tuple[tuple[str, str], ...]:
     if shard["format"] != "mds":
-        message = f"{folder}: shards of format {shard['format']!r} are not read, only mds"
+        message = f"{folder}: unsupported shard format {shard['format']!r}, expected mds"
         raise FormatError(message, str(folder))
     if shard["version"] != _VERSION:
         raise UnsupportedVersionError(
-            f"{folder}: MDS version {shard['version']} is not read, only {_VERSION}", str(folder)
+            f"{folder}: unsupported MDS version {shard['version']}, expected {_VERSION}",
+            str(folder),
         )
     return tuple(zip(shard["column_names"], shard["column_encodings"], strict=True))
 

@@ -84,7 +84,7 @@ def _start(member: zipfile.ZipInfo, file: Any, path: Path) -> int:
     file.seek(member.header_offset)
     head = file.read(_LOCAL.size)
     if len(head) < _LOCAL.size or head[:4] != b"PK\3\4":
-        message = f"{path}: offset {member.header_offset}: {member.filename} has no head"
+        message = f"{path}: offset {member.header_offset}: {member.filename} has no header"
         raise CorruptFileError(message, str(path))
     _, length, extra = _LOCAL.unpack(head)
     name = file.read(length).decode("utf-8" if member.flag_bits & _UTF8 else "cp437", "replace")

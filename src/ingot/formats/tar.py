@@ -64,8 +64,8 @@ class TarSink(Stream):
             other = names.setdefault(ending.lower(), name)
             if other != name:
                 message = (
-                    f"{self._source}: the fields {other!r} and {name!r} are files of one name in "
-                    f"{_TITLE}, which ignores case; name the fields to convert with names="
+                    f"{self._source}: the fields {other!r} and {name!r} would have one file name "
+                    f"in {_TITLE}, which ignores case; name the fields to convert with names="
                 )
                 raise ValueError(message)
 
@@ -99,9 +99,7 @@ class TarSink(Stream):
                     names.append(f"{key}.{ending}")
                     cells.append(self._encoded(row, name, encode, value))
             if len(names) == before:
-                message = (
-                    f"{self._source}: row {row} has no value at all, and so no file in {_TITLE}"
-                )
+                message = f"{self._source}: row {row} has no values, so {_TITLE} cannot hold it"
                 raise ValueError(message)
         found = archive_files(names, b"".join(cells), offsets_of(map(len, cells)))
         self._length += len(found)

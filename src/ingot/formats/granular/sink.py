@@ -86,7 +86,7 @@ def _tree(value: Any) -> bytes:
 def _check_tree(value: Any) -> None:
     """Refuse tuples, which would come back as lists."""
     if isinstance(value, tuple):
-        message = f"a tuple would be a list: {value!r:.80}"
+        message = f"a tuple would come back as a list: {value!r:.80}"
         raise TypeError(message)
     if isinstance(value, Mapping | list):
         for one in value.values() if isinstance(value, Mapping) else value:

@@ -300,8 +300,8 @@ def _check_not_kept(path: Path, output: Output) -> None:
     output.seek(0)
     if is_kept:
         message = (
-            f"{path}: there is this file, and {output.path.name} with rows that were to be a new "
-            "one: move one of them away"
+            f"{path}: both this file and {output.path.name}, which holds the rows of a new one, "
+            "exist: move one of them away"
         )
         raise FormatError(message, str(path))
 
