@@ -4,9 +4,9 @@ import os
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
+from ingot.dataset.nested import flat
 from ingot.dataset.read.dataset import Dataset, selection_of
 from ingot.dataset.read.source import Source
-from ingot.dataset.spec import Spec
 from ingot.errors import FormatError
 from ingot.formats.base.options import Options
 from ingot.formats.table import FORMATS, OWN, Format, format_named, format_of, load, plain_name
@@ -143,7 +143,7 @@ def _fitting(source: Source, found: Format, options: Options) -> Dataset:
         source.close()
         raise ValueError(message)
     dataset = Dataset(source)
-    names = list(dataset.spec if options.spec is None else Spec.of(options.spec))
+    names = [name for name, _ in flat(options.spec or dataset.spec)]
     return dataset if names == list(dataset.spec) else dataset.select(*names)
 
 
