@@ -252,7 +252,7 @@ def test_values_that_a_format_cannot_hold_are_rejected_by_field(
 @pytest.mark.parametrize(
     ("spec", "rows", "message"),
     [
-        ({"Label": "int", "label": "int"}, [{"Label": 1, "label": 2}], "'Label' and 'label' are"),
+        ({"Label": "int", "label": "int"}, [{"Label": 1, "label": 2}], "'Label' and 'label' would"),
         ({"__key__": "int", "v": "int"}, [{"__key__": 1, "v": 2}], "has text for keys"),
         ({"__key__": "utf8", "v": "int"}, [{"__key__": "__a__/b", "v": 2}], "row 0: '__key__' is"),
     ],
@@ -430,7 +430,7 @@ def test_data_sets_are_replaced_but_foreign_files_in_them_are_kept(tmp_path):
         for _ in range(2):
             ingot.convert(source, tmp_path / target, format=form, overwrite=True)
         (tmp_path / target / "notes.txt").write_text("mine", encoding="utf-8")
-        with pytest.raises(FileExistsError, match=r"it holds notes\.txt; choose another target"):
+        with pytest.raises(FileExistsError, match=r"such as notes\.txt; choose another target"):
             ingot.convert(source, tmp_path / target, format=form, overwrite=True)
         assert ingot.open(tmp_path / target).column("a").tolist() == [1]
     (tmp_path / "empty").mkdir()
