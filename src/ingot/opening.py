@@ -11,15 +11,12 @@ from typing import Any
 from ingot.dataset import Dataset
 from ingot.dataset.spec import SpecLike
 from ingot.errors import FormatError, storage_errors
+from ingot.formats.base.options import Labels, Options
 from ingot.formats.discovery import find_dataset
-from ingot.formats.options import Labels, Options
 from ingot.formats.table import OPENED, format_of, plain_name
 from ingot.options import names_options
 from ingot.records.expand import StrPath, absolute, list_files
 from ingot.records.reader import Reader
-
-_RECORDS = ("tfrecord", "jsonlines")
-"""The formats whose rows are also records."""
 
 
 @names_options
@@ -162,7 +159,7 @@ def open_dataset(
         return found
     why = "these are records without fields; open with ingot.open_records"
     first = format_of(plain_name(found.paths[0])) if found.paths else None
-    if not len(found) and first is not None and first.name in _RECORDS:
+    if not len(found) and first is not None and first.has_records:
         why = "the file is empty, so its fields are unknown: pass spec={...}"
     found.close()
     message = f"{found.path}: {why}"
@@ -182,7 +179,7 @@ def open_records(source: StrPath | Sequence[StrPath], *, partial: bool = False) 
     """
     paths = list_files(source)
     first = format_of(plain_name(paths[0])) if paths else None
-    if first is not None and first.name in _RECORDS:
+    if first is not None and first.has_records:
         return Reader(source, partial=partial)
     found: Reader | Dataset = open(source, partial=partial)
     if isinstance(found, Reader):

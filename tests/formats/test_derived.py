@@ -77,7 +77,7 @@ def test_an_ingot_file_may_have_any_name(tmp_path, name):
 
 
 @pytest.mark.parametrize("mode", [0o600, 0o640, 0o644])
-def test_what_is_made_of_a_file_is_no_more_open_than_the_file(tmp_path, cache, mode):
+def test_derived_files_are_no_more_accessible_than_their_file(tmp_path, cache, mode):
     for name, data in (("x.jsonl.gz", gzip.compress(LINES)), ("y.jsonl", LINES)):
         path = write(tmp_path / name, data)
         path.chmod(mode)
@@ -87,7 +87,7 @@ def test_what_is_made_of_a_file_is_no_more_open_than_the_file(tmp_path, cache, m
     assert {stat.S_IMODE(one.stat().st_mode) & ~mode for one in made} == {0}
 
 
-def test_a_device_that_fails_while_a_file_is_decompressed_is_no_damage(tmp_path, strace):
+def test_a_device_that_fails_is_not_reported_as_damage(tmp_path, strace):
     # More reads of one thread than the samples are.
     path = write(tmp_path / "x.jsonl.gz", gzip.compress(bytes(80 << 20), compresslevel=0))
     under = [strace, "-f", "-qq", "-o", os.devnull, "-P", str(path)]
@@ -209,7 +209,7 @@ def test_a_limit_that_is_not_a_number_is_refused(tmp_path):
     assert "INGOT_CACHE_BYTES=much: expected a number of bytes" in done.stderr
 
 
-def test_whoever_waits_for_another_process_logs_it(tmp_path, cache, caplog):
+def test_a_process_that_waits_for_another_logs_it(tmp_path, cache, caplog):
     path = write(tmp_path / "x.csv", b"a\n1\n")
     ingot.open(path)
     (index,) = cache.rglob("*.index")

@@ -57,3 +57,13 @@ def test_conversion_to_granular_loads_no_api_of_other_libraries(tmp_path):
     command = [sys.executable, "-c", code]
     ran = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True)
     assert ran.stdout == "{'a': 1} False\n"
+
+
+def test_fields_in_any_order_become_sequences_of_a_folder(tmp_path):
+    rows = [{"text": "", "run": [1, 2], "array": 3}, {"text": "a", "run": [], "array": 4}]
+    with ingot.DatasetWriter(
+        tmp_path / "x", {"text": "utf8", "run": "int[]", "array": "int"}
+    ) as writer:
+        writer.extend(rows)
+    ingot.convert(tmp_path / "x", tmp_path / "y", format="granular")
+    assert list(ingot.open(tmp_path / "y")) == rows

@@ -138,7 +138,7 @@ def test_invalid_classes_raise_with_a_reason(folder, options, error):
 
 def test_other_data_sets_have_no_classes_by_directory(tmp_path):
     (tmp_path / "x.csv").write_text("a\n1\n")
-    with pytest.raises(ValueError, match=r"x\.csv: labels= and classes= are for directories of"):
+    with pytest.raises(ValueError, match=r"x\.csv: labels= and classes=: only for a directory of"):
         ingot.open(tmp_path / "x.csv", labels="folder")
     with ingot.Writer(tmp_path / "x.ingot") as writer:
         writer.append(b"one")

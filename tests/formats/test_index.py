@@ -179,7 +179,7 @@ def test_without_any_directory_the_error_says_so(data, monkeypatch):
 
 
 @pytest.mark.parametrize("change", ["longer", "same size", "touched"])
-def test_an_index_of_other_bytes_is_built_anew(data, change):
+def test_an_index_of_other_bytes_is_rebuilt(data, change):
     ingot.open(data)
     stat = data.stat()
     if change == "longer":

@@ -199,7 +199,7 @@ def test_a_link_in_the_way_of_a_new_file_is_not_followed(tmp_path, link):
         assert victim.read_bytes() == b"precious"
 
 
-def test_a_bag_that_tells_of_more_than_it_can_hold_costs_no_memory(tmp_path):
+def test_a_bag_that_claims_more_than_it_can_hold_costs_no_memory(tmp_path):
     frame = b"\x28\xb5\x2f\xfd\xe0" + (1_500_000_000).to_bytes(8, "little") + b"\1\0\0"
     path = tmp_path / "x.bagz"
     path.write_bytes(frame + len(frame).to_bytes(8, "little"))

@@ -68,7 +68,7 @@ def test_a_separator_that_the_first_row_does_not_tell_is_asked_for(tmp_path):
         with pytest.raises(ValueError, match="expected one ASCII character"):
             ingot.open(path, separator=wrong)
     lines = write(tmp_path / "x.jsonl", b'{"a": 1}\n')
-    with pytest.raises(ValueError, match=r"x\.jsonl: separator= is for CSV files"):
+    with pytest.raises(ValueError, match=r"x\.jsonl: separator=: only for a CSV file"):
         ingot.open(lines, separator=";")
 
 
@@ -281,7 +281,7 @@ def test_a_large_npz_file_is_read_whole_when_it_is_first_opened_alone(tmp_path, 
     assert note.stat().st_ino == before
 
 
-def test_rows_without_bytes_are_not_counted_without_end(tmp_path):
+def test_counting_rows_without_bytes_ends(tmp_path):
     np.save(tmp_path / "x.npy", np.empty((5, 0), np.float32))
     assert len(ingot.open(tmp_path / "x.npy")) == 5
     data = (tmp_path / "x.npy").read_bytes()

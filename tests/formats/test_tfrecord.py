@@ -6,7 +6,7 @@ import struct
 
 import numpy as np
 import pytest
-from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
+from google.protobuf import descriptor_pb2, descriptor_pool, message_factory, text_format
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -202,52 +202,40 @@ def test_examples_decode_as_protocol_buffers_do(tmp_path_factory, rows, packed):
             assert list(found) == expected
 
 
+DESCRIPTION = """
+name: "example.proto" package: "t" syntax: "proto3"
+message_type { name: "B" field { name: "value" number: 1 label: LABEL_REPEATED type: TYPE_BYTES } }
+message_type { name: "F" field { name: "value" number: 1 label: LABEL_REPEATED type: TYPE_FLOAT } }
+message_type { name: "I" field { name: "value" number: 1 label: LABEL_REPEATED type: TYPE_INT64 } }
+message_type {
+  name: "Feature"
+  oneof_decl { name: "kind" }
+  field { name: "b" number: 1 label: LABEL_OPTIONAL type_name: ".t.B" oneof_index: 0 }
+  field { name: "f" number: 2 label: LABEL_OPTIONAL type_name: ".t.F" oneof_index: 0 }
+  field { name: "i" number: 3 label: LABEL_OPTIONAL type_name: ".t.I" oneof_index: 0 }
+}
+message_type {
+  name: "Features"
+  nested_type {
+    name: "FeatureEntry"
+    options { map_entry: true }
+    field { name: "key" number: 1 label: LABEL_OPTIONAL type: TYPE_STRING }
+    field { name: "value" number: 2 label: LABEL_OPTIONAL type_name: ".t.Feature" }
+  }
+  field { name: "feature" number: 1 label: LABEL_REPEATED type_name: ".t.Features.FeatureEntry" }
+}
+message_type {
+  name: "Example"
+  field { name: "features" number: 1 label: LABEL_OPTIONAL type_name: ".t.Features" }
+}
+"""
+
+
 def _example_class():
     """Return `tf.train.Example`, made of its description: the real parser, no TensorFlow."""
-    file = descriptor_pb2.FileDescriptorProto(name="example.proto", package="t", syntax="proto3")
-    field = descriptor_pb2.FieldDescriptorProto
-    for name, kind in (("B", field.TYPE_BYTES), ("F", field.TYPE_FLOAT), ("I", field.TYPE_INT64)):
-        message = file.message_type.add(name=name)
-        message.field.add(name="value", number=1, label=field.LABEL_REPEATED, type=kind)
-    message = file.message_type.add(name="Feature")
-    message.oneof_decl.add(name="kind")
-    for number, name in enumerate("BFI", 1):
-        message.field.add(
-            name=f"{name.lower()}_list",
-            number=number,
-            label=field.LABEL_OPTIONAL,
-            type=field.TYPE_MESSAGE,
-            type_name=f".t.{name}",
-            oneof_index=0,
-        )
-    message = file.message_type.add(name="Features")
-    entry = message.nested_type.add(name="FeatureEntry")
-    entry.options.map_entry = True
-    entry.field.add(name="key", number=1, label=field.LABEL_OPTIONAL, type=field.TYPE_STRING)
-    entry.field.add(
-        name="value",
-        number=2,
-        label=field.LABEL_OPTIONAL,
-        type=field.TYPE_MESSAGE,
-        type_name=".t.Feature",
-    )
-    message.field.add(
-        name="feature",
-        number=1,
-        label=field.LABEL_REPEATED,
-        type=field.TYPE_MESSAGE,
-        type_name=".t.Features.FeatureEntry",
-    )
-    message = file.message_type.add(name="Example")
-    message.field.add(
-        name="features",
-        number=1,
-        label=field.LABEL_OPTIONAL,
-        type=field.TYPE_MESSAGE,
-        type_name=".t.Features",
-    )
     pool = descriptor_pool.DescriptorPool()
-    pool.Add(file)
+    text = DESCRIPTION.replace("type_name", "type: TYPE_MESSAGE type_name")
+    pool.Add(text_format.Parse(text, descriptor_pb2.FileDescriptorProto()))
     return message_factory.GetMessageClass(pool.FindMessageTypeByName("t.Example"))
 
 

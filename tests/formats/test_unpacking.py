@@ -162,7 +162,7 @@ def test_a_name_of_many_bytes_is_cut_where_a_character_ends(tmp_path):
     assert len(ingot.open(path)) == 500
 
 
-def test_of_a_file_that_changes_one_copy_is_kept(tmp_path, cache):
+def test_one_copy_of_a_file_that_changes_is_kept(tmp_path, cache):
     path = tmp_path / "x.jsonl.gz"
     for k in range(4):
         path.write_bytes(gzip.compress(LINES + b'{"n": %d, "text": ""}\n' % (500 + k)))
@@ -182,7 +182,7 @@ def test_copies_of_files_that_are_gone_are_removed_with_the_next_one(tmp_path, c
 
 @pytest.mark.parametrize("index", ["kept", "lost"])
 @pytest.mark.parametrize("name", FILES)
-def test_a_damaged_copy_is_made_anew(tmp_path, cache, name, index):
+def test_a_damaged_copy_is_replaced(tmp_path, cache, name, index):
     path = tmp_path / f"{name}.gz"
     path.write_bytes(gzip.compress(FILES[name]))
     expected = list(ingot.open(path))

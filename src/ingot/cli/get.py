@@ -12,7 +12,7 @@ from ingot.cli.values import write_rows
 from ingot.dataset import Dataset
 from ingot.dataset.nested import at
 from ingot.dataset.spec import Spec
-from ingot.formats.content import bytes_of
+from ingot.formats.base.content import bytes_of
 from ingot.records import Reader
 from ingot.records.expand import absolute
 

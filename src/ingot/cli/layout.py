@@ -18,7 +18,6 @@ from ingot.formats.table import format_named, format_of
 from ingot.records import Reader, Stats
 
 _SAMPLE = 10_000
-_TEXT = ("csv", "jsonlines")
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,7 +141,7 @@ def _total(fields: Sequence[FieldFigures]) -> int | None:
 
 def _compression(format_name: str, stats: Stats, file_bytes: int, cells: int | None) -> str:
     """Return how the values are stored, judged by the sizes."""
-    if format_name in _TEXT:
+    if format_named(format_name).is_text:
         return "as text"
     if stats.index_bytes is None or not cells:
         return "compression unknown"

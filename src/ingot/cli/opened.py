@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 from ingot.dataset import Dataset
-from ingot.formats.content import Records, Rows, content_of
+from ingot.formats.base.content import Records, Rows, content_of
 from ingot.opening import open as open_any
 from ingot.records import Reader
 

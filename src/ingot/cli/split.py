@@ -19,12 +19,12 @@ from ingot.cli.options import (
     write_json,
 )
 from ingot.cli.text import line
-from ingot.conversion.convert import check_apart, fitting, paths_of
-from ingot.conversion.replacing import check_target
-from ingot.conversion.transfer import Job, transfer
+from ingot.conversion.convert import check_apart, fitting, paths_of, transfer
+from ingot.conversion.draft import check_target
 from ingot.dataset import Dataset
 from ingot.dataset.write.shards import limits
 from ingot.errors import counted
+from ingot.formats.base.sink import Writing
 from ingot.formats.table import target_format
 from ingot.records import View
 from ingot.records.expand import absolute
@@ -62,7 +62,7 @@ def split(
             raise ValueError(message)
     shard, _ = limits(shard_bytes, None)
     chosen = None if compression == "none" else compression
-    job = Job(
+    job = Writing(
         compression=chosen,
         shard_bytes=shard or 0,
         check=check,

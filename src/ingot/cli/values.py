@@ -10,7 +10,7 @@ import numpy as np
 from ingot.cli.options import write_json
 from ingot.dataset.nested import deep
 from ingot.dataset.spec import Field
-from ingot.formats.content import MEDIA, Content
+from ingot.formats.base.content import MEDIA, Content
 
 _TEXT = 200
 _BYTES = 16

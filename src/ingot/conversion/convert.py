@@ -1,4 +1,4 @@
-"""Converting between formats."""
+"""Conversion of records and rows to another format."""
 
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, closing, nullcontext
@@ -6,19 +6,24 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeAlias
 
-from ingot.conversion.transfer import Job, transfer
+from ingot.conversion.check import check as check_written
+from ingot.conversion.draft import Draft, check_target
 from ingot.dataset import Dataset
+from ingot.dataset.read.ahead import Ranges, ReadAhead
 from ingot.dataset.spec import SpecLike
 from ingot.dataset.write.shards import Compression, limits
-from ingot.formats.content import (
+from ingot.errors import FormatError
+from ingot.formats.base.content import (
     RECORD,
     Content,
     Records,
     RecordsAsRows,
     RowsAsRecords,
     content_of,
+    pace_of,
 )
-from ingot.formats.table import Format, target_format
+from ingot.formats.base.sink import Sink, Stream, Writing
+from ingot.formats.table import Format, load, target_format
 from ingot.opening import open as open_any
 from ingot.options import names_options
 from ingot.order import Order
@@ -113,7 +118,7 @@ def convert(
     Raises:
         TypeError: The source is neither a path nor an open data set or reader.
         FileExistsError: The target exists, and `overwrite` is not given.
-        ValueError: The target cannot hold what the source has, lies inside the source or
+        ValueError: The target cannot hold what the source has, is inside the source or
             contains it, or has the suffix of no format.
         BlockingIOError: Another process is converting to this target.
         CorruptFileError: The source is damaged, or the check failed. No target is left.
@@ -126,7 +131,7 @@ def convert(
     target = absolute(dst)
     chosen = target_format(target, format)
     shard, _ = limits(shard_bytes, None)
-    job = Job(compression, sync, shard or 0, check, workers, resume, progress)
+    job = Writing(compression, sync, shard or 0, check, workers, resume, progress)
     with _opened(src, spec) as opened:
         sources = paths_of(src, opened)
         check_apart(sources, target)
@@ -147,14 +152,14 @@ def convert(
 def _opened(
     src: StrPath | Sequence[StrPath] | Opened, spec: SpecLike | None
 ) -> AbstractContextManager[Opened]:
-    """Return what is converted, open; what was opened here is closed behind it.
+    """Return what is converted, open; what was opened here is closed afterwards.
 
     Raises:
         TypeError: The source is an order.
         ValueError: The source is open, and `spec` is given.
     """
     if isinstance(src, Order):
-        message = "expected a path or what is open, got Order: ds.take(rows) has rows in any order"
+        message = "expected a path, a reader or a data set, got Order: ds.take(rows) orders rows"
         raise TypeError(message)
     if not isinstance(src, Dataset | Reader | View):
         return closing(open_any(src, spec=spec))
@@ -173,11 +178,7 @@ def paths_of(src: StrPath | Sequence[StrPath] | Opened, opened: Opened) -> list[
 
 
 def check_apart(sources: Sequence[str], target: Path) -> None:
-    """Refuse a target that is, contains or lies in a source.
-
-    Raises:
-        ValueError: It does.
-    """
+    """Refuse a target that is, contains or is inside a source."""
     whole = target.resolve()
     for path in sources:
         source = Path(path).resolve()
@@ -215,9 +216,78 @@ def fitting(
             message = f"{content.path}: records become one field, got the names {list(names)}"
             raise ValueError(message)
         return RecordsAsRows(content, RECORD if names is None else names[0])
-    if chosen.rows is None:
+    if chosen.rows is None and chosen.build is None:
         return RowsAsRecords(content, chosen.title)
     return content
+
+
+def transfer(
+    content: Content,
+    chosen: Format,
+    target: Path,
+    job: Writing,
+    sources: list[str],
+    *,
+    overwrite: bool,
+) -> set[str]:
+    """Write the target, check it, and give it its name.
+
+    Args:
+        content: What is written.
+        chosen: The format.
+        target: Where to.
+        job: How.
+        sources: The files that are read, by which an interrupted conversion is recognized.
+        overwrite: Whether to replace an existing target.
+
+    Returns:
+        The fields whose numbers were rounded.
+
+    Raises:
+        FileExistsError: There is a target, and `overwrite` is not given or it may not be replaced.
+    """
+    check_target(target, overwrite=overwrite)
+    with Draft(target) as draft:
+        keeps = is_begun = False
+        sink: Sink | None = None
+        try:
+            check_target(target, overwrite=overwrite)
+            if chosen.build is not None:
+                if not job.resume:
+                    draft.clear()
+                keeps, is_begun = True, draft.is_begun
+                load(chosen.build)(draft.path, content, job, sources)
+                keeps = False
+            else:
+                draft.clear()
+                place = chosen.records if content.fields is None else chosen.rows
+                sink = load(place or "")(draft.path, content, job)
+                _fill(content, sink, job)
+            if job.check:
+                check_written(draft.path, content, sink, job)
+            draft.publish(overwrite=overwrite, sync=job.sync)
+        except (FormatError, TypeError, ValueError):
+            keeps = keeps and is_begun  # The same call would fail again.
+            raise
+        finally:
+            if not keeps:
+                draft.remove()
+    return sink.rounded if isinstance(sink, Stream) else set()
+
+
+def _fill(content: Content, sink: Sink, job: Writing) -> None:
+    report, total = job.report("converted"), len(content)
+    take, pace = Ranges(range(total)).take, pace_of(total, content.nbytes)
+    try:
+        with ReadAhead(lambda rows: sink.read(content, rows), take, pace, job.threads) as pieces:
+            for rows, piece in pieces:
+                sink.add(rows, piece)
+                if report is not None:
+                    report(rows.stop, total)
+        sink.finish()
+    except BaseException:
+        sink.abandon()
+        raise
 
 
 def _size(path: Path) -> int:

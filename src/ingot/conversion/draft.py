@@ -5,12 +5,12 @@ import os
 import shutil
 from contextlib import suppress
 from pathlib import Path
-from types import TracebackType
 from typing import Self
 
 from ingot._core import exchange
-from ingot.conversion.replacing import check_target, taken
 from ingot.dataset.atomic import close_own, make, open_own, publish, sync_folder, try_lock, writing
+from ingot.dataset.manifest import NAME, is_shard
+from ingot.formats.table import FORMATS
 
 _LOCK = "lock"
 _NEW = "new"
@@ -39,7 +39,7 @@ class Draft:
             with writing(self._target):
                 self._folder.mkdir(exist_ok=True)
             if self._folder.is_symlink():
-                note = "leads elsewhere, but is where the target would be made: remove it"
+                note = "is a link, but the target is made here: remove it"
                 raise FileExistsError(errno.EEXIST, note, str(self._folder))
             with suppress(FileNotFoundError):
                 flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW
@@ -49,7 +49,7 @@ class Draft:
                     self._unlock()
                     message = f"{self._target}: another process is converting to this target"
                     raise BlockingIOError(errno.EAGAIN, message)
-                # Whoever had the lock may have removed its file meanwhile.
+                # The process that had the lock may have removed its file.
                 with suppress(FileNotFoundError):
                     if os.path.samestat(os.fstat(handle), (self._folder / _LOCK).stat()):
                         return
@@ -86,12 +86,13 @@ class Draft:
         """Give the target its name.
 
         Raises:
-            FileExistsError: Somebody else has taken the name meanwhile, or it may not be replaced.
+            FileExistsError: Another process has taken the name, or it may not be replaced.
         """
         check_target(self._target, overwrite=overwrite)
         with writing(self._target):
-            if sync:
-                _sync(self.path)
+            for one in [self.path, *self.path.rglob("*")] if sync else ():
+                if one == self.path or one.is_file():
+                    sync_folder(one)  # Which syncs files, too.
             has_folder = self._target.is_dir() or self.path.is_dir()
             if overwrite and has_folder and os.path.lexists(self._target):
                 self._exchange()
@@ -116,27 +117,17 @@ class Draft:
             self._rename(overwrite=True)
 
     def _rename(self, *, overwrite: bool) -> None:
-        if self.path.is_dir():
-            self._rename_folder()
-        elif overwrite:
-            self.path.replace(self._target)
-        else:
-            self._link()
-
-    def _rename_folder(self) -> None:
         try:
-            self.path.rename(self._target)
+            if self.path.is_dir():
+                self.path.rename(self._target)
+            elif overwrite:
+                self.path.replace(self._target)
+            else:
+                publish(self.path, self._target)
         except OSError as error:
             if error.errno in {errno.ENOTEMPTY, errno.EEXIST, errno.ENOTDIR}:
-                raise taken(self._target) from None
+                raise _taken(self._target) from None
             raise
-
-    def _link(self) -> None:
-        """Rename a file without replacing another one."""
-        try:
-            publish(self.path, self._target)
-        except FileExistsError:
-            raise taken(self._target) from None
 
     def remove(self) -> None:
         """Remove the folder and all in it, except what was moved away and not replaced."""
@@ -170,12 +161,7 @@ class Draft:
                 self.remove()
         self._unlock()
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._unlock()
 
 
@@ -186,14 +172,39 @@ def _remove(path: Path) -> None:
         path.unlink()
 
 
-def _sync(path: Path) -> None:
-    """Wait until the device has a file, or all files of a folder."""
-    files = [path] if path.is_file() else [one for one in path.rglob("*") if one.is_file()]
-    for file in files:
-        handle = os.open(file, os.O_RDONLY)
-        try:
-            os.fsync(handle)
-        finally:
-            os.close(handle)
-    if path.is_dir():
-        sync_folder(path)
+def check_target(target: Path, *, overwrite: bool) -> None:
+    """Refuse a target that exists, unless it may be replaced.
+
+    Raises:
+        FileExistsError: There is one, and `overwrite` is not given, or it is a directory that
+            holds other files than those of a data set.
+    """
+    if not os.path.lexists(target):
+        return
+    if not overwrite:
+        raise _taken(target)
+    other = _foreign(target) if target.is_dir() else None
+    if other is not None:
+        name = other.name
+        note = f"holds files that are not part of a data set, such as {name}; choose another target"
+        raise FileExistsError(errno.EEXIST, note, str(target))
+
+
+def _taken(target: Path) -> FileExistsError:
+    """Return the error for a target that exists."""
+    note = "exists; pass overwrite=True to replace it once the new one is finished"
+    return FileExistsError(errno.EEXIST, note, str(target))
+
+
+def _foreign(folder: Path) -> Path | None:
+    """Return a file that is not of a data set; hidden ones are of its writers."""
+    files = [one for one in folder.rglob("*") if not one.is_dir() and one.name[0] != "."]
+    for known in FORMATS:
+        marks = (folder / mark for mark in known.marks if mark[0] != ".")
+        if known.parts and any(mark.is_file() for mark in marks):
+            return next((one for one in files if one.suffix not in known.parts), None)
+    is_own = (folder / NAME).is_file()
+    for one in files:
+        if not (is_own and one.parent == folder and (one.name == NAME or is_shard(one.name))):
+            return one
+    return None

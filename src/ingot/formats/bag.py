@@ -1,7 +1,7 @@
 """Bags, the files of Bagz and Granular: a reader for bags of any layout, and a writer."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal, Self, TypeAlias
 
 import numpy as np
@@ -55,7 +55,14 @@ class BagReader(Reader):
             FileNotFoundError: One of them does not exist.
             CorruptFileError: One of them is not a valid bag.
         """
-        files = [_absolute(file) for file in files]
+        files = [
+            replace(
+                file,
+                path=str(absolute(file.path)),
+                limits_path=file.limits_path and str(absolute(file.limits_path)),
+            )
+            for file in files
+        ]
         paths = [file.path for file in files]
         bags = [
             (file.limits_path, file.compression, file.dictionary, file.leading_zero)
@@ -67,6 +74,13 @@ class BagReader(Reader):
         return reader
 
     _files: list[BagFile]
+
+    @property
+    def nbytes(self) -> int:
+        """The size of the files, with those of limits."""
+        stats = self.stats()
+        is_pair = any(file.limits_path is not None for file in self._files)
+        return stats.file_bytes + ((stats.index_bytes or 0) if is_pair else 0)
 
     def num_records(self) -> npt.NDArray[np.int64]:
         """Return the number of records in each file."""
@@ -80,17 +94,6 @@ class BagReader(Reader):
         reader = cls(files)
         reader._check_identity(identity)
         return reader
-
-
-def _absolute(file: BagFile) -> BagFile:
-    limits = None if file.limits_path is None else str(absolute(file.limits_path))
-    return BagFile(
-        str(absolute(file.path)),
-        limits,
-        file.compression,
-        file.dictionary,
-        file.leading_zero,
-    )
 
 
 class BagWriter(RecordWriter, Closing):

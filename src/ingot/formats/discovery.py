@@ -4,12 +4,12 @@ import os
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
+from ingot.dataset.nested import flat
 from ingot.dataset.read.dataset import Dataset, selection_of
 from ingot.dataset.read.source import Source
-from ingot.dataset.spec import Spec
 from ingot.errors import FormatError
-from ingot.formats.options import Options
-from ingot.formats.table import FORMATS, Format, format_named, format_of, load, plain_name
+from ingot.formats.base.options import Options
+from ingot.formats.table import FORMATS, OWN, Format, format_named, format_of, load, plain_name
 from ingot.records.expand import StrPath, absolute, check_regular, list_files, name_of, named
 
 _FRONT = max(len(one.signature) for one in FORMATS)
@@ -29,7 +29,7 @@ def find_dataset(source: StrPath | Iterable[StrPath], options: Options) -> Datas
         if folder.is_dir():
             if (found := _open_directory(folder, options)) is not None:
                 return found
-        elif not folder.exists() and _is_hdf5(str(folder)):  # A location inside of a file.
+        elif not folder.exists() and _located(str(folder)) is not None:  # Inside of a file.
             return _open_files([str(folder)], str(folder), options)
     if not _are_alike(places) and (found := _open_each(places, options)) is not None:
         return found
@@ -49,11 +49,7 @@ def _are_alike(places: Sequence[str]) -> bool:
 
 
 def _open_each(places: Sequence[str], options: Options) -> Dataset | None:
-    """Open data sets of any formats as one; None if one of these is not a data set.
-
-    Raises:
-        FormatError: Their fields differ, or the numbers of their classes do.
-    """
+    """Open data sets of any formats as one; None if one of these is not a data set."""
     opened: list[Dataset] = []
     for place in places:
         found = find_dataset(place, options)
@@ -70,18 +66,15 @@ def _open_each(places: Sequence[str], options: Options) -> Dataset | None:
 
 
 def _check_classes(opened: Sequence[Dataset]) -> None:
-    """Refuse directories of images whose labels mean different classes.
-
-    Raises:
-        FormatError: They do.
-    """
-    images = [one for one in opened if selection_of(one).source.format == "images"]
-    for one in images:
-        if one.metadata != images[0].metadata:
+    """Refuse data sets whose labels mean different classes."""
+    sources = [selection_of(one).source for one in opened]
+    labelled = [one for one in sources if "labels" in format_named(one.format).options]
+    for one in labelled:
+        if one.metadata != labelled[0].metadata:
             message = (
                 f"{one.path}: the classes are {one.metadata.get('classes')}, but those of "
-                f"{images[0].path} are {images[0].metadata.get('classes')}; pass classes= to give "
-                "both the same"
+                f"{labelled[0].path} are {labelled[0].metadata.get('classes')}; pass classes= to "
+                "give both the same"
             )
             raise FormatError(message, one.path)
 
@@ -102,11 +95,11 @@ def _open_files(paths: Sequence[str], name: str, options: Options) -> Dataset | 
     found = _format_of(paths[0])
     if found is None or found.files is None:
         return None
-    if found.is_indexed or found.suffixes in ((".npy",), (".npz",)):
+    if not found.signature:
         _check_one_format(paths)
     source: Source | None = load(found.files)(paths, name, options)
     if source is None and found.is_indexed:  # Ingot's own files may have any name.
-        found = format_named("ingot")
+        found = OWN
         source = load(found.files or "")(paths, name, options)
     return None if source is None else _fitting(source, found, options)
 
@@ -115,7 +108,7 @@ def _format_of(path: str) -> Format | None:
     """Return the format of a file: by its name, unless it begins as Ingot's own do."""
     by_name = format_of(plain_name(path))
     # The first record of a bag may be any file; opening one that is indexed looks by itself.
-    if by_name is not None and (by_name.name == "bag" or by_name.is_indexed):
+    if by_name is not None and (by_name.is_any or by_name.is_indexed):
         return by_name
     front = b""
     if Path(path).is_file():
@@ -123,50 +116,39 @@ def _format_of(path: str) -> Format | None:
             front = file.read(_FRONT)
     begins = (one for one in FORMATS if one.signature and front.startswith(one.signature))
     by_front = next(begins, None)
-    if by_front is not None and by_front.name == "ingot":
-        return by_front
-    if by_name is None and by_front is None and _is_hdf5(path):
-        return format_named("hdf5")
-    return by_name or by_front
+    return by_front if by_front is OWN else by_name or by_front or _located(path)
 
 
-def _is_hdf5(path: str) -> bool:
-    """Return whether this is an HDF5 file, which need not begin as one, or a place inside."""
-    return load("hdf5.location:Location").find(path) is not None
+def _located(path: str) -> Format | None:
+    """Return the format of a file that need not begin as others do, or that a path leads into."""
+    known = (one for one in FORMATS if one.locate is not None)
+    return next((one for one in known if load(one.locate or "")(path) is not None), None)
 
 
 def _fitting(source: Source, found: Format, options: Options) -> Dataset:
-    """Return rows as a data set; refuse options that its format does not take.
-
-    Raises:
-        ValueError: It knows its fields, there are no images that could have classes, or these
-            are not CSV files.
-    """
+    """Return rows as a data set; refuse options that its format does not take."""
     message = None
     if options.spec is not None and found.has_fields:
         message = (
             f"{source.path}: these rows know their fields: leave out spec=, and choose fields with "
             "select(...)"
         )
-    elif options.labels.is_given and found.name != "images":
-        message = f"{source.path}: labels= and classes= are for directories of images"
-    elif options.separator is not None and found.name != "csv":
-        message = f"{source.path}: separator= is for CSV files"
+    given = {"labels": options.labels.is_given, "separator": options.separator is not None}
+    for option, is_given in given.items():
+        if is_given and option not in found.options:
+            other = next(one for one in FORMATS if option in one.options)
+            texts = " and ".join(f"{name}=" for name in other.options)
+            message = f"{source.path}: {texts}: only for {other.title}"
     if message is not None:
         source.close()
         raise ValueError(message)
     dataset = Dataset(source)
-    if options.spec is not None and found.name == "images":
-        return dataset.select(*Spec.of(options.spec))
-    return dataset
+    names = [name for name, _ in flat(options.spec or dataset.spec)]
+    return dataset if names == list(dataset.spec) else dataset.select(*names)
 
 
 def _check_one_format(paths: Sequence[str]) -> None:
-    """Refuse files of several formats, by their names.
-
-    Raises:
-        FormatError: They have several.
-    """
+    """Refuse files of several formats, by their names."""
     first = format_of(plain_name(paths[0]))
     for path in paths:
         other = format_of(plain_name(path))

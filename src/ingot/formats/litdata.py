@@ -7,10 +7,11 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from ingot.dataset.atomic import parsing
 from ingot.dataset.read.source import Source
 from ingot.errors import FormatError
-from ingot.formats.listed import INDEX, Listed, Shard, check_name, listed_in, open_listed
-from ingot.formats.options import Options
+from ingot.formats.base.listed import INDEX, Listed, Shard, check_name, listed_in, open_listed
+from ingot.formats.base.options import Options
 
 _DEPTH = 32
 _ALONE = "value"
@@ -18,7 +19,7 @@ _ALONE = "value"
 
 _TAIL = struct.Struct("<I8s")
 _MAGIC = b"LDARW01\0"
-"""How a chunk ends that holds an Arrow file, behind the length of that file."""
+"""How a chunk that holds an Arrow file ends, after the length of that file."""
 
 
 def open_directory(folder: Path, options: Options) -> Source | None:
@@ -42,25 +43,12 @@ def parse(folder: Path, index: Mapping[str, Any]) -> Listed | None:
     chunks, config = index.get("chunks"), index.get("config")
     if not isinstance(chunks, list) or not isinstance(config, dict):
         return None
-    try:
+    with parsing(folder / INDEX, "an index of LitData"):
         _check(folder, config)
-        names = list(_leaves(json.loads(config["data_spec"])[1], ()))
-        leaves = [list(one) for one in zip(names, config["data_format"], strict=True)]
+        _, item = json.loads(config["data_spec"])
+        leaves = [list(one) for one in zip(_leaves(item), config["data_format"], strict=True)]
         shards = [_shard(one, folder, config) for one in chunks]
-    except (KeyError, TypeError, AttributeError, ValueError, IndexError) as error:
-        if isinstance(error, FormatError):
-            raise
-        message = (
-            f"{folder / INDEX}: this is not an index of LitData: {type(error).__name__} {error}"
-        )
-        raise FormatError(message, str(folder)) from error
-    return Listed("litdata", "a LitData data set", {"leaves": leaves}, shards, _no_checksums)
-
-
-def _no_checksums(folder: Path, name: str, *, strict: bool) -> Iterator[None]:
-    """Verify nothing: LitData lists no checksums."""
-    del folder, name, strict
-    return iter(())
+    return Listed("litdata", {"leaves": leaves}, shards)
 
 
 def arrow_span(path: Path) -> range | None:
@@ -88,21 +76,17 @@ def arrow_span(path: Path) -> range | None:
 
 
 def _check(folder: Path, config: Mapping[str, Any]) -> None:
-    """Refuse chunks whose items cannot be found.
-
-    Raises:
-        FormatError: They cannot.
-    """
+    """Refuse chunks whose items cannot be found."""
     loader = config.get("item_loader") or "PyTreeLoader"
     if loader != "PyTreeLoader":
-        message = f"{folder}: chunks for {loader} are not read, only those for PyTreeLoader"
+        message = f"{folder}: unsupported chunks for {loader}, expected PyTreeLoader"
         raise FormatError(message, str(folder))
     if config.get("encryption"):
         message = f"{folder}: the chunks are encrypted"
         raise FormatError(message, str(folder))
 
 
-def _leaves(spec: Mapping[str, Any], above: tuple[str, ...]) -> Iterator[str]:
+def _leaves(spec: Mapping[str, Any], above: tuple[str, ...] = ()) -> Iterator[str]:
     """Yield the names of the leaves of an item, in order."""
     if len(above) > _DEPTH:
         message = "the items are nested too deeply"

@@ -4,14 +4,15 @@ import os
 import struct
 import zipfile
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from ingot._core import Rows as NativeRows
 from ingot.dataset.read.ingot_source import IngotSource
 from ingot.errors import CorruptFileError, FormatError
-from ingot.formats.foreign import ForeignFiles
-from ingot.formats.options import Options
+from ingot.formats.base.indexed import ForeignFiles
+from ingot.formats.base.options import Options
 
 _LOCAL = struct.Struct("<4s22xHH")
 """The head of a file in a zip archive: signature, length of the name, length of the rest."""
@@ -20,7 +21,7 @@ _END = struct.Struct("<4s6xH10x")
 """The end of a zip archive without a comment: signature, number of files."""
 
 _MANY = 0xFFFF
-"""The number of files that stands for another one elsewhere."""
+"""The number of files that means that the real one is elsewhere."""
 
 _UTF8 = 0x800
 """The flag of files in a zip archive whose names are UTF-8."""
@@ -35,7 +36,8 @@ def open_files(paths: Sequence[str], name: str, options: Options) -> IngotSource
     arrays = [(path, _arrays(Path(path))) for path in paths]
     native = NativeRows.arrays(arrays, options.index_dir)
     kind = "npz" if Path(paths[0]).suffix.lower() == ".npz" else "npy"
-    files = ForeignFiles(kind, list(paths), name, open_files, (list(paths), name, options))
+    opener = partial(open_files, list(paths), name, options)
+    files = ForeignFiles(kind, list(paths), name, opener)
     return IngotSource.of(native, paths[0], files, allow_pickle=False)
 
 
@@ -62,11 +64,7 @@ def _arrays(path: Path) -> Sequence[tuple[str, int, int, int | None]]:
 
 
 def _check_count(archive: zipfile.ZipFile, file: Any, path: Path) -> None:
-    """Refuse an archive that says that it has other files than it lists.
-
-    Raises:
-        CorruptFileError: It does.
-    """
+    """Refuse an archive that says that it has other files than it lists."""
     file.seek(-_END.size, os.SEEK_END)
     signature, count = _END.unpack(file.read(_END.size))
     listed = len(archive.infolist())
@@ -86,7 +84,7 @@ def _start(member: zipfile.ZipInfo, file: Any, path: Path) -> int:
     file.seek(member.header_offset)
     head = file.read(_LOCAL.size)
     if len(head) < _LOCAL.size or head[:4] != b"PK\3\4":
-        message = f"{path}: offset {member.header_offset}: {member.filename} has no head"
+        message = f"{path}: offset {member.header_offset}: {member.filename} has no header"
         raise CorruptFileError(message, str(path))
     _, length, extra = _LOCAL.unpack(head)
     name = file.read(length).decode("utf-8" if member.flag_bits & _UTF8 else "cp437", "replace")

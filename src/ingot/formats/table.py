@@ -24,15 +24,22 @@ class Format:
         suffixes: How the names of its files end, in small letters.
         marks: Names of files, one of which each directory of this format has.
         signature: The bytes that each file begins with, if they tell it from any other.
+        parts: How the names of the files in a directory end, if only those belong to it.
+        options: The options of `ingot.open` that this format alone takes.
         is_checked: Whether every record has a checksum.
         is_indexed: Whether Ingot builds an index to find its rows; files of such a format may be
             compressed as a whole, as `.gz`.
+        is_text: Whether values are stored as text.
+        is_any: Whether a file may begin with any bytes, so that only its name tells the format.
         has_fields: Whether it stores the names and types of its fields, so that `spec=` is
             refused.
+        has_records: Whether its rows are also records.
+        locate: What finds out whether a path is such a file, or leads into one.
         files: What opens files as a data set.
         directory: What opens a directory as a data set.
         records: The sink for records.
         rows: The sink for rows.
+        build: What builds a directory of rows in parallel, in place of a sink.
         writer: What writes such files.
     """
 
@@ -41,13 +48,20 @@ class Format:
     suffixes: tuple[str, ...] = ()
     marks: tuple[str, ...] = ()
     signature: bytes = b""
+    parts: tuple[str, ...] = ()
+    options: tuple[str, ...] = ()
     is_checked: bool = False
     is_indexed: bool = False
+    is_text: bool = False
+    is_any: bool = False
     has_fields: bool = False
+    has_records: bool = False
+    locate: str | None = None
     files: str | None = None
     directory: str | None = None
     records: str | None = None
     rows: str | None = None
+    build: str | None = None
     writer: str | None = None
 
     def __post_init__(self) -> None:
@@ -57,7 +71,7 @@ class Format:
     @property
     def is_written(self) -> bool:
         """Whether `ingot.convert` writes it."""
-        return self.records is not None or self.rows is not None
+        return bool(self.records or self.rows or self.build)
 
 
 def load(place: str) -> Any:
@@ -77,8 +91,8 @@ FORMATS = (
         _NATIVE["ingot"],
         signature=b"\x89INGOT\r\n",
         has_fields=True,
-        files="ingot:open_files",
-        records="records:IngotRecords",
+        files="ingot.source:open_files",
+        records="base.records:IngotRecords",
         rows="ingot.sink:IngotRows",
     ),
     Format(
@@ -87,26 +101,32 @@ FORMATS = (
         marks=("dataset.json",),
         is_checked=True,
         has_fields=True,
-        directory="ingot:open_directory",
-        rows="ingot.sink:IngotRows",
+        directory="ingot.source:open_directory",
+        build="ingot.sink:build_directory",
     ),
     replace(
         _NATIVE["ffrecord"],
-        records="records:ffrecord",
+        records="base.records:ffrecord",
         writer="ingot.formats.ffrecord.FFRecordWriter",
     ),
     replace(
         _NATIVE["arrayrecord"],
-        records="records:array_record",
+        records="base.records:array_record",
         writer="ingot.formats.arrayrecord.ArrayRecordWriter",
     ),
-    replace(_NATIVE["bag"], records="records:bag", writer="ingot.formats.bag.BagWriter"),
+    replace(
+        _NATIVE["bag"],
+        is_any=True,
+        records="base.records:bag",
+        writer="ingot.formats.bag.BagWriter",
+    ),
     Format(
         "granular",
         "a Granular data set",
         marks=("spec.json", "000000/spec.json", ".spec.json.unfinished"),
+        parts=(".bag", ".idx", ".json"),
         has_fields=True,
-        directory="granular:open_directory",
+        directory="granular.source:open_directory",
         rows="granular.sink:GranularSink",
     ),
     Format(
@@ -115,7 +135,8 @@ FORMATS = (
         (".h5", ".hdf5"),
         signature=b"\x89HDF\r\n\x1a\n",
         has_fields=True,
-        files="hdf5:open_files",
+        locate="hdf5.file:locate",
+        files="hdf5.source:open_files",
         rows="hdf5.sink:Hdf5Sink",
         writer="ingot.formats.hdf5.Hdf5Writer",
     ),
@@ -145,6 +166,7 @@ FORMATS = (
     replace(
         _NATIVE["tfrecord"],
         is_indexed=True,
+        has_records=True,
         files="tfrecord:open_files",
         records="tfrecord:FramedRecords",
         rows="tfrecord:Examples",
@@ -159,10 +181,19 @@ FORMATS = (
     replace(
         _NATIVE["jsonlines"],
         is_indexed=True,
-        files="jsonlines:open_files",
-        rows="jsonlines:JsonLines",
+        is_text=True,
+        has_records=True,
+        files="lines:open_jsonlines",
+        rows="lines:JsonLines",
     ),
-    replace(_NATIVE["csv"], is_indexed=True, files="csv:open_files", rows="csv:Csv"),
+    replace(
+        _NATIVE["csv"],
+        options=("separator",),
+        is_indexed=True,
+        is_text=True,
+        files="lines:open_csv",
+        rows="lines:Csv",
+    ),
     replace(_NATIVE["npy"], has_fields=True, files="npy:open_files"),
     Format("npz", "an .npz file", (".npz",), has_fields=True, files="npy:open_files"),
     Format(
@@ -179,9 +210,17 @@ FORMATS = (
         is_indexed=True,
         directory="litdata:open_directory",
     ),
-    Format("images", "a directory of images", directory="images:open_directory"),
+    Format(
+        "images",
+        "a directory of images",
+        options=("labels", "classes"),
+        directory="images.source:open_directory",
+    ),
 )
-"""All formats. A directory is of the first one whose function opens it."""
+"""All formats, Ingot's own first. A directory is of the first one whose function opens it."""
+
+OWN = FORMATS[0]
+"""The format of Ingot files."""
 
 SUFFIXES = tuple(suffix for one in FORMATS for suffix in one.suffixes)
 
@@ -215,11 +254,7 @@ def format_of(path: str | Path) -> Format | None:
 
 
 def format_named(name: str) -> Format:
-    """Return the format of a name.
-
-    Raises:
-        KeyError: There is none.
-    """
+    """Return the format of a name that the table has."""
     return next(one for one in FORMATS if one.name == name)
 
 
@@ -228,31 +263,30 @@ def target_format(path: Path, name: str | None) -> Format:
 
     Args:
         path: The target; if it has no suffix, it is a data set directory.
-        name: The name of the format; None goes by the suffix.
+        name: The name of the format; None for the one that has the suffix.
 
     Raises:
-        ValueError: There is no such format, or the suffix is that of another one.
+        ValueError: No format has this name or suffix, or the suffix is that of another one.
     """
     suffix = path.suffix.lower()
     written = [one for one in FORMATS if one.is_written]
     by_suffix = next((one for one in written if suffix in one.suffixes), None)
-    if name is None:
-        found = by_suffix if suffix else format_named("directory")
-    else:
+    if name is not None:
         found = next((one for one in written if one.name == name), None)
+    else:
+        found = by_suffix if suffix else format_named("directory")
     if found is None and name is not None:
         names = ", ".join(one.name for one in written)
         message = f"unknown format {name!r}: expected one of {names}"
-        raise ValueError(message)
-    if found is None:
+    elif found is None:
         known = ", ".join(suffix for one in written for suffix in one.suffixes)
         message = (
             f"{path}: no format has the suffix {suffix}: expected {known}, or no suffix for a "
             "data set directory"
         )
-        raise ValueError(message)
-    if found is not by_suffix and (found.suffixes or by_suffix is not None):
+    elif found is not by_suffix and (found.suffixes or by_suffix is not None):
         expected = " or ".join(found.suffixes) or "no suffix"
         message = f"{path}: the name of {found.title} ends in {expected}, got {suffix or 'none'}"
-        raise ValueError(message)
-    return found
+    else:
+        return found
+    raise ValueError(message)

@@ -16,10 +16,10 @@ from ingot.codecs.signature import checked, is_file_type
 from ingot.dataset.read.ingot_source import IngotSource
 from ingot.dataset.spec import Field
 from ingot.errors import FormatError
-from ingot.formats.content import MEDIA, Content, Piece
-from ingot.formats.indexed import Indexing, open_indexed
-from ingot.formats.options import Options
-from ingot.formats.sink import Stream, Writing, refuse
+from ingot.formats.base.content import MEDIA, Content, Piece
+from ingot.formats.base.indexed import open_indexed
+from ingot.formats.base.options import Options
+from ingot.formats.base.sink import Stream, Writing, refuse
 
 KEY = "__key__"
 _TITLE = "a tar of files"
@@ -32,9 +32,9 @@ _File: TypeAlias = Callable[[Any], bytes]
 
 
 def open_files(paths: Sequence[str], name: str, options: Options) -> IngotSource | None:
-    """Open archives; with `partial`, one that is cut short is read as far as it is whole."""
+    """Open archives; with `partial`, one that is truncated is read as far as it is whole."""
     partly = {"partial": True} if options.partial else {}
-    return open_indexed("tar", paths, name, Indexing.of(options, "webdataset", **partly))
+    return open_indexed("tar", paths, name, options, format="webdataset", **partly)
 
 
 class TarSink(Stream):
@@ -46,36 +46,26 @@ class TarSink(Stream):
     """
 
     def __init__(self, path: Path, content: Content, options: Writing) -> None:
-        del options
-        self._fields = fields = content.fields or {}
+        super().__init__(path, content, options)
+        fields = self._fields
         self._has_keys = KEY in fields
         if self._has_keys and fields[KEY].type.removesuffix("?") != "utf8":
             refuse(fields[KEY], _TITLE, "has text for keys")
-        self._files = {
-            name: _file_of(one)
-            for name, one in fields.items()
-            if not (self._has_keys and name == KEY)
-        }
-        self._source = content.path
+        self._files = {name: _file_of(one) for name, one in fields.items() if name != KEY}
         self._check_endings()
         self._last: tuple[int, str] = (-1, "")
         self._digits = max(_DIGITS, len(str(max(0, len(content) - 1))))
         self._length = 0
-        super().__init__(path)
 
     def _check_endings(self) -> None:
-        """Refuse fields whose files have one ending: readers of such tars ignore case.
-
-        Raises:
-            ValueError: There are such.
-        """
+        """Refuse fields whose files have one ending: readers of such tars ignore case."""
         names: dict[str, str] = {}
         for name, (ending, _) in self._files.items():
             other = names.setdefault(ending.lower(), name)
             if other != name:
                 message = (
-                    f"{self._source}: the fields {other!r} and {name!r} are files of one name in "
-                    f"{_TITLE}, which ignores case; name the fields to convert with names="
+                    f"{self._source}: the fields {other!r} and {name!r} would have one file name "
+                    f"in {_TITLE}, which ignores case; name the fields to convert with names="
                 )
                 raise ValueError(message)
 
@@ -97,7 +87,7 @@ class TarSink(Stream):
         return keys | {ending.lower(): piece[name] for name, (ending, _) in self._files.items()}
 
     def encode(self, rows: range, piece: Piece) -> bytes:
-        """Return the files of rows, each behind its header."""
+        """Return the files of rows, each after its header."""
         names: list[str] = []
         cells: list[bytes] = []
         for place, row in enumerate(rows):
@@ -109,9 +99,7 @@ class TarSink(Stream):
                     names.append(f"{key}.{ending}")
                     cells.append(self._encoded(row, name, encode, value))
             if len(names) == before:
-                message = (
-                    f"{self._source}: row {row} has no value at all, and so no file in {_TITLE}"
-                )
+                message = f"{self._source}: row {row} has no values, so {_TITLE} cannot hold it"
                 raise ValueError(message)
         found = archive_files(names, b"".join(cells), offsets_of(map(len, cells)))
         self._length += len(found)
@@ -150,27 +138,18 @@ class TarSink(Stream):
 
 
 def _is_key(key: str) -> bool:
-    """Return whether files with this name and an ending are those of one sample."""
+    """Return whether files with this name and an ending are those of one sample.
+
+    Readers take files in a folder such as `__meta__` for notes about the archive.
+    """
     *folders, name = key.split("/")
     is_plain = bool(name) and "." not in name and "\0" not in key
-    return is_plain and all(map(_is_folder, folders)) and not _is_skipped(folders)
-
-
-def _is_folder(name: str) -> bool:
-    return name not in {"", ".", ".."}
-
-
-def _is_skipped(folders: Sequence[str]) -> bool:
-    """Return whether readers take files there for notes about the archive."""
-    return bool(folders) and folders[0].startswith("__") and folders[0].endswith("__")
+    is_note = bool(folders) and folders[0].startswith("__") and folders[0].endswith("__")
+    return is_plain and not is_note and {"", ".", ".."}.isdisjoint(folders)
 
 
 def _file_of(field: Field) -> tuple[str, _File]:
-    """Return the ending of the files of a field, and what makes a file of a value.
-
-    Raises:
-        ValueError: There is no such kind of file.
-    """
+    """Return the ending of the files of a field, and what makes a file of a value."""
     if field.is_sequence and not field.is_number:
         refuse(field, _TITLE, "has sequences of numbers only")
     if "/" in field.name:
@@ -187,12 +166,11 @@ def _kind(field: Field) -> tuple[str, _File] | None:
     if codec.name in MEDIA:
         is_known = is_file_type(codec.name)
         return codec.name, partial(checked, codec.name) if is_known else bytes
-    is_wide = codec.dtype is not None and codec.dtype == np.uint64  # A `.cls` has an int64.
-    if codec.dtype is not None and codec.dtype.kind == "c":
-        return None
-    if codec.dtype is not None and (field.is_sequence or codec.shape or is_wide):
-        return "npy", _npy
     if codec.dtype is not None:
+        if codec.dtype.kind == "c":
+            return None
+        if field.is_sequence or codec.shape or codec.dtype == np.uint64:  # A `.cls` has an int64.
+            return "npy", _npy
         return ("cls" if codec.dtype.kind in "iu" else "json"), _number
     kinds: dict[str, tuple[str, _File]] = {
         "array": ("npy", _npy),

@@ -11,10 +11,10 @@ from ingot._core import encode_examples, frame_records
 from ingot.codecs.codec import offsets_of
 from ingot.dataset.read.ingot_source import IngotSource
 from ingot.dataset.spec import Field
-from ingot.formats.content import MEDIA, Content, Piece, block_of
-from ingot.formats.indexed import Indexing, open_indexed
-from ingot.formats.options import Options
-from ingot.formats.sink import Stream, Writing, refuse
+from ingot.formats.base.content import MEDIA, Content, Piece, block_of
+from ingot.formats.base.indexed import open_indexed
+from ingot.formats.base.options import Options
+from ingot.formats.base.sink import Stream, Writing, refuse
 from ingot.records import Batch
 
 _TITLE = "a TFRecord file"
@@ -23,17 +23,13 @@ _BYTES = frozenset({"bytes", "json", "msgpack", "utf8", *MEDIA})
 
 def open_files(paths: Sequence[str], name: str, options: Options) -> IngotSource | None:
     """Open files of examples; return None if their records are something else."""
-    return open_indexed("tfrecord", paths, name, Indexing.of(options, "tfrecord"))
+    return open_indexed("tfrecord", paths, name, options)
 
 
 class FramedRecords(Stream):
     """Records on their way to a file, each in its frame."""
 
     has_records = True
-
-    def __init__(self, path: Path, content: Content, options: Writing) -> None:
-        del content, options
-        super().__init__(path)
 
     def read(self, content: Content, rows: range) -> Batch:
         """Read records into one block."""
@@ -49,11 +45,8 @@ class Examples(Stream):
     """Rows on their way to a file, each as a message in its frame."""
 
     def __init__(self, path: Path, content: Content, options: Writing) -> None:
-        del options
-        self._path_of_source = content.path
-        self._fields = content.fields or {}
+        super().__init__(path, content, options)
         self._kinds = {name: _kind(one) for name, one in self._fields.items()}
-        super().__init__(path)
 
     @property
     def spec(self) -> dict[str, str]:
@@ -102,11 +95,7 @@ class Examples(Stream):
         arrays: list[npt.NDArray[Any]],
         dtype: np.dtype[Any],
     ) -> bytes:
-        """Return numbers as the format stores them.
-
-        Raises:
-            ValueError: One of them is too large.
-        """
+        """Return numbers as the format stores them."""
         with np.errstate(over="ignore"):
             stored = flat.astype(dtype)
         wrong = np.isinf(stored) & ~np.isinf(flat) if dtype.kind == "f" else stored != flat
@@ -116,7 +105,7 @@ class Examples(Stream):
                 int(np.searchsorted(np.cumsum([len(one) for one in arrays]), place, "right"))
             ]
             message = (
-                f"{self._path_of_source}: row {row}: field {field.name!r}: {flat[place]} does not "
+                f"{self._source}: row {row}: field {field.name!r}: {flat[place]} does not "
                 f"fit into {dtype}, which {_TITLE} holds"
             )
             raise ValueError(message)
@@ -126,11 +115,7 @@ class Examples(Stream):
 
 
 def _kind(field: Field) -> str:
-    """Return which list a feature has.
-
-    Raises:
-        ValueError: There is none for the type.
-    """
+    """Return which list a feature has."""
     codec = field.codec
     if codec.dtype is not None and codec.dtype.kind in "biu":
         return "int"

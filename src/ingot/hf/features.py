@@ -8,7 +8,7 @@ from ingot.dataset.nested import DOT
 from ingot.dataset.spec import Field, Spec
 from ingot.formats.arrow.leaf import leaves_of
 from ingot.formats.arrow.metadata import features_in, metadata_of
-from ingot.formats.media import MEDIA
+from ingot.formats.base.media import MEDIA
 from ingot.hf.library import library
 
 _VALUES = {

@@ -21,9 +21,9 @@ from ingot.formats.arrow.leaf import PATH, Leaf, leaves_of
 from ingot.formats.arrow.library import pyarrow
 from ingot.formats.arrow.metadata import features_of, metadata_of
 from ingot.formats.arrow.packer import Packer
+from ingot.formats.base.media import type_of_file
+from ingot.formats.base.options import Options
 from ingot.formats.discovery import find_dataset
-from ingot.formats.media import type_of_file
-from ingot.formats.options import Options
 from ingot.interchange.input import Input
 
 _WHERE = "the table"

@@ -146,7 +146,7 @@ def make_virtual(file):
 
 
 @pytest.mark.parametrize("make", [make_chunked, make_contiguous, make_virtual])
-def test_rows_that_a_small_file_only_claims_are_not_gone_through(path, make):
+def test_rows_that_a_small_file_only_claims_are_not_scanned(path, make):
     with h5py.File(path, "w") as file:
         make(file)
     calls = []
@@ -245,7 +245,7 @@ def test_a_truncated_file_is_reported(path, version):
     content = path.read_bytes()
     for length in [*range(100, len(content), 501), len(content) - 1]:
         path.write_bytes(content[:length])
-        message = f"^{path}: the file is cut short: {length} of {len(content)} bytes"
+        message = f"^{path}: the file is truncated: {length} of {len(content)} bytes"
         with pytest.raises(ingot.CorruptFileError, match=message) as caught:
             ingot.open(path)
         assert caught.value.offset == length
@@ -361,7 +361,7 @@ CHANGES = {
 @pytest.mark.parametrize("is_warm", [False, True])
 @pytest.mark.parametrize("compression", [None, "gzip"])
 @pytest.mark.parametrize("change", CHANGES)
-def test_a_file_that_was_changed_is_read_no_more(path, change, compression, is_warm):
+def test_a_file_that_was_changed_is_rejected(path, change, compression, is_warm):
     for name, shift in ((path, 0), (path.with_name("other.h5"), 1)):
         with h5py.File(name, "w") as file:
             data = np.arange(10) + shift
@@ -382,7 +382,7 @@ def test_a_file_that_was_changed_is_read_no_more(path, change, compression, is_w
 
 
 @pytest.mark.parametrize("compression", [None, "gzip"])
-def test_a_closed_data_set_reads_no_more(path, compression):
+def test_a_closed_data_set_refuses_to_read(path, compression):
     with h5py.File(path, "w") as file:
         file.create_dataset("x", data=np.arange(10), chunks=(2,), compression=compression)
     with ingot.open(path) as ds:

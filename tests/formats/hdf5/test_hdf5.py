@@ -191,7 +191,7 @@ def test_numbers_that_numpy_lacks_are_converted(path, is_packed):
     assert [row["runs"].tolist() for row in ds] == [[1, 2, 3], [0.5]]
 
 
-def test_text_lies_in_chunks_that_are_wider_than_a_row(path):
+def test_text_in_chunks_that_are_wider_than_a_row_is_read(path):
     texts = ["a", "bc", "def", "", "gh"]
     with h5py.File(path, "w") as file:
         for name, dtype in {"text": h5py.string_dtype(), "fixed": "S3"}.items():

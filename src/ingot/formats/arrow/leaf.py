@@ -9,7 +9,7 @@ from ingot.dataset.spec import Spec
 from ingot.errors import FormatError
 from ingot.formats.arrow.library import pyarrow
 from ingot.formats.arrow.types import is_binary, plain, shape_of, storage, type_of
-from ingot.formats.media import MEDIA
+from ingot.formats.base.media import MEDIA
 
 BYTES, PATH = "bytes", "path"
 """The parts of an image, a sound or a video, as Hugging Face stores them."""

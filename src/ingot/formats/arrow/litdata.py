@@ -10,9 +10,9 @@ from ingot.formats.arrow.ipc import ArrowFile
 from ingot.formats.arrow.origin import Opened
 from ingot.formats.arrow.source import ArrowRows
 from ingot.formats.arrow.widening import widened
-from ingot.formats.listed import Shard, check_rows, listed_in, stored_file
+from ingot.formats.base.listed import Shard, check_rows, listed_in, stored_file
+from ingot.formats.base.options import Options
 from ingot.formats.litdata import arrow_span, parse
-from ingot.formats.options import Options
 
 
 def open_chunks(folder: Path, options: Options) -> ArrowRows:

@@ -8,7 +8,7 @@ from ingot.formats.arrow.choice import Choice
 from ingot.formats.arrow.location import find, splits_of
 from ingot.formats.arrow.origin import Files, SavedFolder
 from ingot.formats.arrow.source import ArrowRows
-from ingot.formats.options import Options
+from ingot.formats.base.options import Options
 
 
 def open_files(paths: Sequence[str], name: str, options: Options) -> ArrowRows:

@@ -8,8 +8,8 @@ from ingot.dataset.atomic import writing
 from ingot.dataset.spec import Field
 from ingot.errors import FormatError
 from ingot.formats.arrow.library import pyarrow
-from ingot.formats.content import Content, Rows
-from ingot.formats.sink import Writing, refuse
+from ingot.formats.base.content import Content, Rows
+from ingot.formats.base.sink import Writing, refuse
 
 _GROUP_ROWS = 16_384
 _TITLE = "a Parquet file"

@@ -25,7 +25,7 @@ from ingot.formats.arrow.origin import Origin
 from ingot.formats.arrow.packer import Packer
 from ingot.formats.arrow.packing import valid
 from ingot.formats.arrow.parquet import ParquetFile
-from ingot.formats.media import AnyFile, type_of_file
+from ingot.formats.base.media import AnyFile, type_of_file
 from ingot.records import Damage
 from ingot.records.indices import Rows
 

@@ -10,15 +10,15 @@ from ingot.formats.granular.columns import Bag, Columns, Stored
 from ingot.formats.granular.layout import (
     REFS,
     SPEC,
+    AnyPath,
     check_spec,
     element,
     is_sequence,
+    local,
     shard_name,
     shards,
 )
-from ingot.formats.granular.opening import open_directory as open_directory
-from ingot.formats.granular.opening import open_folder
-from ingot.formats.granular.paths import AnyPath, local
+from ingot.formats.granular.source import open_folder
 from ingot.formats.granular.writer import GranularWriter, Layout, layout_of, open_writer
 
 __all__ = [

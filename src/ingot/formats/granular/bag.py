@@ -5,17 +5,16 @@ Paths are local ones, which the engine reads and writes, or objects with the int
 
 import os
 from abc import ABC, abstractmethod
+from dataclasses import replace
 from pathlib import Path
-from types import TracebackType
-from typing import Any, Protocol, Self
+from typing import Any, Literal, Self
 from weakref import WeakValueDictionary
 
 from ingot.errors import ClosedError
 from ingot.formats import bag as native
-from ingot.formats.granular.column import Column
 from ingot.formats.granular.columns import Bag
 from ingot.formats.granular.handles import LIMIT_BYTES, HandleBag, HandleWriter
-from ingot.formats.granular.paths import AnyPath, PathLike, is_local, local
+from ingot.formats.granular.layout import AnyPath, PathLike, is_local, local
 from ingot.records.expand import absolute
 
 NEWEST = 3
@@ -46,12 +45,7 @@ class Closing(ABC):
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         try:
             self.close()
         except Exception as failure:
@@ -89,9 +83,16 @@ class BagWriter(Closing):
             message = f"version {version} has its limits in the same file"
             raise ValueError(message)
         self.version = version
-        if version == NEWEST:
-            take(local(path), self)
-        self._writer = _open_files(local(path), limits, is_pair=version == NEWEST)
+        place, is_pair = local(path), version == NEWEST
+        if is_pair:
+            take(place, self)
+            limits = place.with_suffix(".idx") if limits is None else limits
+        self._writer: native.BagWriter | HandleWriter
+        if isinstance(place, Path) and (limits is None or is_local(limits)):
+            mode: Literal["append", "create"] = "append" if is_pair else "create"
+            self._writer = native.BagWriter(place, limits, mode=mode)
+        else:
+            self._writer = HandleWriter(place, limits)
         self._is_bare = len(self._writer) == 0
         self._flushed_bytes = self._writer.size - LIMIT_BYTES * len(self._writer)
         if version == _OLDEST:
@@ -150,26 +151,6 @@ class BagWriter(Closing):
         self._writer.abandon()
 
 
-class _Files(Protocol):
-    """The files of a bag, open for writing."""
-
-    @property
-    def size(self) -> int: ...
-    def __len__(self) -> int: ...
-    def append(self, record: bytes) -> int: ...
-    def flush(self) -> None: ...
-    def close(self) -> None: ...
-    def abandon(self) -> None: ...
-
-
-def _open_files(path: Path | PathLike, limits: AnyPath | None, *, is_pair: bool) -> _Files:
-    if limits is None and is_pair:
-        limits = path.with_suffix(".idx")
-    if isinstance(path, Path) and (limits is None or is_local(limits)):
-        return native.BagWriter(path, limits, mode="append" if is_pair else "create")
-    return HandleWriter(path, limits)
-
-
 def open_bag(
     source: Any, limits: Any = None, *, single_file: bool = False, cached: bool = False
 ) -> Bag:
@@ -184,16 +165,20 @@ def open_bag(
     Raises:
         CorruptFileError: Its limits are invalid.
     """
-    if is_local(source) and (limits is None or is_local(limits)):
-        path = absolute(source)
-        beside = path.with_suffix(".idx") if limits is None else absolute(limits)
-        is_pair = limits is not None or (not single_file and beside.is_file())
-        return Column.paired(path, beside) if is_pair else Column.single(path)
-    source, limits = (Path(one) if is_local(one) else one for one in (source, limits))
+    source, limits = (absolute(one) if is_local(one) else one for one in (source, limits))
     if limits is None and not single_file and hasattr(source, "with_suffix"):
         beside = source.with_suffix(".idx")
         limits = beside if beside.exists() else None
-    return HandleBag(source, limits, cached=cached)
+    if not isinstance(source, Path) or not isinstance(limits, Path | None):
+        return HandleBag(source, limits, cached=cached)
+    file = native.BagFile(str(source), None if limits is None else str(limits), "none")
+    bag = native.BagReader([file])
+    # Up to Granular 0.19, the limits begin with a zero. Those of no other bag do: it would be
+    # the limit of an empty record, which Granular does not write there.
+    if limits is None and len(bag) and bag.lengths([0])[0] == 0:
+        bag.close()
+        return native.BagReader([replace(file, leading_zero=True)])
+    return bag
 
 
 _owners: WeakValueDictionary[tuple[int, str], Closing] = WeakValueDictionary()

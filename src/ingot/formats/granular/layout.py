@@ -1,4 +1,4 @@
-"""The layout of a Granular folder.
+"""The layout of a Granular folder, and paths to one: local, or objects with their interface.
 
 ```
 spec.json             the keys and their types
@@ -8,14 +8,15 @@ KEY.bag, refs.bag     the values of a key, and which of them a row has: up to 0.
 ```
 """
 
-import json
+import os
 import re
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
+from typing import IO, Any, Protocol, TypeAlias, TypeGuard, cast
 
+from ingot.dataset.atomic import object_of, parsing
 from ingot.errors import FormatError
-from ingot.formats.granular.paths import PathLike
+from ingot.records.expand import StrPath, absolute
 
 SPEC = "spec.json"
 """The file with the keys and types of a folder."""
@@ -28,6 +29,57 @@ _KEY = re.compile(r"[a-z_][^/\\\x00-\x1f\x7f]*")
 _KEY_BYTES = 200
 _TYPE = re.compile(r"[a-z_][ -~]{0,199}")
 _SHARD = re.compile(r"[0-9]{6,18}")
+
+
+class PathLike(Protocol):
+    """A path of another file system, with what Granular requires, such as `elements.Path`."""
+
+    @property
+    def name(self) -> str:
+        """The last component."""
+
+    def __truediv__(self, other: str) -> "PathLike": ...
+    def open(self, mode: str) -> IO[bytes]:
+        """Open the file."""
+
+    def exists(self) -> bool:
+        """Return whether it exists."""
+
+    def mkdir(self) -> None:
+        """Create the folder."""
+
+    def glob(self, pattern: str) -> Any:
+        """Return the entries of the folder."""
+
+    def with_suffix(self, suffix: str) -> "PathLike":
+        """Return the path with another suffix."""
+
+
+AnyPath: TypeAlias = StrPath | PathLike
+"""A local path, or a path object of another file system."""
+
+
+def is_local(path: object) -> TypeGuard[StrPath]:
+    """Return whether a path is a local one, which the engine reads and writes."""
+    if isinstance(path, str):
+        return True
+    if not isinstance(path, os.PathLike):
+        return False
+    return "://" not in os.fspath(path) or not hasattr(path, "open")
+
+
+def local(path: AnyPath) -> Path | PathLike:
+    """Return a local path as an absolute one, and any other unchanged.
+
+    Raises:
+        TypeError: It is not a path.
+    """
+    if is_local(path):
+        return absolute(path)
+    if not hasattr(path, "open"):
+        message = f"expected a path, got {type(path).__name__}"
+        raise TypeError(message)
+    return cast(PathLike, path)
 
 
 def check_spec(spec: object) -> dict[str, str]:
@@ -64,28 +116,17 @@ def element(kind: str) -> str:
     return kind.removesuffix("[]")
 
 
-def parse_spec(content: bytes, path: str) -> dict[str, str]:
+def parse_spec(content: bytes, path: Path | PathLike) -> dict[str, str]:
     """Return the specification in a `spec.json`.
 
     Raises:
         FormatError: It is invalid.
     """
-    try:
+    with parsing(cast(Path, path), "the specification of a Granular data set"):
         if len(content) > _SPEC_BYTES:
             message = f"it has more than {_SPEC_BYTES} bytes"
-            raise ValueError(message)  # noqa: TRY301 -- reported below
-        return check_spec(json.loads(content, object_pairs_hook=_once))
-    except (ValueError, TypeError, RecursionError) as error:
-        message = f"{path}: this is not the specification of a Granular data set: {error}"
-        raise FormatError(message, path) from error
-
-
-def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) < len(pairs):
-        message = "a key appears twice"
-        raise ValueError(message)
-    return found
+            raise ValueError(message)
+        return check_spec(object_of(content))
 
 
 def read_spec(folder: Path | PathLike) -> dict[str, str]:
@@ -97,22 +138,7 @@ def read_spec(folder: Path | PathLike) -> dict[str, str]:
     """
     path = folder / SPEC
     with path.open("rb") as file:
-        return parse_spec(file.read(_SPEC_BYTES + 1), str(path))
-
-
-def is_dataset(folder: Path) -> bool:
-    """Return whether a folder has a specification."""
-    return (folder / SPEC).is_file()
-
-
-def is_unfinished(folder: Path) -> bool:
-    """Return whether a writer of the layout of Granular 0.21 has left a folder unfinished."""
-    return (folder / HIDDEN_SPEC).is_file()
-
-
-def is_sharded(folder: Path) -> bool:
-    """Return whether a folder has shards."""
-    return is_dataset(folder / shard_name(0))
+        return parse_spec(file.read(_SPEC_BYTES + 1), path)
 
 
 def shard_name(number: int) -> str:

@@ -7,10 +7,10 @@ from typing import Any, TypeAlias
 from ingot.codecs.array import FixedArray
 from ingot.dataset.spec import Field
 from ingot.errors import FormatError
-from ingot.formats.content import MEDIA, Content, Piece
+from ingot.formats.base.content import MEDIA, Content, Piece
+from ingot.formats.base.sink import Sink, Writing, refuse
 from ingot.formats.granular.codecs import ENCODERS
 from ingot.formats.granular.writer import open_writer
-from ingot.formats.sink import Fields, Writing, refuse
 
 _TITLE = "a Granular data set"
 _SAME = frozenset({"array", "bytes", "int", "jpg", "mp4", "msgpack", "png", "tree", "utf8"})
@@ -25,20 +25,16 @@ _TYPES = {
 _Encoder: TypeAlias = Callable[[Any], bytes]
 
 
-class GranularSink:
+class GranularSink(Sink):
     """Rows on their way to a folder."""
 
     def __init__(self, path: Path, content: Content, options: Writing) -> None:
-        del options
-        fields = content.fields or {}
+        super().__init__(path, content, options)
+        fields = self._fields
         self._encoders = {name: _encoder(one) for name, one in fields.items()}
         self._sequences = {name for name, one in fields.items() if one.is_sequence}
-        self._source = content.path
-        self._writer = open_writer(path, types_of(fields))
-
-    def read(self, content: Content, rows: range) -> Piece:
-        """Read rows."""
-        return content.read(rows)
+        types = {name: _type(one) + "[]" * one.is_sequence for name, one in fields.items()}
+        self._writer = open_writer(path, types)
 
     def add(self, rows: range, piece: Piece) -> None:
         """Append rows."""
@@ -61,22 +57,9 @@ class GranularSink:
             raise FormatError(message, self._source) from error
         return found
 
-    def finish(self) -> None:
-        """Finish the folder."""
-        self._writer.close()
-
     def abandon(self) -> None:
         """Close the files; the folder is not finished, and its caller removes it."""
         self._writer.close()
-
-
-def types_of(fields: Fields) -> dict[str, str]:
-    """Return Granular's types for fields.
-
-    Raises:
-        ValueError: It has none for one of them.
-    """
-    return {name: _type(one) + "[]" * one.is_sequence for name, one in fields.items()}
 
 
 def _type(field: Field) -> str:
@@ -101,15 +84,10 @@ def _tree(value: Any) -> bytes:
 
 
 def _check_tree(value: Any) -> None:
-    """Refuse tuples, which would come back as lists.
-
-    Raises:
-        TypeError: There is one.
-    """
+    """Refuse tuples, which would come back as lists."""
     if isinstance(value, tuple):
-        message = f"a tuple would be a list: {value!r:.80}"
+        message = f"a tuple would come back as a list: {value!r:.80}"
         raise TypeError(message)
-    inside = value.values() if isinstance(value, Mapping) else value
     if isinstance(value, Mapping | list):
-        for one in inside:
+        for one in value.values() if isinstance(value, Mapping) else value:
             _check_tree(one)

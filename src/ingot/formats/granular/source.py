@@ -1,6 +1,6 @@
 """Rows in a Granular folder."""
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Container, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Self
 
@@ -11,6 +11,7 @@ from ingot._core import contents
 from ingot.cached import cached_property
 from ingot.codecs import Bytes
 from ingot.codecs.codec import Codec
+from ingot.dataset.read.chain import chained
 from ingot.dataset.read.decoding import undecodable
 from ingot.dataset.read.identity import identity_of
 from ingot.dataset.read.plan import OwnPlan, Plan
@@ -19,11 +20,12 @@ from ingot.dataset.read.stacking import stacked
 from ingot.dataset.spec import Field, Spec
 from ingot.dataset.write.recoding import encoded
 from ingot.errors import CorruptFileError, FormatError
+from ingot.formats.base.options import Options
 from ingot.formats.granular import layout
+from ingot.formats.granular.bag import open_bag
 from ingot.formats.granular.codecs import DECODERS, GranularCodec
-from ingot.formats.granular.column import Column
-from ingot.formats.granular.columns import Columns
-from ingot.formats.granular.layout import REFS, element, is_sequence
+from ingot.formats.granular.columns import Bag, Columns
+from ingot.formats.granular.layout import REFS, AnyPath, PathLike, element, is_sequence, local
 from ingot.records.expand import check_link
 from ingot.records.indices import Rows
 
@@ -39,6 +41,7 @@ class GranularRows(Source):
         codecs: The codecs of the types.
     """
 
+    spec: Spec
     path: str
     paths: Sequence[str]
     format = "granular"
@@ -50,11 +53,13 @@ class GranularRows(Source):
         self.columns = columns
         self.path = columns.path
         self.paths = [columns.path]
-        self.fields = {
-            key: Field(key, codecs[element(kind)], is_sequence(kind))
-            for key, kind in columns.spec.items()
-        }
-        self._decoders = {name: field.codec.decode for name, field in self.fields.items()}
+        self.spec = Spec(
+            {
+                key: Field(key, codecs[element(kind)], is_sequence(kind))
+                for key, kind in columns.spec.items()
+            }
+        )
+        self._decoders = {name: field.codec.decode for name, field in self.spec.fields.items()}
 
     @classmethod
     def open(cls, folder: Path) -> Self:
@@ -65,9 +70,7 @@ class GranularRows(Source):
         """
         spec = layout.read_spec(folder)
         codecs = {element(kind): _codec(element(kind), folder) for kind in spec.values()}
-        found = cls(open_columns(folder, spec), codecs)
-        _ = found.spec  # Keys that cannot be the names of fields are refused here.
-        return found
+        return cls(_columns(folder, spec), codecs)
 
     def again(self) -> tuple[Callable[..., Source], tuple[Any, ...]]:
         """Return what opens the same folder in another process."""
@@ -79,19 +82,16 @@ class GranularRows(Source):
         Raises:
             TypeError: These are only some of the fields.
         """
-        if names is not None and not set(self.fields).issubset(names):
+        if names is not None and not set(self.spec).issubset(names):
             message = f"{self.path}: only all fields together can be read as they are stored"
             raise TypeError(message)
-        kinds = {element(kind): self.fields[key].codec for key, kind in self.columns.spec.items()}
+        kinds = {
+            element(kind): self.spec.fields[key].codec for key, kind in self.columns.spec.items()
+        }
         codecs = {kind: one if kind in _NUMBERS else Bytes() for kind, one in kinds.items()}
         found = type(self)(self.columns, codecs)
-        found.raw_names = frozenset(self.fields)
+        found.raw_names = frozenset(self.spec)
         return found
-
-    @cached_property
-    def spec(self) -> Spec:
-        """The fields and their types."""
-        return Spec(self.fields)
 
     @property
     def metadata(self) -> dict[str, Any]:
@@ -118,10 +118,6 @@ class GranularRows(Source):
         stored = self.columns.read(number, parts)
         return {name: self._value(name, one, number) for name, one in stored.items()}
 
-    def read_values(self, numbers: Sequence[int], names: Sequence[str]) -> dict[str, list[Any]]:
-        """Read fields of several rows, in one native read per field."""
-        return self._values(self.columns.read_many(numbers, names), numbers)
-
     def _values(self, stored: Mapping[str, Any], numbers: Sequence[int]) -> dict[str, list[Any]]:
         return {
             name: [self._value(name, *one) for one in zip(values, numbers, strict=True)]
@@ -133,7 +129,7 @@ class GranularRows(Source):
         try:
             return [decode(one) for one in stored] if isinstance(stored, list) else decode(stored)
         except (ValueError, OSError) as error:
-            raise undecodable(self.fields[name], self.paths[0], number, error) from error
+            raise undecodable(self.spec.fields[name], self.paths[0], number, error) from error
 
     def plan(self, numbers: Numbers, wanted: Mapping[str, Picks]) -> Plan:
         """Plan to read the wanted fields of rows."""
@@ -185,11 +181,11 @@ class GranularRows(Source):
         """Return the size of the bag of each field."""
         del rows
         folder = Path(self.path)
-        return {name: (folder / f"{name}.bag").stat().st_size for name in self.fields}
+        return {name: (folder / f"{name}.bag").stat().st_size for name in self.spec}
 
     def check(self, numbers: Numbers) -> None:
         """Check that every record is where the limits say; Granular has no checksums."""
-        self.columns.read_many(numbers.tolist(), list(self.fields))
+        self.columns.read_many(numbers.tolist(), list(self.spec))
 
     def close(self) -> None:
         """Close the bags."""
@@ -197,25 +193,62 @@ class GranularRows(Source):
         self.columns.close()
 
 
-def open_columns(folder: Path, spec: Mapping[str, str]) -> Columns:
-    """Open the bags of a folder, of any version.
+def open_directory(folder: Path, options: Options) -> Source | None:
+    """Open a data set; return None for any other directory.
 
     Raises:
-        FormatError: They are not the bags of a data set.
+        FormatError: It is damaged, or its writer has not finished it.
     """
-    has_refs = (folder / f"{REFS}.bag").is_file() and REFS not in spec
+    del options
+    try:
+        if (folder / layout.SPEC).is_file():
+            return GranularRows.open(folder)
+        if (folder / layout.shard_name(0) / layout.SPEC).is_file():
+            names = layout.shards((one.name for one in folder.iterdir()), str(folder))
+            return chained([GranularRows.open(folder / name) for name in names], str(folder))
+    except FormatError:
+        raise
+    except ValueError as error:
+        message = f"{folder}: {error}"
+        raise FormatError(message, str(folder)) from error
+    if (folder / layout.HIDDEN_SPEC).is_file():  # Left by a writer for Granular 0.21.
+        message = f"{folder}: Granular's writer did not finish this data set"
+        raise FormatError(message, str(folder))
+    return None
 
-    def open_bag(name: str) -> Column:
+
+def open_folder(folder: AnyPath, cached: Container[str] = ()) -> Columns:
+    """Open the stored values of a data set in one folder, of any version and of any types.
+
+    Args:
+        folder: A path, or an object with the interface of one.
+        cached: Keys to read completely now, on other file systems than the local one.
+
+    Raises:
+        FileNotFoundError: The folder is not a data set.
+        FormatError: It is damaged.
+    """
+    place = local(folder)
+    return _columns(place, layout.read_spec(place), cached)
+
+
+def _columns(
+    folder: Path | PathLike, spec: Mapping[str, str], cached: Container[str] = ()
+) -> Columns:
+    has_refs = REFS not in spec and (folder / f"{REFS}.bag").exists()
+
+    def open_one(name: str) -> Bag:
         path = folder / f"{name}.bag"
-        limits = path.with_suffix(".idx")
-        for file in [path] if has_refs else [path, limits]:
-            if not file.is_file():
-                message = f"{folder}: {file.name} is missing"
-                raise FormatError(message, str(folder))
-            check_link(str(file))
-        return Column.single(path) if has_refs else Column.paired(path, limits)
+        limits = None if has_refs else path.with_suffix(".idx")
+        for file in (path, limits):
+            if isinstance(file, Path):
+                if not file.is_file():
+                    message = f"{folder}: {file.name} is missing"
+                    raise FormatError(message, str(folder))
+                check_link(str(file))
+        return open_bag(path, limits, single_file=has_refs, cached=name in cached)
 
-    return Columns(str(folder), spec, has_refs=has_refs, open_bag=open_bag)
+    return Columns(str(folder), spec, has_refs=has_refs, open_bag=open_one)
 
 
 def _codec(kind: str, folder: Path) -> Codec:

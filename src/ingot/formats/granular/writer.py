@@ -9,20 +9,21 @@ from typing import Any, Literal, TypeAlias
 
 from ingot.errors import ClosedError, FormatError
 from ingot.formats import bag as native
-from ingot.formats.granular import refs
 from ingot.formats.granular.bag import NEWEST, BagWriter, Closing, open_bag, take
-from ingot.formats.granular.columns import Bag, Stored
+from ingot.formats.granular.columns import Bag, Ref, Stored, encode_refs
 from ingot.formats.granular.handles import LIMIT_BYTES
 from ingot.formats.granular.layout import (
     HIDDEN_SPEC,
     REFS,
     SPEC,
+    AnyPath,
+    PathLike,
     check_spec,
     is_sequence,
+    local,
     parse_spec,
     read_spec,
 )
-from ingot.formats.granular.paths import AnyPath, PathLike, local
 
 Layout: TypeAlias = Literal["0.21", "0.22"]
 """The layout that Granular 0.20 and 0.21 read, or that of 0.22 and later."""
@@ -260,13 +261,13 @@ class ReferencedWriter(GranularWriter):
 
     def append(self, row: Mapping[str, Stored]) -> int:
         """Append a row; return its number."""
-        places: list[refs.Ref] = []
-        for key, value in row.items():
+        places: list[Ref] = []
+        for key in self._spec:
+            value = row[key]
             values = value if isinstance(value, list) else [value]
             first = self._append(self.bags[key], values)
-            is_list = isinstance(value, list)
-            places.append(range(first, first + len(values)) if is_list else first)
-        return self._refs.append(refs.encode(places), flush=False)
+            places.append(first if values is not value else range(first, first + len(values)))
+        return self._refs.append(encode_refs(places), flush=False)
 
     def _append(self, bag: BagWriter, values: list[bytes]) -> int:
         if len(bag) == 0 and values and not values[0]:
@@ -292,7 +293,7 @@ class ReferencedWriter(GranularWriter):
             _write_spec(self._folder, self._spec)
 
     def _discard(self, complete: Sequence[str]) -> None:
-        """Remove the finished bags and give up the others."""
+        """Remove the finished bags and abandon the others."""
         for bag in self._all():
             bag.abandon()
         if isinstance(self._folder, Path):
@@ -302,14 +303,10 @@ class ReferencedWriter(GranularWriter):
 
 
 def _clear(folder: Any) -> None:
-    """Remove what an unfinished writer of version 2 has left.
-
-    Raises:
-        StorageError: It is still writing.
-    """
+    """Remove what an unfinished writer of version 2 has left."""
     if not isinstance(folder, Path) or not (folder / HIDDEN_SPEC).is_file():
         return
-    spec = parse_spec((folder / HIDDEN_SPEC).read_bytes(), str(folder / HIDDEN_SPEC))
+    spec = parse_spec((folder / HIDDEN_SPEC).read_bytes(), folder / HIDDEN_SPEC)
     native.BagWriter(folder / f"{REFS}.bag").abandon()
     for key in (*spec, REFS):
         for suffix in _SUFFIXES:

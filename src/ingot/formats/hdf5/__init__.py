@@ -7,8 +7,6 @@ writes rows batch by batch.
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from ingot.formats.hdf5.opening import open_files as open_files
-
 if TYPE_CHECKING:
     from ingot.formats.hdf5.writer import Hdf5Writer, NewColumn, partial_path
 

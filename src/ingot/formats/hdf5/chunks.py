@@ -8,24 +8,21 @@ import numpy as np
 import numpy.typing as npt
 
 from ingot._core import Hdf5Column, Hdf5File
-from ingot.formats.hdf5.column import Column
-from ingot.formats.hdf5.handle import h5py
+from ingot.formats.hdf5.column import EXPANSION, Column
+from ingot.formats.hdf5.file import h5py
 
 _SIZES = (8, 8)
 """Bytes of offsets and lengths in files that the engine can read."""
-
-_EXPANSION = 1100
-"""A file of so many times fewer bytes does not hold the values: no filter compresses better."""
 
 
 def locate(column: Column, dataset: Any, file: Hdf5File) -> Hdf5Column | None:
     """Return a column for the engine; None if only HDF5 can read it.
 
-    The engine reads what lies in one piece or in chunks that no filter has changed, as
+    The engine reads contiguous data sets, and chunks that no filter has changed, as
     numbers, text and compounds of the types that numpy has.
 
     Raises:
-        CorruptFileError: Bytes of it would be behind the end of the file.
+        CorruptFileError: Bytes of it would be after the end of the file.
     """
     library = h5py()
     plist = dataset.id.get_create_plist()
@@ -143,7 +140,7 @@ def written(dataset: Any) -> list[range]:
     if dataset.is_virtual:
         nbytes = math.prod(dataset.shape) * dataset.dtype.itemsize
         is_outside = any(one.file_name != "." for one in dataset.virtual_sources())
-        is_full = is_outside or nbytes <= _EXPANSION * dataset.file.id.get_filesize()
+        is_full = is_outside or nbytes <= EXPANSION * dataset.file.id.get_filesize()
     else:
         is_full = dataset.id.get_storage_size() > 0
     return [range(rows)] if is_full else []

@@ -14,8 +14,7 @@ from ingot.codecs.array import FixedArray, stored_dtype
 from ingot.dataset.nested import DOT
 from ingot.dataset.read.stacking import stacked
 from ingot.dataset.spec import Field
-from ingot.formats.hdf5.attributes import SHAPE
-from ingot.formats.hdf5.handle import h5py
+from ingot.formats.hdf5.file import SHAPE, h5py
 
 Packed: TypeAlias = tuple[memoryview, bytes]
 Member: TypeAlias = tuple[str, ...]
@@ -23,8 +22,8 @@ Member: TypeAlias = tuple[str, ...]
 
 
 _ROW_BYTES = 1 << 30
-_EXPANSION = 1100
-"""A larger row is stored in at least so many parts of its size: no filter compresses better."""
+EXPANSION = 1100
+"""No filter compresses better: fewer bytes of a file do not hold the values that it claims."""
 
 
 class Column(ABC):
@@ -59,26 +58,26 @@ class Column(ABC):
         if dataset.shape is None or dataset.id.get_create_plist().get_external_count():
             return None
         row_bytes = math.prod(dataset.shape[1:]) * dtype.itemsize
-        if row_bytes > _ROW_BYTES and row_bytes > _EXPANSION * dataset.id.get_storage_size():
+        if row_bytes > _ROW_BYTES and row_bytes > EXPANSION * dataset.id.get_storage_size():
             return None
         is_single = dataset.shape[1:] in {(), (1,)}
         element = library.check_vlen_dtype(dtype)
         text = library.check_string_dtype(dtype)
         if is_single and text is not None and text.length is None:
-            return TextColumn(name, dataset)
+            return _TextColumn(name, dataset)
         if is_single and text is None and element is not None and _is_number(np.dtype(element)):
-            return RunColumn(name, dataset, np.dtype(element))
+            return _RunColumn(name, dataset, np.dtype(element))
         shape = () if is_single and dtype.kind == "S" else dataset.shape[1:]
         members = dict(_members(dtype, shape))
         codecs = {member: codec for member, codec in members.items() if codec is not None}
-        return FixedColumn(name, dataset, codecs) if codecs == members and codecs else None
+        return _FixedColumn(name, dataset, codecs) if codecs == members and codecs else None
 
     @abstractmethod
     def decode(self, packed: Packed) -> dict[str, Any]:
         """Return the values of each field in what the engine has read.
 
         Raises:
-            ValueError: They are no such values.
+            ValueError: They are not such values.
         """
 
     @abstractmethod
@@ -86,11 +85,11 @@ class Column(ABC):
         """Return the values of each field in what h5py has read.
 
         Raises:
-            ValueError: They are no such values.
+            ValueError: They are not such values.
         """
 
 
-class FixedColumn(Column):
+class _FixedColumn(Column):
     """Numbers, arrays, compounds, text and bytes of a fixed size."""
 
     def __init__(self, name: str, dataset: Any, codecs: Mapping[Member, Codec]) -> None:
@@ -102,12 +101,10 @@ class FixedColumn(Column):
         self.item = self._dtype.itemsize
 
     def decode(self, packed: Packed) -> dict[str, Any]:
-        """Return arrays or lists of what the rows have."""
         count = len(packed[1]) // 8 - 1
         return self.pick(np.ndarray((count, *self.shape), self._dtype, packed[0]))
 
     def pick(self, found: npt.NDArray[Any]) -> dict[str, Any]:
-        """Return arrays or lists of what the rows have."""
         return {name: self._values(found, name) for name in self.fields}
 
     def _values(self, found: npt.NDArray[Any], name: str) -> Any:
@@ -121,7 +118,7 @@ class FixedColumn(Column):
         return found if dtype is None or found.dtype == dtype else found.astype(dtype)
 
 
-class TextColumn(Column):
+class _TextColumn(Column):
     """Text of any length."""
 
     varies = True
@@ -132,7 +129,6 @@ class TextColumn(Column):
         self.item = 1
 
     def decode(self, packed: Packed) -> dict[str, Any]:
-        """Return a list of texts."""
         texts = self.fields[self._name].codec.decode_many(packed[0], packed[1])
         if texts is None:
             message = "a text is not UTF-8"
@@ -140,11 +136,10 @@ class TextColumn(Column):
         return {self._name: texts}
 
     def pick(self, found: npt.NDArray[Any]) -> dict[str, Any]:
-        """Return a list of texts."""
         return {self._name: [one.decode() for one in found.reshape(len(found)).tolist()]}
 
 
-class RunColumn(Column):
+class _RunColumn(Column):
     """Runs of numbers, each of its own length, and arrays of which one length varies."""
 
     varies = True
@@ -162,13 +157,11 @@ class RunColumn(Column):
         self.item = dtype.itemsize
 
     def decode(self, packed: Packed) -> dict[str, Any]:
-        """Return a list of arrays, or one array of arrays that are alike."""
         ends = [end // self.item for end in np.frombuffer(packed[1], np.int64).tolist()]
         numbers = np.frombuffer(packed[0], self._dtype, ends[-1])
         return self._arrays([numbers[a:b] for a, b in pairwise(ends)])
 
     def pick(self, found: npt.NDArray[Any]) -> dict[str, Any]:
-        """Return a list of arrays, or one array of arrays that are alike."""
         if not self._dtype.isnative:
             message = f"h5py gives wrong numbers for runs of {self._dtype.str}"
             raise ValueError(message)

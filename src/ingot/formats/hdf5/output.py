@@ -11,11 +11,11 @@ from ingot.dataset.atomic import close_own, open_own, try_lock
 from ingot.errors import FormatError, StorageError
 
 
-class Sink(NativeSink):
+class Output(NativeSink):
     """A file, locked for one writer, which remembers the first write that failed.
 
     HDF5 drops errors that it meets when it closes a data set, and may crash after those of its
-    callbacks. So it is told that all is well, and its caller asks `check`. The methods that it
+    callbacks. So these report success, and its caller calls `check`. The methods that it
     calls are native: an interrupt is raised when HDF5 has returned, never in the middle of it.
     In the child of a fork it leads nowhere.
     """
@@ -24,7 +24,7 @@ class Sink(NativeSink):
     _handle: int
 
     def __new__(cls, path: Path) -> Self:
-        """Open a file, which is made if there is none.
+        """Open a file, or create it.
 
         Raises:
             StorageError: Another process is writing it, or the system refuses.
@@ -41,17 +41,17 @@ class Sink(NativeSink):
         return found
 
     def is_at(self, path: Path) -> bool:
-        """Whether the file has this name, perhaps besides its own."""
+        """Whether the file has this name, perhaps in addition to its own."""
         try:
             return os.path.samestat(os.fstat(self._handle), path.stat())
         except FileNotFoundError:
             return False
 
     def check(self) -> None:
-        """Refuse to go on if a write has failed.
+        """Raise the first error of a write.
 
         Raises:
-            StorageError: One has.
+            StorageError: A write has failed.
         """
         if self.failure is not None:
             code, text = self.failure
@@ -73,12 +73,6 @@ class Sink(NativeSink):
         self.detach()
         if self._handle >= 0:  # One line: an interrupt in between would leave the lock.
             _, self._handle = close_own(self._handle), -1  # type: ignore[func-returns-value]
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
     def __del__(self) -> None:
         if hasattr(self, "_handle"):

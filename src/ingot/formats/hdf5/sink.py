@@ -5,20 +5,20 @@ from pathlib import Path
 import numpy as np
 
 from ingot.dataset.spec import Field
-from ingot.formats.content import MEDIA, Content, Piece
-from ingot.formats.hdf5.handle import h5py
+from ingot.formats.base.content import MEDIA, Content, Piece
+from ingot.formats.base.sink import Sink, Writing, refuse
+from ingot.formats.hdf5.file import h5py
 from ingot.formats.hdf5.writer import Hdf5Writer, NewColumn
-from ingot.formats.sink import Writing, refuse
 
 _TITLE = "an HDF5 file"
 
 
-class Hdf5Sink:
+class Hdf5Sink(Sink):
     """Rows on their way to a file."""
 
     def __init__(self, path: Path, content: Content, options: Writing) -> None:
-        del options
-        fields = content.fields or {}
+        super().__init__(path, content, options)
+        fields = self._fields
         for field in fields.values():
             if "/" in field.name:
                 refuse(field, _TITLE, "takes a slash for a group")
@@ -26,14 +26,13 @@ class Hdf5Sink:
         self._texts = [name for name, one in fields.items() if one.codec.name == "utf8"]
         self._writer = Hdf5Writer.create(path, [_column(one) for one in fields.values()])
 
-    def read(self, content: Content, rows: range) -> Piece:
-        """Read rows."""
-        return content.read(rows)
-
     def add(self, rows: range, piece: Piece) -> None:
         """Append rows."""
         for name in self._texts:
-            _check_texts(name, rows, piece[name])
+            for row, text in zip(rows, piece[name], strict=True):
+                if "\0" in text:
+                    message = f"row {row}: field {name!r}: {_TITLE} cannot store text with NUL"
+                    raise ValueError(message)
         batch = {
             name: [np.frombuffer(one, np.uint8) for one in values]
             if name in self._bytes
@@ -51,28 +50,12 @@ class Hdf5Sink:
         self._writer.keep()
 
 
-def _check_texts(name: str, rows: range, texts: list[str]) -> None:
-    """Refuse text that HDF5 cannot store.
-
-    Raises:
-        ValueError: There is one.
-    """
-    for row, text in zip(rows, texts, strict=True):
-        if "\0" in text:
-            message = f"row {row}: field {name!r}: {_TITLE} cannot store text that contains NUL"
-            raise ValueError(message)
-
-
 def _is_bytes(field: Field) -> bool:
     return field.codec.name == "bytes" or field.codec.name in MEDIA
 
 
 def _column(field: Field) -> NewColumn:
-    """Return the column of a field.
-
-    Raises:
-        ValueError: HDF5 has no type for it.
-    """
+    """Return the column of a field."""
     library, codec = h5py(), field.codec
     if field.is_optional:
         refuse(field, _TITLE, "has no missing values")

@@ -1,9 +1,12 @@
 """Rows that are in an HDF5 file."""
 
+import errno
 import json
 import math
+import os
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any, NamedTuple, Self, TypeAlias
 
 import numpy as np
@@ -11,6 +14,7 @@ import numpy.typing as npt
 
 from ingot._core import Hdf5Column, Hdf5File, contents, identity
 from ingot.cached import cached_property
+from ingot.dataset.read.chain import chained
 from ingot.dataset.read.decoding import undecodable
 from ingot.dataset.read.identity import identity_of
 from ingot.dataset.read.plan import OwnPlan, Plan
@@ -19,11 +23,10 @@ from ingot.dataset.read.stacking import picked, stacked
 from ingot.dataset.spec import Spec
 from ingot.dataset.write.recoding import encoded
 from ingot.errors import ClosedError, FormatError, StorageError
+from ingot.formats.base.options import Options
 from ingot.formats.hdf5 import chunks
-from ingot.formats.hdf5.attributes import metadata_of
 from ingot.formats.hdf5.column import Column
-from ingot.formats.hdf5.handle import Handle
-from ingot.formats.hdf5.location import Location
+from ingot.formats.hdf5.file import Handle, Location, locate, metadata_of
 from ingot.formats.hdf5.table import Table
 from ingot.records import Damage, Verification
 from ingot.records.indices import Rows
@@ -33,7 +36,26 @@ Stamp: TypeAlias = tuple[int, str]
 
 _BLOCK_ROWS = 256
 _BLOCK_BYTES = 64 << 20
-"""How much is read ahead when rows are gone through: at least a row of chunks."""
+"""How much is read ahead in a scan: at least a row of chunks."""
+
+
+def open_files(paths: Sequence[str], name: str, options: Options) -> Source:
+    """Open files, or locations in files such as `train.h5/images`.
+
+    Raises:
+        FormatError: One of them is not an HDF5 file.
+    """
+    sources = []
+    for path in paths:
+        location = locate(path)
+        if location is None and not Path(path).exists():
+            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path)
+        if location is None:
+            message = f"{path}: not an HDF5 file, but {paths[0]} is; open them separately"
+            raise FormatError(message, path)
+        partial, external = options.partial, options.allow_external
+        sources.append(Hdf5Rows(location, partial=partial, allow_external=external))
+    return chained(sources, name)
 
 
 class _Reading(NamedTuple):
@@ -51,8 +73,7 @@ _Found: TypeAlias = tuple[Column, Callable[[Any], Row], Any]
 class Hdf5Rows(Source):
     """Rows of data sets that share their first dimension.
 
-    What lies in one piece, or in chunks without a filter, is read by the engine, the rest by
-    h5py.
+    The engine reads contiguous data sets and chunks without a filter, h5py the rest.
 
     Args:
         location: The file, or a place in it.
@@ -92,22 +113,10 @@ class Hdf5Rows(Source):
         self._latest: tuple[tuple[str, ...], _Reading] = ((), _Reading([], [], []))
         self._handle.release()
 
-    @classmethod
-    def open(cls, location: Location, stamp: Stamp, *, partial: bool, allow_external: bool) -> Self:
-        """Open a file once more, which must be as it was.
-
-        Raises:
-            FormatError: It was changed.
-        """
-        if identity(location.file)[:2] != stamp:
-            message = f"{location.file}: the file was changed since this data set was opened"
-            raise FormatError(message, location.file)
-        return cls(location, partial=partial, allow_external=allow_external)
-
     def again(self) -> tuple[Callable[..., Source], tuple[Any, ...]]:
         """Return what opens the same file in another process."""
-        options = self._handle.partial, self._allow_external
-        return _reopened, (*self._location, self._opened[:2], options)
+        options = {"partial": self._handle.partial, "allow_external": self._allow_external}
+        return _reopened, (self._location, self._opened[:2], options)
 
     def raw(self, names: Collection[str] | None = None) -> Self:
         """Refuse: the file stores no values as bytes of their own."""
@@ -175,7 +184,7 @@ class Hdf5Rows(Source):
         return self._rows
 
     def _reading(self, names: tuple[str, ...]) -> "_Reading":
-        """Return how the columns of some fields are read; where they lie is looked up once."""
+        """Return how the columns of some fields are read; where they are is looked up once."""
         latest, reading = self._latest
         if names == latest:
             return reading
@@ -298,7 +307,9 @@ def _disjoint(ranges: Iterable[range]) -> Iterator[range]:
             stop = one.stop
 
 
-def _reopened(file: str, inside: str, stamp: Stamp, options: tuple[bool, bool]) -> Hdf5Rows:
-    partial, allow_external = options
-    location = Location(file, inside)
-    return Hdf5Rows.open(location, stamp, partial=partial, allow_external=allow_external)
+def _reopened(location: Location, stamp: Stamp, options: dict[str, bool]) -> Hdf5Rows:
+    """Open a file again; it must not have changed."""
+    if identity(location.file)[:2] != stamp:
+        message = f"{location.file}: the file was changed since this data set was opened"
+        raise FormatError(message, location.file)
+    return Hdf5Rows(location, **options)

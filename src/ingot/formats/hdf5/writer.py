@@ -13,9 +13,8 @@ import numpy.typing as npt
 from ingot._core import identity
 from ingot.dataset.atomic import publish, sync_folder, writing
 from ingot.errors import FormatError, StorageError, UnfinishedFileError
-from ingot.formats.hdf5.attributes import SHAPE, UNFINISHED
-from ingot.formats.hdf5.handle import h5py, translated
-from ingot.formats.hdf5.output import Sink
+from ingot.formats.hdf5.file import SHAPE, UNFINISHED, h5py, translated
+from ingot.formats.hdf5.output import Output
 from ingot.records.expand import StrPath, absolute
 from ingot.signals import deferred
 
@@ -29,7 +28,7 @@ _PIXELS = 8
 """Elements that the filter szip takes together; it can do nothing with fewer."""
 
 _NEW, _COPY = 1, 2
-"""How a file is marked that is not whole: a new one, or a copy of one that rows go behind."""
+"""How an unfinished file is marked: a new one, or a copy of one to which rows are appended."""
 
 
 class NewColumn(NamedTuple):
@@ -92,10 +91,10 @@ class Hdf5Writer:
     __module__ = "ingot.formats.hdf5"
 
     def __init__(
-        self, path: Path, sink: Sink, file: Any, *, replaces: tuple[int, str, str] | None
+        self, path: Path, output: Output, file: Any, *, replaces: tuple[int, str, str] | None
     ) -> None:
         self.path = path
-        self._sink = sink
+        self._output = output
         self._file = file
         self._replaces = replaces
         self._process = os.getpid()
@@ -134,12 +133,12 @@ class Hdf5Writer:
         """
         path = absolute(path)
         with writing(path):
-            sink = Sink(partial_path(path))
-            sink.truncate(0)
-            sink.check()
+            output = Output(partial_path(path))
+            output.truncate(0)
+            output.check()
         with deferred():
             with translated(str(path)):
-                file = h5py().File(sink, "w", libver=_VERSIONS)
+                file = h5py().File(output, "w", libver=_VERSIONS)
                 file.attrs[UNFINISHED] = _NEW
                 for name, text in (attributes or {}).items():
                     file.attrs[name] = text
@@ -149,8 +148,8 @@ class Hdf5Writer:
                     if column.values is not None:
                         dataset.attrs[SHAPE] = column.values
                     del dataset
-            sink.check()
-            return cls(path, sink, file, replaces=None)
+            output.check()
+            return cls(path, output, file, replaces=None)
 
     @classmethod
     def append(cls, path: StrPath) -> Self:
@@ -158,27 +157,27 @@ class Hdf5Writer:
 
         Raises:
             StorageError: Another process is writing it, or the system refuses.
-            FormatError: It is no HDF5 file, or damaged; or there is a file, and beside it
+            FormatError: It is not an HDF5 file, or damaged; or there is a file, and beside it
                 rows that an earlier writer has kept for a new one.
         """
         path = absolute(path)
         with writing(path):
-            sink = Sink(partial_path(path))
+            output = Output(partial_path(path))
         replaces = identity(str(path)) if path.exists() else None
         is_copy = False
         try:
             if replaces is not None:
-                _check_not_kept(path, sink)
+                _check_not_kept(path, output)
                 is_copy = True
-                with translated(str(path)), h5py().File(path, "r"):  # Nobody is writing to it.
-                    _copy(path, sink)
+                with translated(str(path)), h5py().File(path, "r"):  # No process is writing to it.
+                    _copy(path, output)
             with deferred():
-                file = _resumed(sink, _NEW if replaces is None else _COPY)
-                return cls(path, sink, file, replaces=replaces)
+                file = _resumed(output, _NEW if replaces is None else _COPY)
+                return cls(path, output, file, replaces=replaces)
         except BaseException:
             if is_copy:
-                sink.path.unlink(missing_ok=True)
-            sink.close()
+                output.path.unlink(missing_ok=True)
+            output.close()
             raise
 
     @property
@@ -213,7 +212,7 @@ class Hdf5Writer:
         with translated(str(self.path)):
             dataset.resize(end, axis=0)
             _put(dataset, self.rows, _array(values, dataset))
-        self._sink.check()
+        self._output.check()
 
     def finish(self) -> None:
         """Finish the file, and give it its name.
@@ -224,17 +223,17 @@ class Hdf5Writer:
         with deferred(), translated(str(self.path)):
             del self._file.attrs[UNFINISHED]
             self._file.close()
-        self._sink.sync()
+        self._output.sync()
         with writing(self.path):
             if self._replaces is not None:
                 self._check_unchanged(self._replaces)
-                shutil.copymode(self.path, self._sink.path)
-                self._sink.path.replace(self.path)
+                shutil.copymode(self.path, self._output.path)
+                self._output.path.replace(self.path)
             else:
-                publish(self._sink.path, self.path)
+                publish(self._output.path, self.path)
             self.is_finished = True
             sync_folder(self.path.parent)
-        self._sink.close()
+        self._output.close()
 
     def _check_unchanged(self, before: tuple[int, str, str]) -> None:
         """Refuse to replace a file that is not the one that was copied."""
@@ -244,10 +243,6 @@ class Hdf5Writer:
                 "of it; it is left alone: add the rows again"
             )
             raise StorageError(message, str(self.path))
-
-    def _has_name(self) -> bool:
-        """Whether the file got its name, also if that was interrupted."""
-        return self.is_finished or self._sink.is_at(self.path)
 
     def __enter__(self) -> Self:
         return self
@@ -282,62 +277,59 @@ class Hdf5Writer:
                     dataset.resize(self.rows, axis=0)  # A batch may be there in part.
                 self._file.close()
         try:
-            self._sink.check()
+            self._output.check()
         except StorageError:
             self.rows = 0
-        if self.is_new and self.rows and not self._file and not self._has_name():
+        is_kept = self.is_new and self.rows and not self._file
+        if is_kept and not self.is_finished and not self._output.is_at(self.path):
             with contextlib.suppress(FormatError, StorageError):
-                _resumed(self._sink, _NEW).close()  # It was whole, but did not get its name.
+                _resumed(self._output, _NEW).close()  # It was whole, but did not get its name.
         if not self.is_new or self.rows == 0:
-            self._sink.path.unlink(missing_ok=True)
-        self._sink.close()
+            self._output.path.unlink(missing_ok=True)
+        self._output.close()
         return self.rows if self.is_new else 0
 
 
-def _check_not_kept(path: Path, sink: Sink) -> None:
-    """Refuse to put a copy in the place of rows that an earlier writer has kept.
-
-    Raises:
-        FormatError: There are some.
-    """
+def _check_not_kept(path: Path, output: Output) -> None:
+    """Refuse to put a copy in the place of rows that an earlier writer has kept."""
     try:
-        with deferred(), h5py().File(sink, "r") as file:
+        with deferred(), h5py().File(output, "r") as file:
             is_kept = file.attrs.get(UNFINISHED) == _NEW
     except (OSError, RuntimeError, ValueError, KeyError):
         is_kept = False  # It is empty, or its writer was killed.
-    sink.seek(0)
+    output.seek(0)
     if is_kept:
         message = (
-            f"{path}: there is this file, and {sink.path.name} with rows that were to be a new "
-            "one: move one of them away"
+            f"{path}: both this file and {output.path.name}, which holds the rows of a new one, "
+            "exist: move one of them away"
         )
         raise FormatError(message, str(path))
 
 
-def _resumed(sink: Sink, mark: int) -> Any:
+def _resumed(output: Output, mark: int) -> Any:
     """Open a file that an earlier writer has kept, or a copy of one, and mark it as such."""
     try:
-        with translated(str(sink.path)):
-            file = h5py().File(sink, "r+", libver=_VERSIONS)
+        with translated(str(output.path)):
+            file = h5py().File(output, "r+", libver=_VERSIONS)
             file.attrs[UNFINISHED] = mark
             return file
     except FormatError as error:
-        sink.check()
+        output.check()
         message = (
-            f"{sink.path}: a writer that was killed left this file; it cannot be resumed: "
-            "remove it to begin anew"
+            f"{output.path}: a writer that was killed left this file; it cannot be resumed: "
+            "remove it to start over"
         )
-        raise UnfinishedFileError(message, str(sink.path)) from error
+        raise UnfinishedFileError(message, str(output.path)) from error
 
 
-def _copy(path: Path, sink: Sink) -> None:
+def _copy(path: Path, output: Output) -> None:
     """Copy a file to where rows are added to it."""
-    sink.truncate(0)
+    output.truncate(0)
     with path.open("rb") as source:
         while piece := source.read(_PIECE):
-            sink.write(memoryview(piece))
-    sink.seek(0)
-    sink.check()
+            output.write(memoryview(piece))
+    output.seek(0)
+    output.check()
 
 
 def _columns(file: Any) -> dict[str, Any]:

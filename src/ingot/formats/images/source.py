@@ -1,13 +1,12 @@
-"""Rows of a directory of images."""
+"""Rows of a directory of images, and of a table of metadata beside them."""
 
 import os
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from ingot.cached import cached_property
 from ingot.codecs import codec_of
@@ -15,30 +14,142 @@ from ingot.codecs.codec import cells_of, joined
 from ingot.codecs.signature import is_file_type, name_of
 from ingot.dataset.read.decoding import undecodable
 from ingot.dataset.read.identity import identity_of
-from ingot.dataset.read.plan import Plan, Request, answers
+from ingot.dataset.read.plan import Joint, OwnPlan, Plan, answers, read
+from ingot.dataset.read.selection import Selection
 from ingot.dataset.read.source import Numbers, Picks, Progress, Source, Stored
 from ingot.dataset.read.stacking import stacked
+from ingot.dataset.read.zipped import Zipped
 from ingot.dataset.spec import Field, Spec
 from ingot.errors import FormatError
-from ingot.formats.images.classes import Classes
-from ingot.formats.images.listing import type_of
-from ingot.formats.media import MEDIA, AnyFile
+from ingot.formats.base.media import MEDIA, AnyFile
+from ingot.formats.base.options import Options
+from ingot.formats.images.folder import (
+    METADATA,
+    Classes,
+    classes_of,
+    is_images,
+    listing_of,
+    type_of,
+)
+from ingot.formats.table import format_of, load
 from ingot.records import Verification
 from ingot.threads import READS
 
 IMAGE, LABEL, NAME = "image", "label", "file_name"
 
 
+def open_directory(folder: Path, options: Options) -> Source | None:
+    """Open a directory of images; return None for any other."""
+    return _open(folder, options) if is_images(folder) else None
+
+
+def _open(folder: Path, options: Options) -> Source:
+    """Open a directory of images: with its metadata, or else with their classes."""
+    again = (_reopen, str(folder), options)
+    wanted = {} if options.spec is None else dict(Spec.of(options.spec))
+    about = next((folder / name for name in METADATA if (folder / name).is_file()), None)
+    found: Source
+    if about is not None:
+        if options.labels.is_given and options.labels.by != "none":
+            message = (
+                f"{about}: with metadata, images have no classes by directory; leave out labels= "
+                "and classes="
+            )
+            raise ValueError(message)
+        metadata = _metadata(about, options)
+        names = _names(metadata, folder, about)
+        classes = Classes(names, None, np.empty(0, np.int64))
+        images = ImageRows(folder, classes, again, kind=wanted.get(IMAGE), has_names=False)
+        parts = [Selection(one, tuple(one.spec), range(len(one))) for one in (images, metadata)]
+        found = Zipped(parts)
+    else:
+        listing = listing_of(folder)
+        if not listing.images:
+            message = f"{folder}: there are no images"
+            raise FormatError(message, str(folder))
+        classes = classes_of(folder, listing, options.labels)
+        found = ImageRows(folder, classes, again, kind=wanted.get(IMAGE))
+    for name, kind in wanted.items():
+        if found.spec.get(name) != kind:
+            there = ", ".join(f"{one!r}: {type_name}" for one, type_name in found.spec.items())
+            message = f"{found.path}: there is no field {name!r} of type {kind}, only {there}"
+            raise FormatError(message, found.path)
+    return found
+
+
+def _metadata(path: Path, options: Options) -> Source:
+    plain = Options(allow_pickle=options.allow_pickle, index_dir=options.index_dir)
+    found = format_of(path)
+    opened: Source | None = None
+    if found is not None and found.files is not None:
+        opened = load(found.files)([str(path)], str(path), plain)
+    if opened is None or opened.spec.get(NAME) != "utf8":
+        message = f"{path}: every row needs a {NAME!r} of text"
+        raise FormatError(message, str(path))
+    if IMAGE in opened.spec:
+        message = f"{path}: {IMAGE!r} is the name of the field of images; rename it"
+        raise FormatError(message, str(path))
+    return opened
+
+
+def _names(source: Source, folder: Path, about: Path) -> list[str]:
+    """Return the names of the images, which exist, and none of which leads out of the directory."""
+    found: list[str] = read(source.plan(np.arange(len(source)), {NAME: None}))[NAME]
+    for name in found:
+        if Path(name).is_absolute() or ".." in Path(name).parts or "\0" in name:
+            message = f"{about}: {name!r} leads out of the directory"
+            raise FormatError(message, str(about))
+    _check_links(folder, found, about)
+    missing = next((name for name in found if not os.path.isfile(folder / name)), None)  # noqa: PTH113 -- a name that is too long does not exist
+    if missing is not None:
+        message = f"{about}: it names {folder / missing}, which does not exist"
+        raise FormatError(message, str(about))
+    return found
+
+
+def _check_links(folder: Path, names: Iterable[str], about: Path) -> None:
+    """Refuse names that lead out of the directory by a link: metadata would choose what is read.
+
+    In a snapshot of the Hugging Face hub every file is a link into the `blobs` of its cache.
+    """
+    root = os.path.realpath(folder)
+    above = next((one for one in Path(root).parents if one.name == "snapshots"), None)
+    roots = [root] if above is None else [root, str(above.with_name("blobs"))]
+    real = {"": root}  # Of each directory and link on the way.
+    for name in names:
+        here = ""
+        for part in Path(name).parts:
+            parent, here = real[here], os.path.join(here, part)  # noqa: PTH118
+            if here in real:
+                continue
+            place = os.path.join(parent, part)  # noqa: PTH118
+            target = os.path.realpath(place) if os.path.islink(place) else place  # noqa: PTH114
+            if all(os.path.commonpath([one, target]) != one for one in roots):
+                message = f"{about}: {name!r} leads out of the directory: {place} links to {target}"
+                raise FormatError(message, str(about))
+            real[here] = target
+
+
+def _reopen(folder: str, options: Options, identity: str) -> Source:
+    """Open the images of the directory that was pickled."""
+    opened = _open(Path(folder), options)
+    images = opened.parts[0].source if isinstance(opened, Zipped) else opened
+    if images.identity != identity:
+        message = f"{folder}: the images were replaced since the data set was pickled"
+        raise FormatError(message, folder)
+    return images
+
+
 class ImageRows(Source):
-    """Images, their names, and what else is known of each: a class, or a row of metadata.
+    """Images, and the class and the name of each, unless metadata say more.
 
     Args:
         folder: The directory.
         classes: The image of each row, and its class.
-        about: The metadata of each row, with the names of the images; None if there are none.
         again: The function that opens the directory again in another process, and its arguments;
-            the identity comes behind these.
+            the identity follows these.
         kind: The type of the images; None for the one that their names tell.
+        has_names: Whether the names are a field.
     """
 
     spec: Spec
@@ -51,46 +162,35 @@ class ImageRows(Source):
         self,
         folder: Path,
         classes: Classes,
-        about: Source | None,
         again: tuple[Any, ...],
         *,
         kind: str | None = None,
+        has_names: bool = True,
     ) -> None:
         self.path = str(folder)
         self._names = np.array(classes.images, np.dtypes.StringDType())
         self._classes, self._labels = classes.names, classes.labels
-        self._about = about
         self._again = again
         kind = kind or type_of(classes.images)
         codec = AnyFile(kind, "Image") if kind in MEDIA["Image"] else codec_of(kind)
         fields = {IMAGE: Field(IMAGE, codec)}
         if self._classes is not None:
             fields[LABEL] = Field(LABEL, codec_of("int"))
-        if about is None:
+        if has_names:
             fields[NAME] = Field(NAME, codec_of("utf8"))
-        self._own = frozenset(fields)
-        self.spec = Spec(fields if about is None else fields | about.spec.fields)
+        self.spec = Spec(fields)
 
     def again(self) -> tuple[Callable[..., Source], tuple[Any, ...]]:
         """Return what opens the same images in another process."""
         reopen, *arguments = self._again
         return reopen, (*arguments, self.identity)
 
-    def raw(self, names: Collection[str] | None = None) -> Self:
-        """Return the same rows with fields that are not numbers as bytes."""
-        found = super().raw(names)
-        if self._about is not None:
-            found._about = self._about.raw(names)  # noqa: SLF001 -- of the same class
-        return found
-
     @cached_property
     def identity(self) -> str:
         """What tells these images from others: names and sizes; this asks the system for each."""
-        about = [] if self._about is None else [self._about.identity]
-        about += self._classes or ()
         names: list[str] = self._names.tolist()
         each = ((name, os.stat(f"{self.path}/{name}").st_size) for name in names)  # noqa: PTH116
-        return identity_of([*about, *(f"{name}\0{size}" for name, size in each)])
+        return identity_of([*(self._classes or ()), *(f"{name}\0{size}" for name, size in each)])
 
     @property
     def paths(self) -> Sequence[str]:
@@ -112,12 +212,17 @@ class ImageRows(Source):
 
     def plan(self, numbers: Numbers, wanted: Mapping[str, Picks]) -> Plan:
         """Plan to read the wanted fields of rows."""
-        return _Plan(self, numbers, wanted)
+        files = self._files(numbers) if IMAGE in wanted else []
 
-    def about_plan(self, numbers: Numbers, wanted: Mapping[str, Picks]) -> Plan | None:
-        """Plan to read what the metadata have of the wanted fields."""
-        asked = {name: picks for name, picks in wanted.items() if name not in self._own}
-        return self._about.plan(numbers, asked) if self._about is not None and asked else None
+        def decode(found: Sequence[dict[str, Any]]) -> dict[str, Any]:
+            return {
+                name: self._decoded(numbers, _cells_in([one[name] for one in found]))
+                if name == IMAGE
+                else self._about(name, numbers)
+                for name in wanted
+            }
+
+        return Joint([OwnPlan(one, lambda cells: {IMAGE: cells}) for one in files], decode)
 
     def packed(self, names: Sequence[str], numbers: Numbers) -> Sequence[Stored]:
         """Return values as an Ingot file would store them: images as the files they are.
@@ -125,21 +230,17 @@ class ImageRows(Source):
         Raises:
             FormatError: An image is of another type than its name tells.
         """
-        others = [name for name in names if name not in self._own]
         found: dict[str, Stored] = {}
-        if self._about is not None and others:
-            found |= zip(others, self._about.packed(others, numbers), strict=True)
         if IMAGE in names:
             found[IMAGE] = self._packed_images(numbers)
-        if LABEL in names and LABEL not in found:
-            found[LABEL] = (*cells_of(self.labels(numbers)), None)
-        if NAME in names and NAME not in found:
+        if LABEL in names:
+            found[LABEL] = (*cells_of(self._labels[numbers]), None)
+        if NAME in names:
             found[NAME] = (*joined([name.encode() for name in self._names[numbers].tolist()]), None)
         return [found[name] for name in names]
 
     def _packed_images(self, numbers: Numbers) -> Stored:
-        requests = self.files(numbers)
-        cells = cells_in(answers(requests))
+        cells = _cells_in(answers(self._files(numbers)))
         kind = self.spec[IMAGE]
         for number, cell in zip(numbers.tolist(), cells, strict=True):
             if is_file_type(kind) and name_of(cell) != kind:
@@ -154,13 +255,13 @@ class ImageRows(Source):
     def _paths(self, numbers: Numbers | slice) -> list[str]:
         return [f"{self.path}/{name}" for name in self._names[numbers].tolist()]
 
-    def files(self, numbers: Numbers) -> list[Request]:
+    def _files(self, numbers: Numbers) -> list[Callable[[], list[bytes]]]:
         """Return requests for the files of rows, which read many at a time."""
         paths = self._paths(numbers)
         count = min(READS, len(paths))
         return [partial(_contents, paths[k::count]) for k in range(count)]
 
-    def decoded(self, numbers: Numbers, cells: Sequence[bytes]) -> Any:
+    def _decoded(self, numbers: Numbers, cells: Sequence[bytes]) -> Any:
         """Return the images in files."""
         field = self.spec.fields[IMAGE]
         data, offsets = joined(cells)
@@ -178,16 +279,10 @@ class ImageRows(Source):
                 raise undecodable(field, path, number, error) from error
         return stacked(found)
 
-    def labels(self, numbers: Numbers) -> npt.NDArray[np.int64]:
-        """Return the classes of rows."""
-        if self._classes is None:
-            message = f"{self.path}: the images have no classes"
-            raise TypeError(message)
-        found: npt.NDArray[np.int64] = self._labels[numbers]
-        return found
-
-    def names(self, numbers: Numbers) -> list[Any]:
-        """Return the names of images, relative to the directory."""
+    def _about(self, name: str, numbers: Numbers) -> Any:
+        """Return the classes of rows, or the names of their images."""
+        if name == LABEL:
+            return self._labels[numbers]
         found: list[str] = self._names[numbers].tolist()
         return [one.encode() for one in found] if NAME in self.raw_names else list(found)
 
@@ -199,46 +294,19 @@ class ImageRows(Source):
     def check(self, numbers: Numbers) -> None:
         """Read and decode images, one at a time."""
         for number in numbers:
-            self.decoded(number.reshape(1), cells_in(answers(self.files(number.reshape(1)))))
+            self._decoded(number.reshape(1), _cells_in(answers(self._files(number.reshape(1)))))
 
     def close(self) -> None:
-        """Close the metadata."""
+        """Mark the images as closed: no file stays open."""
         self.closed = True
-        if self._about is not None:
-            self._about.close()
-
-
-class _Plan:
-    """The plan of rows of images."""
-
-    def __init__(self, rows: ImageRows, numbers: Numbers, wanted: Mapping[str, Picks]) -> None:
-        self._rows = rows
-        self._numbers = numbers
-        self._wanted = wanted
-        self._about = rows.about_plan(numbers, wanted)
-        self._files = rows.files(numbers) if IMAGE in wanted else []
-        about: Sequence[Request] = () if self._about is None else self._about.requests
-        self.requests: Sequence[Request] = [*self._files, *about]
-
-    def decode(self, found: Sequence[Any]) -> dict[str, Any]:
-        """Return the values of each field."""
-        files, about = found[: len(self._files)], found[len(self._files) :]
-        values = {} if self._about is None else self._about.decode(about)
-        if IMAGE in self._wanted:
-            values[IMAGE] = self._rows.decoded(self._numbers, cells_in(files))
-        if LABEL in self._wanted and LABEL not in values:
-            values[LABEL] = self._rows.labels(self._numbers)
-        if NAME in self._wanted and NAME not in values:
-            values[NAME] = self._rows.names(self._numbers)
-        return {name: values[name] for name in self._wanted}
 
 
 def _contents(paths: Sequence[str]) -> list[bytes]:
     return [Path(path).read_bytes() for path in paths]
 
 
-def cells_in(found: Sequence[list[bytes]]) -> list[bytes]:
-    """Return the files that the requests of `ImageRows.files` have read, in order."""
+def _cells_in(found: Sequence[list[bytes]]) -> list[bytes]:
+    """Return the files that the requests of `ImageRows._files` have read, in order."""
     cells = [b""] * sum(map(len, found))
     for k, some in enumerate(found):
         cells[k :: len(found)] = some

@@ -8,12 +8,10 @@ from ingot.codecs import Codec
 from ingot.dataset.build.build import build
 from ingot.dataset.read.ahead import Ranges, size_of
 from ingot.dataset.spec import Spec
-from ingot.dataset.write import columnar
 from ingot.dataset.write.copying import PackedRows
 from ingot.dataset.write.writer import DatasetWriter
-from ingot.formats.content import Content, Piece, Rows, fingerprint, pace_of
-from ingot.formats.sink import Writing
-from ingot.records.progress import Progress
+from ingot.formats.base.content import Content, Piece, fingerprint, pace_of
+from ingot.formats.base.sink import Sink, Writing
 
 _PARTS = 16
 _PART_BYTES = 32 << 20
@@ -29,11 +27,12 @@ def codecs_of(spec: Spec) -> dict[str, Codec]:
     return {one.codec.name: one.codec for one in spec.fields.values()}
 
 
-class IngotRows:
+class IngotRows(Sink):
     """Rows on their way to one Ingot file."""
 
     def __init__(self, path: Path, content: Content, options: Writing) -> None:
-        self.spec = Spec(content.fields or {})
+        super().__init__(path, content, options)
+        self.spec = Spec(self._fields)
         self._writer = DatasetWriter(
             path,
             self.spec,
@@ -45,7 +44,7 @@ class IngotRows:
 
     def read(self, content: Content, rows: range) -> Piece:
         """Read rows as they are stored, if both ends share the types."""
-        return stored(content, self.spec, rows) or content.read(rows)
+        return content.packed(self.spec, rows) or content.read(rows)
 
     def add(self, rows: range, piece: Piece) -> None:
         """Append rows."""
@@ -53,29 +52,11 @@ class IngotRows:
         for some in piece if isinstance(piece, list) else [piece]:
             self._writer.extend(some)
 
-    def finish(self) -> None:
-        """Finish the file."""
-        self._writer.close()
-
-    def abandon(self) -> None:
-        """Stop writing."""
-        self._writer.abandon()
-
-
-def stored(content: Content, spec: Spec, rows: range) -> list[PackedRows] | None:
-    """Read rows as they are stored; None if they must be decoded."""
-    return content.packed(spec, rows) if isinstance(content, Rows) else None
-
 
 def build_directory(
     path: Path,
     content: Content,
     options: Writing,
-    *,
-    shard_bytes: int,
-    workers: int | None,
-    resume: bool,
-    progress: Progress,
     sources: list[str],
 ) -> None:
     """Build a data set in a directory, in parallel; the same call resumes an interrupted one.
@@ -87,11 +68,14 @@ def build_directory(
         ValueError: An earlier call converted something else here.
     """
     spec = Spec(content.fields or {})
+    total, report = len(content), options.report("converted")
+    workers, shard_bytes = options.workers, options.shard_bytes
     part_bytes = min(shard_bytes, max(_PART_BYTES, content.nbytes // _PARTS))
-    rows = max(1, len(content) * part_bytes // max(1, content.nbytes))
-    parts = [range(k, min(k + rows, len(content))) for k in range(0, len(content), rows)]
+    rows = max(1, total * part_bytes // max(1, content.nbytes))
+    parts = [range(k, min(k + rows, total)) for k in range(0, total, rows)]
     mark = fingerprint(content, sources)
-    if workers is None and content.nbytes <= _alone_bytes(content, spec):
+    is_copied = total > 0 and content.packed(spec, range(1)) is not None
+    if workers is None and content.nbytes <= (_ALONE_COPIED_BYTES if is_copied else _ALONE_BYTES):
         workers = 0
     build(
         path,
@@ -105,24 +89,16 @@ def build_directory(
         shard_bytes=shard_bytes,
         compression=options.compression,
         metadata=content.metadata,
-        resume=resume,
-        progress=progress,
+        resume=options.resume,
+        progress=None if report is None else lambda done, _: report(done, total),
         sync=options.sync,
     ).close()
-
-
-def _alone_bytes(content: Content, spec: Spec) -> int:
-    """Return the size up to which this process does the work."""
-    is_copied = len(content) > 0 and stored(content, spec, range(1)) is not None
-    return _ALONE_COPIED_BYTES if is_copied else _ALONE_BYTES
 
 
 def copy_rows(content: Content, spec: Spec, part: range) -> Iterator[PackedRows]:
     """Yield a part of the rows as they are stored in Ingot files."""
     ranges, pace = Ranges(part), pace_of(len(content), content.nbytes)
     while rows := ranges.take(pace.count):
-        found = stored(content, spec, rows)
-        if found is None:
-            found = [columnar.encode(spec, rows.start, content.read(rows), check=False)]
+        found = content.encoded(spec, rows)
         pace.learn(len(rows), size_of(found))
         yield from found

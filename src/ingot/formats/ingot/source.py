@@ -11,7 +11,7 @@ from ingot.dataset.place import places, unfinished
 from ingot.dataset.read.directory import Directory
 from ingot.dataset.read.ingot_source import IngotSource
 from ingot.errors import FormatError, counted
-from ingot.formats.options import Options
+from ingot.formats.base.options import Options
 
 _LISTED = 5
 
@@ -31,11 +31,7 @@ def open_files(paths: Sequence[str], name: str, options: Options) -> IngotSource
 
 
 def _check_no_writer(folder: Path, paths: Sequence[str]) -> None:
-    """Refuse a directory whose files a writer has made and not committed.
-
-    Raises:
-        FormatError: It is one.
-    """
+    """Refuse a directory whose files a writer has made and not committed."""
     if any(is_shard(Path(path).name) for path in paths):
         why = "its writer is still open, or was killed"
         if missing := unfinished(folder):
@@ -74,11 +70,7 @@ def open_directory(folder: Path, options: Options) -> IngotSource | None:
 
 
 def _sound(folder: Path, manifest: Manifest, *, allow_pickle: bool) -> Manifest:
-    """Return a manifest without the files that cannot be opened, and warn about those.
-
-    Raises:
-        FormatError: No file can be opened.
-    """
+    """Return a manifest without the files that cannot be opened, and warn about those."""
     sound, lost = [], []
     for shard in manifest.shards:
         try:

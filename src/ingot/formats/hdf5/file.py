@@ -1,12 +1,16 @@
-"""An HDF5 file as h5py has it, and what goes wrong with it in our words."""
+"""An HDF5 file: where it is, h5py's handle of it, its attributes, and its errors."""
 
 import errno
+import math
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from threading import RLock
-from typing import Any
+from typing import Any, NamedTuple
+
+import numpy as np
 
 from ingot.errors import (
     CorruptFileError,
@@ -16,6 +20,18 @@ from ingot.errors import (
     UnfinishedFileError,
 )
 from ingot.extras import require
+from ingot.formats.table import SUFFIXES, format_named
+
+SHAPE = "ingot.shape"
+"""The attribute with the shape that flat values of a column have, -1 for the length that varies."""
+
+UNFINISHED = "ingot.unfinished"
+"""The attribute that a file has while it is being written."""
+
+_OWN = "ingot."
+_FORMAT = format_named("hdf5")
+_STARTS = (0, *(512 << k for k in range(12)))
+"""Where HDF5 is looked for: in front of it may be a block of the user's."""
 
 _LOCKED = "unable to lock file"
 _WRITTEN = "already open for write"
@@ -26,18 +42,54 @@ _FILTER = re.compile(
 )
 
 
-def h5py() -> Any:
-    """Return the module h5py.
+class Location(NamedTuple):
+    """A place in an HDF5 file.
 
-    Raises:
-        ModuleNotFoundError: It is not installed.
+    Attributes:
+        file: The absolute path of the file.
+        inside: The path of a group or a data set in it; empty for the whole file.
     """
+
+    file: str
+    inside: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.file}/{self.inside}" if self.inside else self.file
+
+
+def locate(path: str) -> Location | None:
+    """Return the place that an absolute path leads to; None if it is not in an HDF5 file."""
+    whole = Path(path)
+    file = next((one for one in (whole, *whole.parents) if one.exists()), whole)
+    if not _is_hdf5(file):
+        return None
+    return Location(path) if file == whole else Location(str(file), str(whole.relative_to(file)))
+
+
+def _is_hdf5(file: Path) -> bool:
+    """Return whether a file has the name of an HDF5 file, or begins like one."""
+    if not file.is_file():
+        return False
+    if file.suffix.lower() in _FORMAT.suffixes:
+        return True
+    if file.suffix.lower() in SUFFIXES:
+        return False
+    with file.open("rb") as opened:
+        for start in _STARTS:
+            opened.seek(start)
+            if opened.read(len(_FORMAT.signature)) == _FORMAT.signature:
+                return True
+    return False
+
+
+def h5py() -> Any:
+    """Return the module h5py."""
     return require("h5py", "HDF5")
 
 
 @contextmanager
 def translated(path: str, row: int | None = None) -> Iterator[None]:
-    """Have errors of HDF5 be those of Ingot, with the file and the row that was wanted."""
+    """Raise errors of HDF5 as those of Ingot, with the file and the row that was wanted."""
     try:
         yield
     except (FileNotFoundError, PermissionError, IsADirectoryError):
@@ -45,13 +97,13 @@ def translated(path: str, row: int | None = None) -> Iterator[None]:
     except IngotError:
         raise
     except OSError as error:
-        raise _of_system(path, row, error) from error
+        raise _error_of(path, row, error) from error
     except (RuntimeError, KeyError, ValueError, TypeError, OverflowError) as error:
         message = f"{path}: {_row(row)}HDF5 cannot read this: {_text(error)}"
         raise CorruptFileError(message, path, row) from error
 
 
-def _of_system(path: str, row: int | None, error: OSError) -> Exception:
+def _error_of(path: str, row: int | None, error: OSError) -> Exception:  # noqa: PLR0911
     text = _text(error)
     if error.errno == errno.EAGAIN or _LOCKED in text:
         message = (
@@ -66,14 +118,10 @@ def _of_system(path: str, row: int | None, error: OSError) -> Exception:
         )
         return UnfinishedFileError(message, path)
     if found := _CUT.search(text):
-        message = f"{path}: the file is cut short: {found[1]} of {found[2]} bytes; copy it again"
+        message = f"{path}: the file is truncated: {found[1]} of {found[2]} bytes; copy it again"
         return CorruptFileError(message, path, offset=int(found[1]))
     if "file signature not found" in text:
         return FormatError(f"{path}: this is not an HDF5 file", path)
-    return _of_read(path, row, error, text)
-
-
-def _of_read(path: str, row: int | None, error: OSError, text: str) -> Exception:
     if found := _FILTER.search(text):
         message = (
             f"{path}: {_row(row)}this is compressed by the filter {found[1] or 'of a plugin'}, "
@@ -95,7 +143,7 @@ def _text(error: Exception) -> str:
 
 
 class Handle:
-    """A file that is opened for reading when it is needed, in each process anew.
+    """A file that is opened for reading when it is needed, by each process for itself.
 
     Args:
         path: The file.
@@ -122,7 +170,7 @@ class Handle:
 
         Raises:
             StorageError: Another process writes to it, or the system refuses.
-            FormatError: It is no HDF5 file, or damaged.
+            FormatError: It is not an HDF5 file, or damaged.
         """
         with self._lock():
             if self._file is None:
@@ -164,3 +212,59 @@ class Handle:
             file, self._file, self._datasets = self._file, None, {}
             if file is not None:
                 file.close()
+
+
+def metadata_of(file: Any, root: Any, paths: Iterable[str]) -> dict[str, Any]:
+    """Return attributes: those of the root by their names, those of others as `path@name`.
+
+    Others are the data sets at `paths`, and the groups that these are in.
+    """
+    found = _plain(root)
+    parts = (path.split("/") for path in paths)
+    steps = {"/".join(names[:k]) for names in parts for k in range(1, len(names) + 1)}
+    for path in sorted(steps):
+        one = file[path]
+        if one != root:
+            found |= {f"{path}@{key}": value for key, value in _plain(one).items()}
+    return found
+
+
+def _plain(one: Any) -> dict[str, Any]:
+    found = {}
+    for name in one.attrs:
+        if isinstance(name, str) and not name.startswith(_OWN):
+            value, is_plain = _value(_read(one, name))
+            if is_plain:
+                found[_legible(name)] = value
+    return found
+
+
+def _read(one: Any, name: str) -> Any:
+    """Return an attribute; an object if it is of a type that numpy lacks."""
+    try:
+        return one.attrs[name]
+    except (TypeError, ValueError):
+        return object()
+
+
+def _legible(value: str) -> str:
+    """Return text with bytes that are not Unicode spelled out."""
+    return value.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
+
+
+def _value(value: Any) -> tuple[Any, bool]:
+    """Return a value as JSON has it, and whether that can be."""
+    if isinstance(value, h5py().Empty):
+        return None, True
+    if isinstance(value, np.ndarray | np.generic):
+        value = value.tolist()
+    if isinstance(value, list):
+        each = [_value(one) for one in value]
+        return [one for one, _ in each], all(is_plain for _, is_plain in each)
+    if isinstance(value, bytes):
+        return value.decode("utf-8", "backslashreplace"), True
+    if isinstance(value, str):
+        return _legible(value), True
+    if isinstance(value, float) and not math.isfinite(value):
+        return str(value), True  # JSON has no such numbers.
+    return value, isinstance(value, int | float | bool)

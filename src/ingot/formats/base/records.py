@@ -1,47 +1,29 @@
-"""Records to the formats that Ingot has native writers for."""
+"""Sinks for records, over the native writers."""
 
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from ingot.formats.arrayrecord import ArrayRecordWriter
 from ingot.formats.bag import BagWriter
-from ingot.formats.content import Content, Piece, block_of
+from ingot.formats.base.content import Content, Piece, block_of
+from ingot.formats.base.sink import Sink, Writing
 from ingot.formats.ffrecord import FFRecordWriter
-from ingot.formats.sink import Writing
 from ingot.records import Batch, Writer
 
 
-class _Writer(Protocol):
-    def extend(self, records: Any) -> None: ...
-    def close(self) -> None: ...
-    def abandon(self) -> object: ...
-
-
-class RecordSink:
+class RecordSink(Sink):
     """Records on their way to one of the native writers."""
 
-    def __init__(self, writer: _Writer) -> None:
+    def __init__(self, writer: Any) -> None:
         self._writer = writer
-
-    def read(self, content: Content, rows: range) -> Piece:
-        """Read records."""
-        return content.read(rows)
 
     def add(self, rows: range, piece: Piece) -> None:
         """Append records."""
         del rows
         self._writer.extend(piece)
 
-    def finish(self) -> None:
-        """Finish the file."""
-        self._writer.close()
 
-    def abandon(self) -> None:
-        """Stop writing."""
-        self._writer.abandon()
-
-
-class IngotRecords:
+class IngotRecords(Sink):
     """Records on their way to an Ingot file, in blocks; the file keeps the metadata."""
 
     def __init__(self, path: Path, content: Content, options: Writing) -> None:
@@ -55,14 +37,6 @@ class IngotRecords:
     def add(self, rows: range, piece: Batch) -> None:
         """Append records."""
         self._writer.extend_packed([(piece.data.data, piece.offsets.tobytes(), None)], len(rows))
-
-    def finish(self) -> None:
-        """Finish the file."""
-        self._writer.close()
-
-    def abandon(self) -> None:
-        """Stop writing."""
-        self._writer.abandon()
 
 
 def ffrecord(path: Path, content: Content, options: Writing) -> RecordSink:

@@ -1,19 +1,21 @@
-"""Files of other formats that an index finds the rows of."""
+"""Files of other formats that the engine reads in place, most of them by an index of ours."""
 
 import json
 import logging
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 from ingot._core import Rows as NativeRows
 from ingot.codecs import Pickle
+from ingot.dataset.read.identity import identity_of
 from ingot.dataset.read.ingot_source import IngotSource
-from ingot.dataset.spec import Spec, SpecLike
-from ingot.errors import StorageError, printable
-from ingot.formats.foreign import ForeignFiles
-from ingot.formats.options import Options
+from ingot.dataset.spec import Spec
+from ingot.errors import FormatError, StorageError, printable
+from ingot.formats.base.options import Options
 from ingot.formats.table import COMPRESSIONS
 from ingot.records.progress import Line, Report
 
@@ -31,33 +33,56 @@ copies stay there, so this is done once.
 
 
 @dataclass(frozen=True, slots=True)
-class Indexing:
-    """How to open files of another format.
+class ForeignFiles:
+    """Files of another format, as the origin of rows.
 
     Attributes:
-        layout: The layout of the rows, as the engine takes it: JSON.
-        spec: The fields to read and their types; None to infer them.
-        index_dir: The directory for indexes; None for the usual places.
-        allow_pickle: Whether to read fields that are stored as pickle.
+        format: The name of the format.
+        paths: The files.
+        path: What errors call them: the directory, pattern or file that was opened.
+        opener: Opens them again, in another process.
     """
 
-    layout: str
-    spec: SpecLike | None = None
-    index_dir: str | None = None
-    allow_pickle: bool = False
+    format: str
+    paths: Sequence[str]
+    path: str
+    opener: Callable[[], IngotSource | None]
 
-    @classmethod
-    def of(cls, options: Options, format: str, **details: object) -> "Indexing":  # noqa: A002
-        """Return how to open files of a format, as the engine calls it."""
-        layout = json.dumps({"format": format} | details)
-        return cls(layout, options.spec, options.index_dir, options.allow_pickle)
+    def metadata_json(self, native: NativeRows) -> str:
+        """Return no metadata: these formats have none."""
+        return native.metadata_json()
+
+    def nbytes(self, native: NativeRows) -> int:
+        """Return the size of the files, without their indexes."""
+        return native.figures()[1]
+
+    def identity(self, native: NativeRows) -> str:
+        """Return what tells these files from others, and from their successors."""
+        return identity_of(native.ids())
+
+    def again(
+        self, native: NativeRows, *, allow_pickle: bool
+    ) -> tuple[Callable[..., IngotSource], tuple[Any, ...]]:
+        """Return what opens the same files again."""
+        del allow_pickle
+        return _reopen, (self.path, self.opener, self.identity(native))
+
+
+def _reopen(path: str, opener: Callable[[], IngotSource | None], identity: str) -> IngotSource:
+    opened = opener()
+    if opened is None or opened.identity != identity:
+        message = f"{path}: the files were replaced since the data set was pickled"
+        raise FormatError(message, path)
+    return opened
 
 
 def open_indexed(
     format: str,  # noqa: A002
     paths: Sequence[str],
     name: str,
-    indexing: Indexing,
+    options: Options,
+    /,
+    **layout: object,
 ) -> IngotSource | None:
     """Open files of another format; build the indexes that are missing or stale.
 
@@ -65,7 +90,9 @@ def open_indexed(
         format: The name of the format.
         paths: The files, which may be compressed as a whole.
         name: What errors call them: the directory, pattern or file that was opened.
-        indexing: How to open them.
+        options: How to open them.
+        layout: What the engine must know to find the rows; the format, if the engine has another
+            name for it.
 
     Returns:
         The rows; None if no specification is given and the records have no fields, and for
@@ -75,18 +102,18 @@ def open_indexed(
         FormatError: A file is damaged, or its rows do not fit the specification.
     """
     stored = [(path, COMPRESSIONS.get(Path(path).suffix.lower()), None) for path in paths]
-    native, spec = open_native(stored, indexing, name)
+    native, spec = open_native(stored, {"format": format} | layout, options, name)
     if native is None:
         return None
-    arguments = (format, list(paths), name, indexing)
-    files = ForeignFiles(format, list(paths), name, open_indexed, arguments)
-    allow_pickle = indexing.allow_pickle
-    return IngotSource.of(native, paths[0], files, allow_pickle=allow_pickle, spec=spec)
+    opener = partial(open_indexed, format, list(paths), name, options, **layout)
+    files = ForeignFiles(format, list(paths), name, opener)
+    return IngotSource.of(native, paths[0], files, allow_pickle=options.allow_pickle, spec=spec)
 
 
 def open_native(
     files: Sequence[StoredFile],
-    indexing: Indexing,
+    layout: dict[str, object],
+    options: Options,
     name: str,
     admit: Callable[[int], Iterable[object]] | None = None,
 ) -> tuple[NativeRows | None, Spec | None]:
@@ -94,7 +121,8 @@ def open_native(
 
     Args:
         files: The files, and how they are compressed.
-        indexing: How to open them.
+        layout: How rows are laid out, as the engine takes it.
+        options: How to open them.
         name: What progress is reported about.
         admit: Called with the number of a file before anything is made of it; what it returns is
             iterated over.
@@ -106,13 +134,12 @@ def open_native(
         StorageError: A directory is in the place of an index or of a decompressed copy.
     """
     spec = None
-    if indexing.spec is not None:
-        spec = Spec.of(indexing.spec, [Pickle(allowed=indexing.allow_pickle)])
+    if options.spec is not None:
+        spec = Spec.of(options.spec, [Pickle(allowed=options.allow_pickle)])
     fields = None if spec is None else spec.stored()
-    progress = _progress(name)
     try:
         native = NativeRows.indexed(
-            files, indexing.layout, fields, indexing.index_dir, progress, admit
+            files, json.dumps(layout), fields, options.index_dir, _progress(name), admit
         )
     except IsADirectoryError as error:
         place = str(error.filename)

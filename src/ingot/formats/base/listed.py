@@ -1,22 +1,27 @@
 """Data sets of other libraries: a directory with an `index.json` that lists its files."""
 
+import hashlib
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from functools import partial
+from importlib import import_module
 from pathlib import Path
-from typing import Any, Protocol, TypeAlias
+from typing import Any, TypeAlias
 
+from ingot.dataset.atomic import load, parsing
 from ingot.dataset.read.ingot_source import IngotSource
 from ingot.dataset.read.source import Progress
 from ingot.errors import CorruptFileError, FormatError, counted
-from ingot.formats.foreign import ForeignFiles
-from ingot.formats.indexed import Indexing, StoredFile, open_native
-from ingot.formats.options import Options
+from ingot.formats.base.indexed import ForeignFiles, open_native
+from ingot.formats.base.options import Options
+from ingot.formats.table import format_named
 from ingot.records import Damage, Verification
 
 INDEX = "index.json"
 _INDEX_BYTES = 256 << 20
 _NAME_MAX = 255
+_STEP = 8 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +34,7 @@ class Shard:
         nbytes: Its size, if that is listed.
         compression: How it is compressed as a whole; None if it is not.
         unpacked_nbytes: Its size without compression, if that is listed.
+        hashes: The checksums that are listed, by algorithm.
     """
 
     name: str
@@ -36,23 +42,57 @@ class Shard:
     nbytes: int | None = None
     compression: str | None = None
     unpacked_nbytes: int | None = None
+    hashes: Mapping[str, str] = field(default_factory=dict)
 
-
-class Check(Protocol):
-    """Verifies the checksums that are listed of a file."""
-
-    def __call__(self, folder: Path, name: str, *, strict: bool) -> Iterator[None]:
-        """Yield between steps of the work.
+    def check(self, folder: Path, *, strict: bool) -> Iterator[None]:
+        """Compare the checksums of the file with those that are listed, and yield now and then.
 
         Args:
             folder: The directory.
-            name: The file.
-            strict: Whether checksums that cannot be computed here are an error.
+            strict: Whether a checksum that cannot be computed here is an error; else it is left
+                out.
 
         Raises:
-            CorruptFileError: The file has another checksum.
+            CorruptFileError: A checksum differs.
             FormatError: A checksum cannot be computed here.
         """
+        path = folder / self.name
+        states = {algorithm: _state(algorithm) for algorithm in self.hashes}
+        unknown = [algorithm for algorithm, state in states.items() if state is None]
+        if strict and unknown:
+            note = "; install xxhash" if unknown[0].startswith("xxh") else ""
+            message = f"{path}: its checksum {unknown[0]!r} cannot be computed here{note}"
+            raise FormatError(message, str(path))
+        known = {algorithm: state for algorithm, state in states.items() if state is not None}
+        if not known:
+            return
+        with path.open("rb") as file:
+            while part := file.read(_STEP):
+                for state in known.values():
+                    state.update(part)
+                yield
+        for algorithm, state in known.items():
+            if (digest := state.hexdigest()) != self.hashes[algorithm]:
+                message = (
+                    f"{path}: {algorithm} is {digest}, but {self.hashes[algorithm]} is listed: the "
+                    "file is damaged; copy it again"
+                )
+                raise CorruptFileError(message, str(path))
+
+
+def _state(algorithm: str) -> Any:
+    """Return what computes a checksum; None if nothing here does."""
+    if algorithm.startswith("xxh"):
+        try:
+            return getattr(import_module("xxhash"), algorithm)()
+        except (ImportError, AttributeError, TypeError):
+            return None
+    try:
+        state = hashlib.new(algorithm, usedforsecurity=False)
+    except ValueError:
+        return None
+    # Those of any length do not say which.
+    return state if state.digest_size else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,17 +101,13 @@ class Listed:
 
     Attributes:
         format: The name of the format.
-        title: What a user calls such a directory, with an article.
         details: What the engine must know to find the rows in a file.
         shards: The files, in order.
-        check: Verifies the checksums that are listed of a file, step by step.
     """
 
     format: str
-    title: str
     details: Mapping[str, Any]
     shards: Sequence[Shard]
-    check: Check
 
 
 Parse: TypeAlias = Callable[[Path, Mapping[str, Any]], Listed | None]
@@ -88,30 +124,20 @@ def listed_in(folder: Path, parse: Parse) -> Listed | None:
     path = folder / INDEX
     if not path.is_file():
         return None
-    if path.stat().st_size > _INDEX_BYTES:
-        message = f"{path}: it has more than {_INDEX_BYTES} bytes"
-        raise FormatError(message, str(path))
-    try:
-        found = json.loads(path.read_bytes())
-    except (ValueError, RecursionError) as error:
-        message = f"{path}: this is not JSON: {error}"
-        raise FormatError(message, str(path)) from error
+    with parsing(path, "JSON"):
+        found = json.loads(load(path, _INDEX_BYTES))
     return parse(folder, found) if isinstance(found, dict) else None
-
-
-def _is_short(name: str) -> bool:
-    """Return whether a file may have a name, whatever the system says."""
-    return "\0" not in name and len(name.encode(errors="replace")) <= _NAME_MAX
 
 
 def check_name(name: object, folder: Path) -> str:
     """Return the name of a listed file.
 
     Raises:
-        FormatError: It leads out of the directory, or no file has such a name.
+        FormatError: It leads out of the directory, or no file can have it.
     """
     is_name = isinstance(name, str) and name not in {"", ".", ".."} and Path(name).name == name
-    if not isinstance(name, str) or not is_name or not _is_short(name):
+    is_short = is_name and len(str(name).encode(errors="replace")) <= _NAME_MAX
+    if not isinstance(name, str) or not is_short or "\0" in name:
         message = f"{folder / INDEX}: {name!r} is not the name of a file in the directory"
         raise FormatError(message, str(folder))
     return name
@@ -141,20 +167,24 @@ def open_listed(
     if not listed.shards:
         message = f"{folder}: {INDEX} lists no files"
         raise FormatError(message, folder)
-    files = [_stored(place, shard) for shard in listed.shards]
-    paths = [path for path, *_ in files]
+    paths = [str(stored_file(place, shard)) for shard in listed.shards]
+    files = [
+        (path, shard.compression, shard.unpacked_nbytes)
+        for path, shard in zip(paths, listed.shards, strict=True)
+    ]
 
     def admit(number: int) -> Iterator[None]:
-        return listed.check(place, listed.shards[number].name, strict=False)
+        return listed.shards[number].check(place, strict=False)
 
-    indexing = Indexing.of(options, listed.format, **listed.details)
-    native, spec = open_native(files, indexing, folder, admit)
+    layout = {"format": listed.format, **listed.details}
+    native, spec = open_native(files, layout, options, folder, admit)
     if native is None:
-        message = f"{folder}: {listed.title} always has fields"
+        message = f"{folder}: {format_named(listed.format).title} always has fields"
         raise FormatError(message, folder)
     for shard, found in zip(listed.shards, native.row_counts(), strict=True):
         check_rows(place, shard, found)
-    origin = ForeignFiles(listed.format, paths, folder, open_listed, (folder, parse, options))
+    opener = partial(open_listed, folder, parse, options)
+    origin = ForeignFiles(listed.format, paths, folder, opener)
     allow_pickle = options.allow_pickle
     source = ListedSource.of(native, paths[0], origin, allow_pickle=allow_pickle, spec=spec)
     source.listed = listed
@@ -162,11 +192,7 @@ def open_listed(
 
 
 def check_rows(folder: Path, shard: Shard, found: int) -> None:
-    """Refuse a file that has other rows than are listed.
-
-    Raises:
-        CorruptFileError: It has.
-    """
+    """Refuse a file that has other rows than are listed."""
     if found != shard.rows:
         path = str(folder / shard.name)
         message = f"{path}: it has {counted(found, 'row')}, but {INDEX} lists {shard.rows}"
@@ -191,10 +217,6 @@ def stored_file(folder: Path, shard: Shard) -> Path:
     return path
 
 
-def _stored(folder: Path, shard: Shard) -> StoredFile:
-    return str(stored_file(folder, shard)), shard.compression, shard.unpacked_nbytes
-
-
 class ListedSource(IngotSource):
     """Rows of a directory with an `index.json`.
 
@@ -214,7 +236,7 @@ class ListedSource(IngotSource):
         damaged = [*found.damaged]
         for shard in self.listed.shards:
             try:
-                for _ in self.listed.check(Path(self.path), shard.name, strict=True):
+                for _ in shard.check(Path(self.path), strict=True):
                     pass
             except CorruptFileError as error:
                 damaged.append(Damage(None, 0, 0, str(error)))

@@ -45,12 +45,7 @@ class Labels:
 
     @classmethod
     def of(cls, by: str | None, classes: Sequence[str] | None) -> "Labels":
-        """Return the choice that a user has made.
-
-        Raises:
-            TypeError: A class is not a name.
-            ValueError: There is no such choice.
-        """
+        """Return the choice that a user has made."""
         if isinstance(classes, str):
             message = f"classes={classes!r}: expected a list of names"
             raise TypeError(message)

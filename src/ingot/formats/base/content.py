@@ -2,10 +2,11 @@
 
 import os
 import pickle
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from hashlib import blake2b
 from pathlib import Path
-from typing import Any, Protocol, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -17,6 +18,7 @@ from ingot.dataset.read.dataset import Dataset, selection_of
 from ingot.dataset.read.mask import field_of
 from ingot.dataset.read.selection import Selection
 from ingot.dataset.spec import Field, Spec
+from ingot.dataset.write import columnar
 from ingot.dataset.write.copying import PackedRows, packed
 from ingot.dataset.write.recoding import own_fields
 from ingot.records import Batch, Reader, View
@@ -40,54 +42,60 @@ _PIECE_BYTES = 1 << 21
 _PIECE_ROWS = 8192
 
 
-class Content(Protocol):
-    """Records or rows, by their numbers. Several threads may read at the same time."""
+class Content(ABC):
+    """Records or rows, by their numbers. Several threads may read at the same time.
 
-    @property
-    def path(self) -> str:
-        """The name of the content in errors."""
+    Args:
+        origin: What has them: a reader, a data set, or other content.
 
-    @property
-    def fields(self) -> Mapping[str, Field] | None:
-        """The fields; None for records."""
+    Attributes:
+        path: The name of the content in errors.
+        nbytes: The size of the files.
+        metadata: What the files say about themselves.
+        fields: The fields; None for records.
+    """
 
-    @property
-    def nbytes(self) -> int:
-        """The size of the files."""
+    fields: Mapping[str, Field] | None = None
 
-    @property
-    def metadata(self) -> dict[str, Any]:
-        """What the files say about themselves."""
+    def __init__(self, origin: "Reader | View | Dataset | Content") -> None:
+        self._origin = origin
+        self.path: str = origin.path
+        self.nbytes: int = origin.nbytes
+        about = origin.reader if isinstance(origin, View) else origin
+        self.metadata: dict[str, Any] = about.metadata
 
     @property
     def identity(self) -> bytes:
         """What tells these records or rows from others of the same files."""
+        origin = self._origin
+        return origin.identity if isinstance(origin, Content) else pickle.dumps(origin)
 
-    def __len__(self) -> int: ...
+    def __len__(self) -> int:
+        return len(self._origin)
 
+    @abstractmethod
     def read(self, rows: range) -> Piece:
         """Read consecutive records or rows."""
 
+    def packed(self, spec: Spec, rows: range) -> list[PackedRows] | None:
+        """Read rows as they are stored; None if they must be decoded for this specification."""
+        del spec, rows
+        return None
 
-class Records:
+    def encoded(self, spec: Spec, rows: range) -> list[PackedRows]:
+        """Read rows as an Ingot file stores them."""
+        found = self.packed(spec, rows)
+        if found is None:
+            found = [columnar.encode(spec, rows.start, self.read(rows), check=False)]
+        return found
+
+
+class Records(Content):
     """The records of a reader or a view."""
 
-    fields = None
-
     def __init__(self, records: Reader | View) -> None:
+        super().__init__(records)
         self._records = records
-        self.path = records.path
-        self.nbytes = records.nbytes
-        reader = records.reader if isinstance(records, View) else records
-        self.metadata = reader.metadata
-
-    @property
-    def identity(self) -> bytes:
-        """What tells these records from others of the same files."""
-        return pickle.dumps(self._records)
-
-    def __len__(self) -> int:
-        return len(self._records)
 
     def read(self, rows: range) -> list[bytes]:
         """Read records."""
@@ -97,11 +105,8 @@ class Records:
         """Read records into one block of memory."""
         return self._records.read(np.arange(rows.start, rows.stop))
 
-    def __repr__(self) -> str:
-        return f"records of {self.path}"
 
-
-class Rows:
+class Rows(Content):
     """Some fields of the rows of a data set.
 
     Args:
@@ -112,12 +117,12 @@ class Rows:
         KeyError: There is no such field.
     """
 
+    fields: Mapping[str, Field]
+
     def __init__(self, dataset: Dataset, names: Sequence[str] | None = None) -> None:
         self.dataset = dataset if names is None else dataset.select(*names)
-        self.path = dataset.path
-        self.nbytes = dataset.nbytes
-        self.metadata = dataset.metadata
-        self.fields: Mapping[str, Field] = own_fields(self.dataset.spec).fields
+        super().__init__(self.dataset)
+        self.fields = own_fields(self.dataset.spec).fields
 
     @cached_property
     def _parts(self) -> list[tuple[Selection, dict[str, None]]]:
@@ -125,19 +130,11 @@ class Rows:
         kinds = self.dataset.spec.fields
         media = [name for name, one in kinds.items() if one.codec.name in MEDIA]
         others = [name for name in self.fields if name not in media]
-        values, files = selection_of(self.dataset), None
+        found = [(selection_of(self.dataset), dict.fromkeys(others))] if others else []
         if media:
             files = selection_of(self.dataset.select(*media).stored())
-        found = [(values, dict.fromkeys(others))] if others else []
-        return [*found, (files, dict.fromkeys(media))] if files is not None else found
-
-    @property
-    def identity(self) -> bytes:
-        """What tells these rows from others of the same files."""
-        return pickle.dumps(self.dataset)
-
-    def __len__(self) -> int:
-        return len(self.dataset)
+            found.append((files, dict.fromkeys(media)))
+        return found
 
     def read(self, rows: range) -> Columns:
         """Read the fields of rows."""
@@ -147,53 +144,37 @@ class Rows:
         return {name: found[name] for name in self.fields}
 
     def packed(self, spec: Spec, rows: range) -> list[PackedRows] | None:
-        """Read rows as they are stored; None, if they must be decoded for this specification."""
+        """Read rows as they are stored; None if they must be decoded for this specification."""
         found = packed(selection_of(self.dataset[rows.start : rows.stop]), spec)
         return None if found is None else list(found)
 
     def __getstate__(self) -> dict[str, Any]:
         return {name: value for name, value in vars(self).items() if name != "_parts"}
 
-    def __repr__(self) -> str:
-        return f"{list(self.fields)} of {self.path}"
 
-
-class RecordsAsRows:
+class RecordsAsRows(Content):
     """Records as rows of one field of bytes."""
 
     def __init__(self, records: Records, name: str = RECORD) -> None:
+        super().__init__(records)
         self._records = records
         self._name = name
-        self.path, self.nbytes = records.path, records.nbytes
-        self.metadata = records.metadata
         self.fields = {name: Field(name, codec_of("bytes"))}
-
-    @property
-    def identity(self) -> bytes:
-        """What tells these records from others of the same files."""
-        return self._records.identity
-
-    def __len__(self) -> int:
-        return len(self._records)
 
     def read(self, rows: range) -> Columns:
         """Read records."""
         return {self._name: self._records.read(rows)}
 
-    def __repr__(self) -> str:
-        return f"{self._records!r} as {self._name}"
 
-
-class RowsAsRecords:
+class RowsAsRecords(Content):
     """Rows of one field as records: the stored bytes of each value.
 
     Raises:
         ValueError: There are several fields, or the values of the field are not bytes.
     """
 
-    fields = None
-
     def __init__(self, rows: Rows, title: str) -> None:
+        super().__init__(rows)
         names = list(rows.fields)
         if len(names) != 1:
             message = (
@@ -202,7 +183,7 @@ class RowsAsRecords:
                 "names=, or convert to a format of rows such as .ingot, .tfrecord or .tar"
             )
             raise ValueError(message)
-        self._name = names[0]
+        self._rows, self._name = rows, names[0]
         field = rows.fields[self._name]
         if field.type not in {"bytes", "utf8", RUN_OF_BYTES, *MEDIA}:
             message = (
@@ -210,17 +191,6 @@ class RowsAsRecords:
                 f"files such as jpg: {title} holds records of bytes"
             )
             raise ValueError(message)
-        self._rows = rows
-        self.path, self.nbytes = rows.path, rows.nbytes
-        self.metadata = rows.metadata
-
-    @property
-    def identity(self) -> bytes:
-        """What tells these rows from others of the same files."""
-        return self._rows.identity
-
-    def __len__(self) -> int:
-        return len(self._rows)
 
     def read(self, rows: range) -> list[bytes]:
         """Read the values of rows."""
