@@ -120,7 +120,7 @@ def save(checkpoint: Path, weights: Floats, state: dict[str, Any]) -> None:
 
 
 def train_on(folder: Path, ranks: int, workers: int) -> None:
-    """Train with several processes, of which this one is rank 0."""
+    """Train with several processes; this one is rank 0."""
     pipes = [multiprocessing.Pipe() for _ in range(ranks - 1)]
     others = [
         multiprocessing.Process(target=train, args=(folder, k, ranks, workers, [theirs]))

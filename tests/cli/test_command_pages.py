@@ -132,8 +132,8 @@ def test_the_pages_the_guide_and_the_navigation_list_the_commands_in_the_order_o
     listed = re.findall(r"^  ([a-z]+) ", ingot_cli("--help").out, re.MULTILINE)
     assert sorted(listed) == sorted(page.stem for page in PAGES.glob("*.md"))
     navigation = (ROOT / "mkdocs.yml").read_text(encoding="utf-8")
-    section = navigation.partition("\n  - Commands:\n")[2].partition("\n  - ")[0]
-    assert section.splitlines() == [f"      - ingot {name}: cli/{name}.md" for name in listed]
+    pages = re.findall(r"^ +- (ingot \w+: cli/\w+\.md)$", navigation, re.MULTILINE)
+    assert pages == [f"ingot {name}: cli/{name}.md" for name in listed]
     table = re.findall(r"^\| \[.*$", GUIDE.read_text(encoding="utf-8"), re.MULTILINE)
     assert table == [
         f"| [`ingot {name}`](../cli/{name}.md) | {COMMANDS[name].help.splitlines()[0]} |"

@@ -64,6 +64,12 @@ def test_the_index_and_the_navigation_list_all_guides_in_one_order():
     assert set(guides_in(ROOT / "README.md")) <= set(guides)
 
 
+@pytest.mark.parametrize("guide", guides_in(INDEX))
+def test_a_guide_begins_with_a_title_a_paragraph_and_code(guide):
+    text = (ROOT / "docs" / guide).read_text(encoding="utf-8")
+    assert re.match(r"# [^\n]+\n\n(?!```|[#|<-])[^\n]+\n\n```\w+\n", text)
+
+
 def test_the_reference_has_every_public_name():
     public = {f"{name}.{one}" for name in PUBLIC for one in import_module(name).__all__}
     assert public - names_in_reference() == set()
