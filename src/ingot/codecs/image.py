@@ -13,8 +13,7 @@ import numpy.typing as npt
 from ingot._core import decode_pictures
 from ingot.codecs.codec import Codec
 from ingot.codecs.limit import check_decoded
-from ingot.codecs.signature import given
-from ingot.codecs.whole import check_whole
+from ingot.codecs.signature import check_whole, given
 from ingot.extras import require
 
 _FORMATS = {"jpg": "JPEG", "png": "PNG", "webp": "WEBP"}

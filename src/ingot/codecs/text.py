@@ -1,6 +1,5 @@
 """Bytes and text."""
 
-import json
 from collections.abc import Sequence
 from typing import Any
 
@@ -9,7 +8,7 @@ import numpy.typing as npt
 
 from ingot._core import split_bytes, split_texts
 from ingot.codecs.codec import Codec, Packed, joined
-from ingot.codecs.limit import check_json, check_text
+from ingot.codecs.limit import check_text
 
 _LARGE = 64 << 20
 
@@ -74,31 +73,6 @@ class Utf8(Codec):
         if len(data) > _LARGE:
             check_text(bytes(data))
         return split_texts(data, offsets)
-
-
-class Json(Codec):
-    """Any JSON value."""
-
-    name = "json"
-    takes_none = True
-
-    def encode(self, value: Any) -> bytes:
-        """Encode a value as JSON."""
-        try:
-            text = json.dumps(value, allow_nan=False, ensure_ascii=False, separators=(",", ":"))
-        except RecursionError as error:
-            message = "the value is nested too deeply for JSON"
-            raise ValueError(message) from error
-        return text.encode()
-
-    def decode(self, data: bytes) -> Any:
-        """Return the value; tuples come back as lists."""
-        check_json(data)
-        try:
-            return json.loads(data)
-        except RecursionError as error:
-            message = "the JSON is nested too deeply"
-            raise ValueError(message) from error
 
 
 def _listed(values: Sequence[Any] | npt.NDArray[Any], kinds: str) -> Sequence[Any]:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from ingot.conversion.equality import difference
 from ingot.dataset import Dataset
-from ingot.dataset.read.ahead import Ranges, ReadAhead
+from ingot.dataset.read.iteration import Ranges, ReadAhead
 from ingot.dataset.spec import Spec
 from ingot.errors import CorruptFileError, FormatError
 from ingot.formats.content import Content, Piece, Records, Rows, block_of, content_of, pace_of

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ingot.dataset.write.copying import PackedRows
+from ingot.dataset.write.packed import PackedRows
 from ingot.formats.content import Columns, Piece
 from ingot.records import Batch
 

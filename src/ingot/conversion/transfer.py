@@ -7,7 +7,7 @@ from pathlib import Path
 from ingot.conversion.checking import check
 from ingot.conversion.draft import Draft
 from ingot.conversion.replacing import check_target
-from ingot.dataset.read.ahead import Ranges, ReadAhead
+from ingot.dataset.read.iteration import Ranges, ReadAhead
 from ingot.dataset.write.shards import Compression
 from ingot.errors import FormatError
 from ingot.formats.content import Content, pace_of

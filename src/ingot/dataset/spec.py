@@ -116,6 +116,10 @@ class Spec(Mapping[str, str]):
             raise ValueError(message)
         return found
 
+    def own(self) -> "Spec":
+        """Return the fields with the codecs of Ingot."""
+        return Spec({name: replace(one, codec=one.codec.own) for name, one in self.fields.items()})
+
     def shut(self) -> "Spec":
         """Return the specification without permission to read pickles."""
         shut = Pickle(allowed=False)

@@ -12,13 +12,11 @@ import numpy as np
 from ingot._core import identity
 from ingot.cached import cached_property
 from ingot.codecs import codec_of
-from ingot.dataset.read.ahead import Pace
 from ingot.dataset.read.dataset import Dataset, selection_of
-from ingot.dataset.read.mask import field_of
-from ingot.dataset.read.selection import Selection
+from ingot.dataset.read.iteration import Pace
+from ingot.dataset.read.selection import Selection, field_of
 from ingot.dataset.spec import Field, Spec
-from ingot.dataset.write.copying import PackedRows, packed
-from ingot.dataset.write.recoding import own_fields
+from ingot.dataset.write.packed import PackedRows, packed
 from ingot.records import Batch, Reader, View
 
 Columns: TypeAlias = dict[str, Any]
@@ -117,7 +115,7 @@ class Rows:
         self.path = dataset.path
         self.nbytes = dataset.nbytes
         self.metadata = dataset.metadata
-        self.fields: Mapping[str, Field] = own_fields(self.dataset.spec).fields
+        self.fields: Mapping[str, Field] = self.dataset.spec.own().fields
 
     @cached_property
     def _parts(self) -> list[tuple[Selection, dict[str, None]]]:

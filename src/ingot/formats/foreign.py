@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from ingot._core import Rows as NativeRows
-from ingot.dataset.read.identity import identity_of
 from ingot.dataset.read.ingot_source import IngotSource
+from ingot.dataset.read.source import identity_of
 from ingot.errors import FormatError
 
 

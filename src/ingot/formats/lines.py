@@ -6,8 +6,8 @@ from typing import Any
 
 from ingot._core import encode_lines
 from ingot.dataset.spec import Field, Spec
-from ingot.dataset.write import columnar
-from ingot.dataset.write.copying import PackedField, PackedRows
+from ingot.dataset.write.columns import encode
+from ingot.dataset.write.packed import PackedField, PackedRows
 from ingot.formats.content import Content
 from ingot.formats.ingot.sink import stored
 from ingot.formats.sink import Stream
@@ -51,7 +51,7 @@ class Lines(Stream):
         pieces = stored(content, self._spec, rows)
         if pieces is None:
             read = content.read(rows)
-            pieces = [columnar.encode(self._spec, rows.start, read, check=False)]
+            pieces = [encode(self._spec, rows.start, read, check=False)]
         lines, first = [], rows.start
         for piece in pieces:
             lines.append(self._encoded(first, piece))

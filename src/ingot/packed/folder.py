@@ -5,7 +5,7 @@ import io
 import os
 from collections.abc import ItemsView, Iterable, Iterator, Mapping, Sequence, ValuesView
 from pathlib import PurePath, PurePosixPath
-from typing import Literal, Self, TypeAlias, overload
+from typing import Literal, TypeAlias, overload
 
 from ingot.errors import CorruptFileError, StorageError, counted
 from ingot.packed import tree
@@ -14,6 +14,7 @@ from ingot.packed.pattern import Pattern
 from ingot.packed.tree import Tree
 from ingot.packed.unpack import unpack
 from ingot.records import Reader, Verification
+from ingot.records.exit import Closable
 from ingot.records.expand import StrPath, absolute
 from ingot.records.progress import Progress
 
@@ -25,7 +26,7 @@ _Paths: TypeAlias = list[str]
 _Sizes: TypeAlias = list[int]
 
 
-class PackedFolder(Mapping[str, bytes]):
+class PackedFolder(Closable, Mapping[str, bytes]):
     """A packed folder, open for reading: a mapping of paths to the contents of files.
 
     Opens files that `ingot.pack` wrote, and packs of FFRecord (`.ffr`). A path is a string,
@@ -352,12 +353,6 @@ class PackedFolder(Mapping[str, bytes]):
     def _missing(self, path: AnyPath) -> FileNotFoundError:
         note = f"no such file or folder in {self._reader.path}"
         return FileNotFoundError(errno.ENOENT, note, str(path))
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
     def __getstate__(self) -> Reader:
         return self._reader

@@ -11,8 +11,7 @@ from typing import Any, TypeAlias
 
 from ingot.codecs import Codec
 from ingot.dataset import atomic
-from ingot.dataset.build.build_key import build_key_of, check_same
-from ingot.dataset.build.inputs import Inputs
+from ingot.dataset.build.inputs import Inputs, build_key_of, check_same
 from ingot.dataset.build.maker import Maker, Task
 from ingot.dataset.build.tally import Tally
 from ingot.dataset.manifest import Manifest, Shard

@@ -1,23 +1,30 @@
-"""How several rows of Ingot files are read together, field by field."""
+"""How rows of Ingot files are read: several together, field by field, or one."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from itertools import pairwise
 from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
+from ingot._core import RowPlan as NativeRowPlan
 from ingot._core import Rows as NativeRows
 from ingot._core import split_bytes
-from ingot.dataset.read.decoding import decode
+from ingot.codecs.codec import Codec
+from ingot.codecs.scalar import Bool, Float, Int
+from ingot.codecs.text import Bytes, Utf8
 from ingot.dataset.read.plan import Ask, Packed, Request
-from ingot.dataset.read.source import Picks
-from ingot.dataset.read.stacking import picked, stacked
+from ingot.dataset.read.source import ALL, Elements, Picks, Row
+from ingot.dataset.read.values import decode, decoder, picked, stacked, undecodable
 from ingot.dataset.spec import Field
+from ingot.errors import FormatError
 
 Truths: TypeAlias = npt.NDArray[np.bool_]
 
 _END = (1 << 64) - 1
+_NATIVE: dict[type[Codec], str] = {codec: codec.name for codec in (Bool, Bytes, Float, Int, Utf8)}
+"""Codecs of which the engine makes the values of one row itself."""
 
 
 class Unpacking:
@@ -192,3 +199,59 @@ def _runs(field: Field, data: memoryview | bytearray, offsets: bytes) -> list[An
         return None
     numbers = np.frombuffer(data, dtype, ends[-1] // dtype.itemsize)
     return [numbers[a:b] for a, b in pairwise((ends // dtype.itemsize).tolist())]
+
+
+class RowPlan:
+    """How some fields of one row are read.
+
+    Args:
+        fields: The fields.
+        places: The position of each field in the source.
+        path: The name of the source in errors.
+    """
+
+    def __init__(self, fields: Iterable[Field], places: Mapping[str, int], path: str) -> None:
+        self._fields = {field.name: field for field in fields}
+        steps = [
+            (
+                name,
+                places[name],
+                places[f"{name}?"] if field.is_optional else None,
+                "other" if field.is_sequence else _NATIVE.get(type(field.codec), "other"),
+                decoder(field),
+            )
+            for name, field in self._fields.items()
+        ]
+        self._native = NativeRowPlan(steps, partial(_undecodable, self._fields, path))
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of the fields."""
+        return tuple(self._fields)
+
+    def read(self, source: NativeRows, number: int, wanted: Sequence[Elements] | None) -> Row:
+        """Return the fields of a row; missing values are None.
+
+        Args:
+            source: The files.
+            number: The number of the row.
+            wanted: The elements to read of each field, or None for all.
+
+        Raises:
+            FormatError: A codec cannot decode a value.
+        """
+        if wanted is None:
+            return source.read_row(number, self._native, None)
+        each = list(zip(self._fields.values(), wanted, strict=True))
+        stored = [elements if field.kind == "sequence" else ALL for field, elements in each]
+        found = source.read_row(number, self._native, stored)
+        for field, elements in each:
+            if field.kind == "cell" and elements != ALL and found[field.name] is not None:
+                found[field.name] = found[field.name][slice(*elements)]
+        return found
+
+
+def _undecodable(
+    fields: Mapping[str, Field], path: str, name: str, number: int, error: Exception
+) -> FormatError:
+    return undecodable(fields[name], path, number, error)

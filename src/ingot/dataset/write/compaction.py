@@ -14,10 +14,10 @@ from ingot.dataset.read.ingot_source import IngotSource
 from ingot.dataset.read.selection import Selection
 from ingot.dataset.spec import Spec
 from ingot.dataset.write import superseded
-from ingot.dataset.write.copying import packed
 from ingot.dataset.write.journal import check_not_built
 from ingot.dataset.write.lease import Lease
 from ingot.dataset.write.metadata import json_of
+from ingot.dataset.write.packed import packed
 from ingot.dataset.write.shards import (
     Compression,
     Encodings,

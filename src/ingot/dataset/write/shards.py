@@ -12,9 +12,8 @@ import numpy as np
 
 from ingot._core import Writer as NativeWriter
 from ingot.dataset.manifest import Shard
-from ingot.dataset.read.decoding import Stored
 from ingot.dataset.spec import Spec
-from ingot.dataset.write.copying import PackedRows
+from ingot.dataset.write.packed import Cells, PackedRows
 
 Compression: TypeAlias = Literal["auto", "zstd", "lz4"] | None
 
@@ -174,7 +173,7 @@ class ShardWriter:
         """The size of the rows in all files, before compression."""
         return self._closed[1] + (0 if self._writer is None else self._writer.nbytes)
 
-    def append(self, stored: Sequence[Stored]) -> None:
+    def append(self, stored: Sequence[Cells]) -> None:
         """Append an encoded row."""
         writer = self._start() if self._writer is None else self._writer
         writer.append_row(stored)

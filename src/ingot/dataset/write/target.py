@@ -11,15 +11,14 @@ from typing import Any
 from ingot.dataset import atomic
 from ingot.dataset.manifest import NAME, Manifest, Shard, is_shard
 from ingot.dataset.place import Place
-from ingot.dataset.read.decoding import Stored
 from ingot.dataset.spec import Spec
 from ingot.dataset.write import superseded
 from ingot.dataset.write.contribution import Contribution
-from ingot.dataset.write.copying import PackedRows
 from ingot.dataset.write.file import none_at
 from ingot.dataset.write.journal import check_not_built
 from ingot.dataset.write.lease import Lease
 from ingot.dataset.write.metadata import check_metadata, json_of
+from ingot.dataset.write.packed import Cells, PackedRows
 from ingot.dataset.write.run import drop, join
 from ingot.dataset.write.shards import Options, ShardWriter, names_of
 from ingot.errors import CorruptFileError, FormatError, StorageError, counted, storage_errors
@@ -119,7 +118,7 @@ class DirectoryTarget:
         """The size of the rows that were appended, before compression."""
         return self._shards.nbytes
 
-    def append(self, stored: Sequence[Stored]) -> None:
+    def append(self, stored: Sequence[Cells]) -> None:
         """Append an encoded row; commit full files from time to time."""
         self._check_sound()
         self._shards.append(stored)

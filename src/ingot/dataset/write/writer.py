@@ -1,30 +1,27 @@
 """A data set, open for writing."""
 
 import os
-import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from threading import RLock
-from types import TracebackType
-from typing import Any, Literal, Self, TypeVar
+from typing import Any, Literal, TypeVar
 
 from ingot.codecs import Codec
 from ingot.dataset.read.dataset import Dataset, selection_of
 from ingot.dataset.spec import Spec, SpecLike
-from ingot.dataset.write import columnar
+from ingot.dataset.write import columns
 from ingot.dataset.write.contribution import check_run, check_shard
-from ingot.dataset.write.copying import PackedRows, packed
-from ingot.dataset.write.encoding import Encoder
+from ingot.dataset.write.encoder import Encoder
 from ingot.dataset.write.file import FileTarget
 from ingot.dataset.write.metadata import json_of
-from ingot.dataset.write.recoding import own_fields, recoded
+from ingot.dataset.write.packed import PackedRows, packed
 from ingot.dataset.write.shards import Compression, Options, limits
 from ingot.dataset.write.superseded import KEEP_S, check_keep_for
 from ingot.dataset.write.target import DirectoryTarget
 from ingot.errors import ClosedError, StorageError, counted
 from ingot.options import names_options
+from ingot.records.exit import Watched
 from ingot.records.expand import absolute, check_target
 from ingot.records.progress import Meter, Progress
-from ingot.records.unclosed import watch
 
 T = TypeVar("T")
 
@@ -32,7 +29,7 @@ _SUFFIX = ".ingot"
 _UNKNOWN = -1
 
 
-class DatasetWriter:
+class DatasetWriter(Watched):
     """Writes rows of named, typed fields, to one file or to a directory of files.
 
     A path that ends in `.ingot` is one file. Any other path is a directory of files with a
@@ -118,7 +115,7 @@ class DatasetWriter:
         self._failure: str | None = None
         self._path = absolute(path)
         found = self._found(codecs, append=append) if spec is None else Spec.of(spec, codecs)
-        self._spec = own_fields(found)
+        self._spec = found.own()
         options = Options(compression, level, sync, *limits(shard_bytes, shard_rows))
         check_target(self._path)
         json_of({} if metadata is None else metadata)
@@ -158,10 +155,9 @@ class DatasetWriter:
         # The rows of calls that have returned. If the target has others, a call has raised
         # although some of its rows are stored.
         self._told = self._target.num_rows
-        self._process = os.getpid()
         self._lock = RLock()
         self._closed = False
-        watch(self)
+        self._watch()
 
     def _found(self, codecs: Mapping[str, Codec] | Sequence[Codec] | None, *, append: bool) -> Spec:
         """Return the fields of the existing data set."""
@@ -234,8 +230,8 @@ class DatasetWriter:
         self._target.append(self._encoder.encode(number, datapoint))
 
     def _append_columns(self, number: int, batch: Mapping[str, Any]) -> None:
-        check = self._encoder.check
-        for some in columnar.blocks(columnar.encode(self._spec, number, batch, check=check)):
+        rows = columns.encode(self._spec, number, batch, check=self._encoder.check)
+        for some in rows.blocks():
             self._target.extend(some)
 
     def _append_packed(self, number: int, rows: PackedRows) -> None:
@@ -325,19 +321,11 @@ class DatasetWriter:
         if isinstance(batch, PackedRows):
             return [batch]
         if isinstance(batch, Dataset):
-            return self._copied(batch) or batch
+            recode = not self._encoder.check
+            return packed(selection_of(batch), self._spec, recode=recode) or batch
         if isinstance(batch, list | tuple) and not self._encoder.check:
-            return columnar.pieces(self._spec, batch)
+            return columns.pieces(self._spec, batch)
         return batch
-
-    def _copied(self, dataset: Dataset) -> Iterator[PackedRows] | None:
-        """Yield rows of a data set whose fields are those of this one; None if they are not."""
-        selection = selection_of(dataset)
-        rows = packed(selection, self._spec)
-        if rows is not None or self._encoder.check:
-            return rows
-        fields = own_fields(selection.spec)
-        return recoded(selection, self._spec) if dict(fields) == dict(self._spec) else None
 
     def flush(self) -> None:
         """Commit all rows so far; they stay in the data set whatever happens later.
@@ -379,14 +367,8 @@ class DatasetWriter:
             self._closed = True
             return self._target.abandon()
 
-    def __enter__(self) -> Self:
-        return self
-
     def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: object
     ) -> None:
         if error is not None:
             self._give_up(error)
@@ -407,12 +389,7 @@ class DatasetWriter:
             error.add_note(f"{self._path}: {left}")
 
     def _settle(self, *, failed: bool) -> str:
-        """Close a writer that its user did not close; return what was done.
-
-        Args:
-            failed: Whether an exception is, or may be, the reason. A single file then stays
-                unfinished, with all rows so far; an atomic writer commits nothing.
-        """
+        """After a failure, leave a single file unfinished, and commit nothing if atomic."""
         if not failed:
             self.close()
             count = len(self)
@@ -421,15 +398,6 @@ class DatasetWriter:
             self._closed = True
             is_sure = self._target.num_rows == self._told
             return self._target.drop() if is_sure else self._target.abandon()
-
-    def __del__(self) -> None:
-        if not getattr(self, "_closed", True) and os.getpid() == self._process:
-            done = self._settle(failed=True)
-            warnings.warn(
-                f"{self._path}: the writer was never closed; {done}",
-                ResourceWarning,
-                stacklevel=2,
-            )
 
     def __repr__(self) -> str:
         state = "closed" if self._closed else f"{counted(len(self), 'row')}"

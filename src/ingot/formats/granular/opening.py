@@ -3,7 +3,7 @@
 from collections.abc import Container
 from pathlib import Path
 
-from ingot.dataset.read.chain import chained
+from ingot.dataset.read.compound import chained
 from ingot.dataset.read.source import Source
 from ingot.errors import FormatError
 from ingot.formats.granular import layout

@@ -5,7 +5,7 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
-from ingot.dataset.read.chain import chained
+from ingot.dataset.read.compound import chained
 from ingot.dataset.read.source import Source
 from ingot.errors import FormatError
 from ingot.formats.hdf5.location import Location

@@ -6,10 +6,10 @@ from pathlib import Path
 
 from ingot.codecs import Codec
 from ingot.dataset.build.build import build
-from ingot.dataset.read.ahead import Ranges, size_of
+from ingot.dataset.read.iteration import Ranges, size_of
 from ingot.dataset.spec import Spec
-from ingot.dataset.write import columnar
-from ingot.dataset.write.copying import PackedRows
+from ingot.dataset.write import columns
+from ingot.dataset.write.packed import PackedRows
 from ingot.dataset.write.writer import DatasetWriter
 from ingot.formats.content import Content, Piece, Rows, fingerprint, pace_of
 from ingot.formats.sink import Writing
@@ -123,6 +123,6 @@ def copy_rows(content: Content, spec: Spec, part: range) -> Iterator[PackedRows]
     while rows := ranges.take(pace.count):
         found = stored(content, spec, rows)
         if found is None:
-            found = [columnar.encode(spec, rows.start, content.read(rows), check=False)]
+            found = [columns.encode(spec, rows.start, content.read(rows), check=False)]
         pace.learn(len(rows), size_of(found))
         yield from found
