@@ -178,7 +178,7 @@ def test_braces_that_are_part_of_a_name_stay(tmp_path):
     "braces", ["{0..999999999999}", "{0..9999}{0..9999}", "{1..99999,{0..99999}}", "{0,1}" * 64]
 )
 def test_braces_that_stand_for_too_many_files_are_rejected(tmp_path, braces):
-    with pytest.raises(ingot.FormatError, match="the braces stand for more than 100,000 files"):
+    with pytest.raises(ingot.FormatError, match="the braces expand to more than 100,000 files"):
         ingot.open(tmp_path / f"x-{braces}.ingot")
 
 

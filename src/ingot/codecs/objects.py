@@ -20,8 +20,7 @@ class Json(Codec):
         try:
             text = json.dumps(value, allow_nan=False, ensure_ascii=False, separators=(",", ":"))
         except RecursionError as error:
-            message = "the value is nested too deeply for JSON"
-            raise ValueError(message) from error
+            raise ValueError("the value is nested too deeply for JSON") from error
         return text.encode()
 
     def decode(self, data: bytes) -> Any:
@@ -30,8 +29,7 @@ class Json(Codec):
         try:
             return json.loads(data)
         except RecursionError as error:
-            message = "the JSON is nested too deeply"
-            raise ValueError(message) from error
+            raise ValueError("the JSON is nested too deeply") from error
 
 
 class Msgpack(Codec):
@@ -45,8 +43,7 @@ class Msgpack(Codec):
         try:
             packed: bytes = _msgpack().packb(value)
         except OverflowError as error:
-            message = "an integer does not fit into 64 bits"
-            raise ValueError(message) from error
+            raise ValueError("an integer does not fit into 64 bits") from error
         return packed
 
     def decode(self, data: bytes) -> Any:
@@ -80,22 +77,19 @@ class Pickle(Codec):
         try:
             return pickle.dumps(value, protocol=5)
         except (pickle.PicklingError, AttributeError, RecursionError) as error:
-            message = f"the object cannot be pickled: {error}"
-            raise TypeError(message) from error
+            raise TypeError(f"the object cannot be pickled: {error}") from error
 
     def decode(self, data: bytes) -> Any:
         """Return the object."""
         if not self.allowed:
-            message = (
+            raise ValueError(
                 "reading a pickle can execute any code; "
                 "if you trust the file, pass allow_pickle=True to ingot.open"
             )
-            raise ValueError(message)
         try:
             return pickle.loads(data)  # noqa: S301 -- the user has allowed it
         except Exception as error:  # Code in a pickle may raise anything.
-            message = f"{type(error).__name__}: {error}"
-            raise ValueError(message) from error
+            raise ValueError(f"{type(error).__name__}: {error}") from error
 
 
 def _msgpack() -> Any:

@@ -30,8 +30,7 @@ def given(name: str, value: object) -> bytes | None:
     """
     if isinstance(value, str | os.PathLike):
         path = os.fspath(value)
-        message = f"expected the content of a {name} file: Path({path!r:.200}).read_bytes()"
-        raise TypeError(message)
+        raise TypeError(f"expected the content of a {name} file: Path({path!r:.200}).read_bytes()")
     if hasattr(value, "read") and not hasattr(value, "__array_interface__"):
         message = f"expected the content of a {name} file, got an open file: pass file.read()"
         raise TypeError(message)
@@ -72,15 +71,10 @@ def is_file_type(name: str) -> bool:
 
 
 def check_whole(name: str, data: bytes) -> None:
-    """Refuse a truncated image.
-
-    Raises:
-        ValueError: It is truncated.
-    """
+    """Refuse a truncated image, by a ValueError."""
     is_whole = {"jpg": _is_whole_jpg, "png": _is_whole_png, "webp": _is_whole_webp}.get(name)
     if is_whole is not None and not is_whole(data):
-        message = f"the {name} file of {len(data)} bytes is truncated: its end is missing"
-        raise ValueError(message)
+        raise ValueError(f"the {name} file of {len(data)} bytes is truncated: its end is missing")
 
 
 def _is_whole_jpg(data: bytes) -> bool:

@@ -24,8 +24,7 @@ class Bytes(Codec):
             return value
         if isinstance(value, bytearray | memoryview):
             return bytes(value)
-        message = f"expected bytes, got {type(value).__name__}"
-        raise TypeError(message)
+        raise TypeError(f"expected bytes, got {type(value).__name__}")
 
     def encode_many(self, values: Sequence[Any] | npt.NDArray[Any]) -> Packed | None:
         """Concatenate the bytes."""
@@ -53,8 +52,7 @@ class Utf8(Codec):
     def encode(self, value: Any) -> bytes:
         """Encode text as UTF-8."""
         if not isinstance(value, str):
-            message = f"expected a str, got {type(value).__name__}"
-            raise TypeError(message)
+            raise TypeError(f"expected a str, got {type(value).__name__}")
         return value.encode()
 
     def encode_many(self, values: Sequence[Any] | npt.NDArray[Any]) -> Packed | None:

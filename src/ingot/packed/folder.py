@@ -251,8 +251,7 @@ class PackedFolder(Closable, Mapping[str, bytes]):
             ValueError: `mode` is unknown, or `encoding` is given for bytes.
         """
         if mode not in {"rb", "r", "rt"}:
-            message = f'mode must be "rb", "r" or "rt", got {mode!r}: a pack is read-only'
-            raise ValueError(message)
+            raise ValueError(f'mode must be "rb", "r" or "rt", got {mode!r}: a pack is read-only')
         if mode == "rb" and not (encoding is errors is newline is None):
             raise ValueError('mode "rb" takes no encoding, errors or newline')
         stream: io.BufferedReader = io.BufferedReader(io.BytesIO(self.read_one(path)))
@@ -325,8 +324,7 @@ class PackedFolder(Closable, Mapping[str, bytes]):
         if not isinstance(path, PackedPath):
             return tree.parts_of(path)
         if path.folder is not self and path.folder.reader.path != self._reader.path:
-            message = f"{path!r} belongs to another pack, not to {self._reader.path!r}"
-            raise ValueError(message)
+            raise ValueError(f"{path!r} belongs to another pack, not to {self._reader.path!r}")
         return path.parts
 
     def _find(self, path: AnyPath) -> "int | Tree | None":
@@ -386,6 +384,5 @@ class _Items(ItemsView[str, bytes]):
 
 def _several(paths: Iterable[AnyPath]) -> list[AnyPath]:
     if isinstance(paths, str | os.PathLike | PackedPath):
-        message = f"expected several paths, got a single one: {str(paths)!r}"
-        raise TypeError(message)
+        raise TypeError(f"expected several paths, got a single one: {str(paths)!r}")
     return list(paths)

@@ -43,15 +43,13 @@ def integers(indices: Indices) -> npt.NDArray[np.integer[Any]]:
         indices = list(indices)
     array = np.asarray(indices)
     if array.dtype == np.bool_:
-        message = "a boolean mask is not an index array: where(mask) selects its rows"
-        raise TypeError(message)
+        raise TypeError("a boolean mask is not an index array: where(mask) selects its rows")
     if array.shape == (0,):
         return np.empty(0, np.int64)
     if array.ndim == 0 or (array.ndim > 1 and array is not indices):
         raise TypeError(_no_indices(indices))
     if array.ndim > 1:
-        message = f"an index array must have one dimension, got {array.ndim}"
-        raise ValueError(message)
+        raise ValueError(f"an index array must have one dimension, got {array.ndim}")
     return array if array.dtype.kind in "iu" else _converted(indices)
 
 
@@ -117,8 +115,7 @@ def resolve(rows: Rows, indices: Indices, path: str) -> Numbers:
         return numbers_at(rows, np.asarray(array, np.int64))
     wrong = outside(array, -len(rows), len(rows))
     if wrong is not None:
-        message = f"{path}: index {wrong} is out of range for {counted(len(rows), 'row')}"
-        raise IndexError(message)
+        raise IndexError(f"{path}: index {wrong} is out of range for {counted(len(rows), 'row')}")
     return numbers_at(rows, wrapped(array, len(rows)))
 
 
@@ -176,14 +173,12 @@ def chosen_by(condition: Any, length: int) -> Numbers:  # noqa: ANN401 -- users 
     """
     chosen = np.asarray(condition)
     if chosen.dtype.kind in "iu" and chosen.ndim == 1:
-        message = "expected one boolean per row, got indices: take(indices) has their rows"
-        raise ValueError(message)
+        raise ValueError("expected one boolean per row, got indices: take(indices) has their rows")
     if chosen.dtype != np.bool_ or chosen.shape != (length,):
-        message = (
+        raise ValueError(
             f"expected a condition with one boolean for each of {length} rows, "
             f"got {chosen.dtype} of shape {chosen.shape}"
         )
-        raise ValueError(message)
     return np.flatnonzero(chosen)
 
 

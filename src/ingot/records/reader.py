@@ -128,7 +128,7 @@ class Reader(NativeReader, RecordVerbs, Closable, Sequence[bytes]):
         return Verification(rows, [Damage(*damage) for damage in damaged], unchecked)
 
     def refresh(self) -> int:
-        """Look for records committed since the file was opened; return the new length.
+        """Look for records committed since the file was opened; return how many there are.
 
         Only a file opened with `partial=True` can grow.
         """

@@ -35,7 +35,7 @@ class Damage:
     """A place in a file that differs from what was written.
 
     Attributes:
-        record: The first record that it makes unreadable; None if there is none.
+        record: The first record that it makes unreadable; None if it affects no record.
         records: The number of records that it makes unreadable.
         offset: Its position in the file.
         reason: What is wrong.

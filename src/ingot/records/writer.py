@@ -62,8 +62,7 @@ class Writer(NativeWriter, Watched):
         """Open the file; see the class."""
         if append and (overwrite or metadata is not None):
             other = "overwrite" if overwrite else "metadata"
-            message = f"append=True keeps the options of the file; omit {other}"
-            raise ValueError(message)
+            raise ValueError(f"append=True keeps the options of the file; omit {other}")
         whole = absolute(path)
         if append and whole.exists():
             mode = "append"
@@ -73,8 +72,7 @@ class Writer(NativeWriter, Watched):
         given = {} if metadata is None else metadata
         text = json.dumps(given, allow_nan=False, separators=(",", ":"))
         if not text.startswith("{"):
-            message = f"metadata must be a dict, got {type(metadata).__name__}"
-            raise TypeError(message)
+            raise TypeError(f"metadata must be a dict, got {type(metadata).__name__}")
         try:
             writer = super().__new__(cls, str(whole), mode, text, compression, level, sync)
         except FileExistsError as error:

@@ -63,14 +63,12 @@ class Inputs:
     def _name(self, number: int, one: Any) -> bytes:
         text: Any = self._key(one)
         if not isinstance(text, str):
-            message = f"key= must return a str, got {type(text).__name__} for input {number}"
-            raise TypeError(message)
+            raise TypeError(f"key= must return a str, got {type(text).__name__} for input {number}")
         if self._key is repr and _ADDRESS.search(text):
-            message = (
+            raise ValueError(
                 f"input {number}, {text:.100}, has another repr in every process; pass key=, a "
                 "function that returns a text to identify an input"
             )
-            raise ValueError(message)
         encoded: bytes = text.encode("utf-8", "surrogatepass")
         return encoded
 
@@ -113,15 +111,10 @@ def _name_of(fn: Any) -> str:
 
 
 def check_same(path: Path, found: Mapping[str, Any], given: Mapping[str, Any], hint: str) -> None:
-    """Refuse to resume a build that has another key.
-
-    Raises:
-        ValueError: The key differs; `hint` says what to do.
-    """
+    """Refuse to resume a build that has another key, by a ValueError."""
     for name, value in given.items():
         if found.get(name) != value:
-            message = (
+            raise ValueError(
                 f"{path}: this build has {name} {found.get(name)!r:.100}, got {value!r:.100}; "
                 f"{hint}"
             )
-            raise ValueError(message)

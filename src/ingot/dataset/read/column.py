@@ -37,11 +37,10 @@ def column_of(selection: Selection, field: Field) -> npt.NDArray[Any]:
     if is_array and not field.is_sequence and not field.is_optional:
         return _arrays(selection, field)
     if field.codec.name in _TREES and not field.is_sequence:
-        message = (
+        raise TypeError(
             f"{selection.path}: field {field.name!r} is {field.type}, expected numbers, text or "
             f"arrays; column('{field.name}.KEY') returns a member of its dicts"
         )
-        raise TypeError(message)
     return selection.source.column(field.name, selection.rows)
 
 
@@ -111,7 +110,7 @@ class Member(NamedTuple):
         raise no_field(selection.spec, name, selection.path)
 
     def present(self, selection: Selection) -> npt.NDArray[np.bool_]:
-        """Return which rows have the member; None is no value."""
+        """Return which rows have the member; None counts as missing."""
         return np.array([one is not None for one in self._values(selection)], np.bool_)
 
     def column(self, selection: Selection) -> npt.NDArray[Any]:
@@ -128,18 +127,16 @@ class Member(NamedTuple):
             dtype = np.dtypes.StringDType() if has_all else np.dtypes.StringDType(na_object=None)
             return np.array(values, dtype)
         if not kinds and values:
-            message = f"{selection.path}: no row has {self.name!r}{self._known(selection)}"
-            raise KeyError(message)
+            raise KeyError(f"{selection.path}: no row has {self.name!r}{self._known(selection)}")
         if kinds in _DTYPES or not kinds:
             dtype = _DTYPES.get(kinds, np.int64)
             with suppress(OverflowError):
                 return np.array([0 if one is None else one for one in values], dtype)
         names = ", ".join(sorted(one.__name__ for one in kinds))
-        message = (
+        raise TypeError(
             f"{selection.path}: the values of {self.name!r} are of type {names}, expected only "
             "text, booleans, or numbers of 64 bits; choose rows with take([...])"
         )
-        raise TypeError(message)
 
     def _values(self, selection: Selection) -> list[Any]:
         values = _values_of(selection, self.field)

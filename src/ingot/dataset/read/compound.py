@@ -152,10 +152,9 @@ class Chain(Compound):
         first = parts[0]
         for part in parts:
             if part.spec != first.spec:
-                message = (
+                raise ValueError(
                     f"{part.path} has the fields {part.spec}, but {first.path} has {first.spec}"
                 )
-                raise ValueError(message)
         self._name = name
         self._ends = list(accumulate(map(len, parts)))
 
@@ -270,8 +269,7 @@ class Zipped(Compound):
         for part in parts:
             if len(part) != len(first):
                 rows = counted(len(part), "row")
-                message = f"{part.path} has {rows}, but {first.path} has {len(first):,}"
-                raise ValueError(message)
+                raise ValueError(f"{part.path} has {rows}, but {first.path} has {len(first):,}")
             for name in part.spec:
                 if name in self._owners:
                     message = f"{part.path}: {self._owners[name].path} also has a field {name!r}"

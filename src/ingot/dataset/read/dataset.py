@@ -29,7 +29,7 @@ from ingot.errors import ClosedError, counted, printable
 from ingot.records import Stats, Verification
 from ingot.records.exit import Closable
 from ingot.records.expand import shown
-from ingot.records.indices import Indices, Rows, chosen_by, is_one
+from ingot.records.indices import Indices, Rows, chosen_by, is_one, number_at
 from ingot.records.progress import Progress, reporter
 from ingot.records.verbs import Verbs
 
@@ -152,10 +152,10 @@ class Dataset(Verbs["Dataset"], Closable, Sequence[Row]):
     def __getitem__(self, index: Any) -> "Row | Dataset":
         """Return a row, a part of the data set, or the columns of several rows."""
         selection = self._selection
-        if type(index) is np.ndarray and index.ndim:
-            return deep(selection.read(selection.resolve(index), self._picks))
-        if is_one(index):
-            row = selection.source.read_row(selection.number(index), self._wanted)
+        # Each call of Python costs several percent of reading a row.
+        if type(index) is int or (not (type(index) is np.ndarray and index.ndim) and is_one(index)):
+            number = number_at(selection.rows, index, selection.path)
+            row = selection.source.read_row(number, self._wanted)
             return deep(row) if self._is_nested else row
         match index:
             case (which, dict() | list() | tuple() | str() as mask):
@@ -218,15 +218,13 @@ class Dataset(Verbs["Dataset"], Closable, Sequence[Row]):
         """
         if callable(condition):
             if not names:
-                message = (
+                raise TypeError(
                     "a callable condition requires the names of the fields whose columns it takes, "
                     'such as where(lambda label: label == 3, "label")'
                 )
-                raise TypeError(message)
             condition = condition(*(self.column(name) for name in names))
         elif names:
-            message = "names of fields require a callable condition"
-            raise TypeError(message)
+            raise TypeError("names of fields require a callable condition")
         chosen = chosen_by(condition, len(self._selection))
         for name in names:
             chosen = chosen[self.present(name)[chosen]]
@@ -299,8 +297,7 @@ class Dataset(Verbs["Dataset"], Closable, Sequence[Row]):
         """
         field = field_of(self.spec, name, self.path)
         if not field.is_sequence:
-            message = f"{self.path}: field {name!r} is {field.type}, expected a sequence"
-            raise TypeError(message)
+            raise TypeError(f"{self.path}: field {name!r} is {field.type}, expected a sequence")
         return self._selection.source.lengths(name, self._selection.rows)
 
     def present(self, name: str) -> Truths:
@@ -430,8 +427,7 @@ class Dataset(Verbs["Dataset"], Closable, Sequence[Row]):
 
     def _check_open(self) -> None:
         if self.closed:
-            message = f"{self.path}: the data set is closed"
-            raise ClosedError(message, self.path)
+            raise ClosedError(f"{self.path}: the data set is closed", self.path)
 
     def __repr__(self) -> str:
         if self.closed:
@@ -456,6 +452,5 @@ def selection_of(dataset: Dataset) -> Selection:
 def _selections(datasets: Sequence[object]) -> list[Selection]:
     found = [selection_of(one) for one in datasets if isinstance(one, Dataset)]
     if len(found) < len(datasets) or not found:
-        message = f"expected instances of ingot.Dataset, got {datasets!r}"
-        raise TypeError(message)
+        raise TypeError(f"expected instances of ingot.Dataset, got {datasets!r}")
     return found

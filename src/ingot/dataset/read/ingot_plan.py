@@ -24,7 +24,7 @@ Truths: TypeAlias = npt.NDArray[np.bool_]
 
 _END = (1 << 64) - 1
 _NATIVE: dict[type[Codec], str] = {codec: codec.name for codec in (Bool, Bytes, Float, Int, Utf8)}
-"""Codecs of which the engine makes the values of one row itself."""
+"""Codecs whose values the engine makes itself, for one row."""
 
 
 class Unpacking:
@@ -208,6 +208,9 @@ class RowPlan:
         fields: The fields.
         places: The position of each field in the source.
         path: The name of the source in errors.
+
+    Attributes:
+        native: The same for the engine, which reads whole rows with it.
     """
 
     def __init__(self, fields: Iterable[Field], places: Mapping[str, int], path: str) -> None:
@@ -222,29 +225,22 @@ class RowPlan:
             )
             for name, field in self._fields.items()
         ]
-        self._native = NativeRowPlan(steps, partial(_undecodable, self._fields, path))
+        self.native = NativeRowPlan(steps, partial(_undecodable, self._fields, path))
 
     @property
     def names(self) -> tuple[str, ...]:
         """The names of the fields."""
         return tuple(self._fields)
 
-    def read(self, source: NativeRows, number: int, wanted: Sequence[Elements] | None) -> Row:
-        """Return the fields of a row; missing values are None.
-
-        Args:
-            source: The files.
-            number: The number of the row.
-            wanted: The elements to read of each field, or None for all.
+    def read(self, source: NativeRows, number: int, wanted: Sequence[Elements]) -> Row:
+        """Return some elements of each field of a row; missing values are None.
 
         Raises:
             FormatError: A codec cannot decode a value.
         """
-        if wanted is None:
-            return source.read_row(number, self._native, None)
         each = list(zip(self._fields.values(), wanted, strict=True))
         stored = [elements if field.kind == "sequence" else ALL for field, elements in each]
-        found = source.read_row(number, self._native, stored)
+        found = source.read_row(number, self.native, stored)
         for field, elements in each:
             if field.kind == "cell" and elements != ALL and found[field.name] is not None:
                 found[field.name] = found[field.name][slice(*elements)]

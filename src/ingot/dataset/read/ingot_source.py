@@ -183,11 +183,9 @@ class IngotSource(Source):
         try:
             found = spec or Spec.of_stored(fields, allow_pickle=allow_pickle)
         except ValueError as error:
-            message = f"{first}: {error}"
-            raise FormatError(message, first) from error
+            raise FormatError(f"{first}: {error}", first) from error
         if found.stored() != fields:
-            message = f"{first}: the fields of the file differ from {found!r}"
-            raise FormatError(message, first)
+            raise FormatError(f"{first}: the fields of the file differ from {found!r}", first)
         return cls(native, found, origin, allow_pickle=allow_pickle)
 
     def _nothing(self) -> _Latest:
@@ -243,6 +241,8 @@ class IngotSource(Source):
                 plan = RowPlan(self._fields(wanted), self._places, self.path)
             elements = None if all(one == ALL for one in wanted.values()) else [*wanted.values()]
             self._latest = (wanted, plan, elements)
+        if elements is None:
+            return self.native.read_row(number, plan.native, None)
         return plan.read(self.native, number, elements)
 
     def plan(self, numbers: Numbers, wanted: Mapping[str, Picks]) -> Plan:

@@ -60,13 +60,13 @@ class Ranges:
         self._left = rows
 
     def take(self, count: int) -> range:
-        """Return the next rows, at most `count`; none behind the last."""
+        """Return the next rows, at most `count`; an empty range after the last."""
         taken, self._left = self._left[:count], self._left[count:]
         return taken
 
 
 class ReadAhead(Generic[P, T]):
-    """An iterator of pieces and what is read of them, some of which threads read ahead.
+    """An iterator of pieces and what is read of them; threads read some of them ahead.
 
     In the child of a fork, and where the system has no thread to spare, the caller's thread
     reads.

@@ -72,11 +72,10 @@ class Selection:
         """
         given: object = indices
         if isinstance(given, str):
-            message = (
+            raise TypeError(
                 "indices must be integers, got the name of a field; "
                 f"select({given!r}) selects that field, column({given!r}) returns its values"
             )
-            raise TypeError(message)
         return resolve(self.rows, indices, self.path)
 
 
@@ -109,8 +108,7 @@ def picked_by(mask: Mask, spec: Spec, path: str, count: int) -> dict[str, Picks]
 def _parts(mask: Mask, spec: Spec, path: str) -> Iterator[tuple[str, object]]:
     """Yield the fields that a mask names, with its value for each, unless that is False."""
     if isinstance(mask, str):
-        message = f"a mask must be a list of fields or a dict, got a str: pass [{mask!r}]"
-        raise TypeError(message)
+        raise TypeError(f"a mask must be a list of fields or a dict, got a str: pass [{mask!r}]")
     parts = mask if isinstance(mask, Mapping) else dict.fromkeys(mask, True)
     for group, part in parts.items():
         for name in fields_under(spec, group, path):
@@ -122,7 +120,7 @@ def fields_under(spec: Spec, name: str, path: str) -> list[str]:
     """Return the field with a name, or the fields inside it.
 
     Raises:
-        KeyError: There is none.
+        KeyError: There is no such field.
     """
     found = spec.under(name) if isinstance(name, str) else []
     if not found:
@@ -134,7 +132,7 @@ def field_of(spec: Spec, name: str, path: str) -> Field:
     """Return the field with a name.
 
     Raises:
-        KeyError: There is none.
+        KeyError: There is no such field.
     """
     if not isinstance(name, str) or name not in spec.fields:
         raise no_field(spec, name, path)
@@ -170,11 +168,9 @@ def elements_of(field: Field, part: object) -> Elements:
         message = f"field {field.name!r}: a mask must be True, False or a range, got {part!r}"
         raise TypeError(message)
     if not field.is_sequence:
-        message = f"field {field.name!r} is {field.type}, expected a sequence"
-        raise TypeError(message)
+        raise TypeError(f"field {field.name!r} is {field.type}, expected a sequence")
     if (1 if part.step is None else part.step) < 1:
-        message = f"field {field.name!r}: a range of elements must go up, got {part!r}"
-        raise ValueError(message)
+        raise ValueError(f"field {field.name!r}: a range of elements must go up, got {part!r}")
     if (part.start or 0) < 0 or (part.stop or 0) < 0:
         message = f"field {field.name!r}: a range of elements must not be negative, got {part!r}"
         raise ValueError(message)

@@ -227,7 +227,7 @@ class Source(ABC):
         dtype: np.dtype[Any],
         of: Callable[[Stored], npt.NDArray[Any]],
     ) -> npt.NDArray[Any]:
-        """Return what there is of many rows, some of which are read at a time."""
+        """Return an array of numbers for many rows, reading a limited number at a time."""
         self.check_size(len(numbers) * dtype.itemsize)
         found = np.empty(len(numbers), dtype)
         for start in range(0, len(numbers), _ROWS):
@@ -237,17 +237,12 @@ class Source(ABC):
         return found
 
     def check_size(self, nbytes: int) -> None:
-        """Refuse values that are much larger than the files they come from.
-
-        Raises:
-            FormatError: They are.
-        """
+        """Refuse values that are much larger than the files they come from, by a FormatError."""
         try:
             check_decoded(nbytes)
         except ValueError as error:
             if nbytes > _FACTOR * self.nbytes:
-                message = f"{self.path}: {error}"
-                raise FormatError(message, self.path) from error
+                raise FormatError(f"{self.path}: {error}", self.path) from error
 
     def together(self, names: Sequence[str]) -> tuple[int, int]:
         """Return how many rows to read together in a scan: at first, and at most."""
@@ -260,7 +255,7 @@ class Source(ABC):
         return Verification(len(self), damaged, tuple(self.spec))
 
     def damaged(self, ranges: Iterable[range], progress: Progress) -> list[Damage]:
-        """Return what is damaged in rows, all of which are read."""
+        """Read rows; return what is damaged in them."""
         found: list[Damage] = []
         for rows in ranges:
             for start in range(rows.start, rows.stop, _VERIFIED_ROWS):

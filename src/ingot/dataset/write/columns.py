@@ -73,7 +73,7 @@ def pieces(
 
 
 def _step(spec: Spec) -> int:
-    """Return how many rows of a list to encode at once: 1, if that is no faster."""
+    """Return how many rows of a list to encode at once: 1, if more are not faster."""
     fields = spec.fields.values()
     if not all(has_own_many(type(one.codec)) for one in fields):
         return 1
@@ -146,11 +146,10 @@ def _column(field: Field, given: Any) -> Column:
     elif isinstance(given, range):
         column = list(given)
     if not isinstance(column, list | tuple):
-        message = (
+        raise TypeError(
             f"field {field.name!r}: a column must be a list or an array of values, got "
             f"{type(given).__name__}; append takes a single row"
         )
-        raise TypeError(message)
     if field.is_sequence:
         return [list(one) if isinstance(one, Iterator) else one for one in column]
     return column
@@ -159,11 +158,9 @@ def _column(field: Field, given: Any) -> Column:
 def _length(columns: Mapping[str, Column]) -> int:
     lengths = {name: len(column) for name, column in columns.items()}
     if not lengths:
-        message = "a batch must have at least one column"
-        raise ValueError(message)
+        raise ValueError("a batch must have at least one column")
     if len(set(lengths.values())) > 1:
-        message = f"the columns of a batch must have the same length, got {lengths}"
-        raise ValueError(message)
+        raise ValueError(f"the columns of a batch must have the same length, got {lengths}")
     return next(iter(lengths.values()))
 
 
@@ -203,8 +200,7 @@ def _at_once(spec: Spec, columns: Mapping[str, Column], count: int) -> PackedRow
         there = _present(column, count) if field.name in columns else np.zeros(count, np.bool_)
         if not there.all() and not (field.takes_none and field.name in columns):
             if not field.is_optional:
-                message = f"field {field.name!r} is missing"
-                raise ValueError(message)
+                raise ValueError(f"field {field.name!r} is missing")
             packed = _encoded(field, [one for one in column if one is not None])
             values.append(_spread(field, packed, there))
         else:
@@ -228,8 +224,7 @@ def _encoded(field: Field, column: Column) -> PackedField:
         return _runs(field, column)
     packed = PackedField(*encode_all(field.codec, column))
     if field.width is not None and (packed.sizes(len(column)) != field.width).any():
-        message = f"field {field.name!r}: a number has the wrong size"
-        raise ValueError(message)
+        raise ValueError(f"field {field.name!r}: a number has the wrong size")
     return packed
 
 
@@ -247,7 +242,7 @@ def _runs(field: Field, column: Column) -> PackedField:
 
 
 def _spread(field: Field, packed: PackedField, present: Truths) -> PackedField:
-    """Insert what stands for a missing value between the values that are present."""
+    """Insert placeholders for missing values between those that are present."""
     if packed.counts is not None:
         counts = np.zeros(len(present), np.uint64)
         counts[present] = np.frombuffer(packed.counts, np.uint64)

@@ -52,7 +52,7 @@ def compact(
     Each new file replaces its old ones in one step, so an interruption loses nothing, and the
     same call does the rest. Writers may append at the same time.
 
-    Open readers go on with the old files, which stay for `keep_for` seconds: a day, unless you
+    Open readers continue with the old files, which stay for `keep_for` seconds: a day, unless you
     say otherwise. The first writer or `compact` after that removes them.
 
     Args:
@@ -152,7 +152,7 @@ class _Work:
     def compact(self, manifest: Manifest, run: Sequence[Shard]) -> None:
         """Write a run of files as one, which replaces them.
 
-        Nothing is done if somebody else has replaced them meanwhile.
+        Nothing is done if another process has replaced them meanwhile.
         """
         listed = replace(manifest, shards=tuple(run))
         try:

@@ -43,8 +43,7 @@ class Encoder:
         elif isinstance(row, Mapping):
             given = flat(self.spec, row)
         else:
-            message = f"row {number}: a row must be a dict, got {type(row).__name__}"
-            raise TypeError(message)
+            raise TypeError(f"row {number}: a row must be a dict, got {type(row).__name__}")
         check_names(self.spec, number, given)
         values: list[Cells] = []
         present: list[Cells] = []
@@ -85,8 +84,7 @@ def check_names(spec: Spec, number: int, given: Mapping[Any, Any]) -> None:
     """Refuse a row that has other fields, by a ValueError."""
     if not given.keys() <= spec.fields.keys():
         unknown = next(name for name in given if name not in spec.fields)
-        message = f"row {number}: unknown field {unknown!r}, not in {spec!r}"
-        raise ValueError(message)
+        raise ValueError(f"row {number}: unknown field {unknown!r}, not in {spec!r}")
 
 
 def flat(spec: Spec, row: Mapping[Any, Any]) -> dict[Any, Any]:
@@ -110,8 +108,7 @@ def elements(value: Any) -> Iterable[Any]:
         TypeError: It is not a sequence, but text or a single value.
     """
     if isinstance(value, str | bytes | Mapping) or not isinstance(value, Iterable):
-        message = f"expected a list of values, got {type(value).__name__}"
-        raise TypeError(message)
+        raise TypeError(f"expected a list of values, got {type(value).__name__}")
     return value
 
 
@@ -143,8 +140,7 @@ def _absent(field: Field, number: int) -> Cells:
     """Return what is stored for a missing value, or raise ValueError if there must be one."""
     if not field.is_optional:
         optional = f'; declare it "{field.type}?" if it may be'
-        message = f"row {number}: field {field.name!r} is missing{optional}"
-        raise ValueError(message)
+        raise ValueError(f"row {number}: field {field.name!r} is missing{optional}")
     return [] if field.kind == "sequence" else bytes(field.width or 0)
 
 
@@ -153,13 +149,11 @@ def _checked(field: Field, stored: Any) -> Cells:
     if field.kind == "sequence" and isinstance(stored, list):
         return stored
     if field.width is not None and len(_bytes(stored)) != field.width:
-        message = f"its codec must return {field.width} bytes, got {len(stored)}"
-        raise ValueError(message)
+        raise ValueError(f"its codec must return {field.width} bytes, got {len(stored)}")
     return _bytes(stored)
 
 
 def _bytes(stored: Any) -> bytes:
     if not isinstance(stored, bytes):
-        message = f"its codec must return bytes, got {type(stored).__name__}"
-        raise TypeError(message)
+        raise TypeError(f"its codec must return bytes, got {type(stored).__name__}")
     return stored

@@ -58,8 +58,8 @@ class FileTarget:
         """Return the fields of a file and their types.
 
         Raises:
-            FileNotFoundError: There is none.
-            FormatError: It has rows without fields.
+            FileNotFoundError: The file does not exist.
+            FormatError: Its rows have no fields.
         """
         if not path.exists():
             raise none_at(path)
@@ -111,8 +111,7 @@ def _check_file(path: Path, spec: Spec, metadata: dict[str, Any] | None) -> None
     rows = _rows(path)
     if rows.fields() != spec.stored():
         fields = {name: kind for name, _, _, kind in rows.fields()}
-        message = f"{path}: the file has the fields {fields}, got {dict(spec)}"
-        raise ValueError(message)
+        raise ValueError(f"{path}: the file has the fields {fields}, got {dict(spec)}")
     check_metadata(path, json.loads(rows.metadata_json()), metadata)
 
 
@@ -146,11 +145,10 @@ def recover(path: str | os.PathLike[str], *, force: bool = False, sync: bool = T
     """
     file = absolute(path)
     if file.is_dir():
-        message = (
+        raise IsADirectoryError(
             f"{file}: a directory needs no recovery: ingot.open reads what is committed, "
             "DatasetWriter(path, append=True) appends to it; pass one of its files"
         )
-        raise IsADirectoryError(message)
     found = None if force else Manifest.find(file.parent)
     listed = {shard.name: shard for shard in found.shards} if found else {}
     if file.name in listed and file.exists() and file.stat().st_size != listed[file.name].nbytes:

@@ -101,7 +101,7 @@ class DirectoryTarget:
         """Return the fields of a data set and their types.
 
         Raises:
-            FileNotFoundError: There is none.
+            FileNotFoundError: The directory holds no data set.
         """
         found = Manifest.find(path)
         if found is None:
@@ -159,7 +159,7 @@ class DirectoryTarget:
             raise StorageError(message, str(self._path), errno=self._failure.errno)
 
     def _commit(self) -> None:
-        """Commit the finished files; twice is as good as once."""
+        """Commit the finished files; a second call has no effect."""
         shards = tuple(self._shards.finished)
         try:
             with atomic.locked(self._path):
@@ -189,7 +189,7 @@ class DirectoryTarget:
     def close(self) -> None:
         """Commit the rows, or leave them for the last writer to commit.
 
-        If this raises, another call goes on with it.
+        If this raises, another call continues it.
         """
         self._check_sound()
         if self._place is None:
@@ -261,7 +261,7 @@ class DirectoryTarget:
         )
 
     def _remove_folder(self) -> None:
-        """Remove the directory if this writer has made it and nobody has put anything into it."""
+        """Remove the directory if this writer made it and it is empty."""
         if self._makes_folder:
             with suppress(OSError):
                 self._path.rmdir()
@@ -274,11 +274,7 @@ class DirectoryTarget:
 
 
 def _check_there(shard: Shard, folder: Path) -> None:
-    """Refuse to commit a file that somebody has removed or changed.
-
-    Raises:
-        StorageError: Somebody has.
-    """
+    """Refuse to commit a file that was removed or changed, by a StorageError."""
     try:
         shard.check(folder)
     except (FileNotFoundError, CorruptFileError) as error:
@@ -306,10 +302,10 @@ def _check_uncommitted(
         found: The data set.
         shard: The number of the writer, and the number of writers.
         run: The name of the run.
-        is_next: Whether a writer without such a name belongs to the next run.
+        is_next: Whether a writer without a run name belongs to the next run.
 
     Raises:
-        FileExistsError: It is.
+        FileExistsError: The run is committed.
     """
     place = Place("0" if run is None else run, *shard)
     if place.run in found.runs and not (run is None and is_next):
@@ -330,7 +326,7 @@ def check_vacant(folder: Path) -> None:
     """Refuse a directory that holds other records, which a data set would hide.
 
     Raises:
-        FileExistsError: It does.
+        FileExistsError: It holds other records.
     """
     if not folder.is_dir() or (folder / NAME).exists():
         return

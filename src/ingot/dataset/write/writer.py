@@ -63,7 +63,7 @@ class DatasetWriter(Watched):
             are committed at once, when the last of the n writers closes. Until then, a writer
             that runs again replaces its own part.
         run: A name that all n writers share. It identifies a writer that runs again after they
-            have committed. Without it, such a writer counts towards the next commit.
+            have committed. Without it, that writer counts towards the next commit.
         check: How to check values that are given as files: "structure" checks the structure of
             images, to the end; "decode" decodes every value.
         compression: "auto", "zstd", "lz4" or None, as for `ingot.Writer`. The first rows decide
@@ -74,7 +74,7 @@ class DatasetWriter(Watched):
             that takes rows and bytes.
         sync: Whether `flush` and `close` wait until the device has the bytes.
         keep_for: With `overwrite`, for how many seconds the files of the old data set stay in the
-            directory, so that open readers can go on with them. The first writer or
+            directory, so that open readers can continue with them. The first writer or
             `ingot.compact` after that removes them. With 0 they go at once.
 
     Raises:
@@ -120,8 +120,7 @@ class DatasetWriter(Watched):
         check_target(self._path)
         json_of({} if metadata is None else metadata)
         if check not in ("structure", "decode"):
-            message = f'check must be "structure" or "decode", got {check!r:.50}'
-            raise ValueError(message)
+            raise ValueError(f'check must be "structure" or "decode", got {check!r:.50}')
         check_keep_for(keep_for)
         self._meter = Meter(progress, str(self._path))
         if append and overwrite:
@@ -154,7 +153,7 @@ class DatasetWriter(Watched):
         self._encoder = Encoder(self._spec, check=check == "decode")
         # The rows of calls that have returned. If the target has others, a call has raised
         # although some of its rows are stored.
-        self._told = self._target.num_rows
+        self._stored_rows = self._target.num_rows
         self._lock = RLock()
         self._closed = False
         self._watch()
@@ -162,11 +161,10 @@ class DatasetWriter(Watched):
     def _found(self, codecs: Mapping[str, Codec] | Sequence[Codec] | None, *, append: bool) -> Spec:
         """Return the fields of the existing data set."""
         if not append:
-            message = (
+            raise TypeError(
                 'DatasetWriter requires a spec of fields and types, such as {"label": "int"}; '
                 "only with append=True may you omit it"
             )
-            raise TypeError(message)
         if self._path.suffix == _SUFFIX:
             return Spec.of(FileTarget.fields(self._path), codecs)
         return Spec.of(DirectoryTarget.fields(self._path), codecs)
@@ -217,13 +215,13 @@ class DatasetWriter(Watched):
             with self._lock:
                 number = self._check_sound()
                 put(number, rows)
-                self._told, is_done = self._target.num_rows, True
+                self._stored_rows, is_done = self._target.num_rows, True
                 if self._meter.is_on:
-                    self._meter.update(self._told - self._target.rows, self._target.nbytes)
+                    self._meter.update(self._stored_rows - self._target.rows, self._target.nbytes)
             return number  # noqa: TRY300 -- an interrupt may come before it
         except BaseException:
             if is_done:
-                self._told = _UNKNOWN
+                self._stored_rows = _UNKNOWN
             raise
 
     def _append(self, number: int, datapoint: Mapping[str, Any]) -> None:
@@ -247,10 +245,10 @@ class DatasetWriter(Watched):
             How many rows there are.
 
         Raises:
-            StorageError: There was such a call.
+            StorageError: A call has raised so.
         """
         count = self._target.num_rows
-        if count != self._told and self._failure is None:
+        if count != self._stored_rows and self._failure is None:
             # The failure stands if clearing up is stopped, too.
             self._failure = why = (
                 f"{self._path}: an earlier call was stopped while it stored rows, so this writer "
@@ -269,13 +267,11 @@ class DatasetWriter(Watched):
             self._check_failure()
             if not self._closed:
                 self._check_process()
-            message = f"{self._path}: the writer is closed"
-            raise ClosedError(message, str(self._path))
+            raise ClosedError(f"{self._path}: the writer is closed", str(self._path))
 
     def _check_process(self) -> None:
         if os.getpid() != self._process:
-            message = f"{self._path}: this writer belongs to the parent process"
-            raise ValueError(message)
+            raise ValueError(f"{self._path}: this writer belongs to the parent process")
 
     def extend(self, batch: Mapping[str, Any] | Iterable[Mapping[str, Any]] | PackedRows) -> None:
         """Append many rows: columns, a list or another iterable of rows, or a data set.
@@ -287,8 +283,8 @@ class DatasetWriter(Watched):
         values are in memory at the same time, so pass large arrays in parts.
 
         If a row of a list or of another iterable is refused, the rows before it are appended, as
-        by `append`. An iterator then stands behind the refused row: each row is encoded before
-        the next is taken.
+        by `append`. An iterator is then at the row after the refused one: each row is encoded
+        before the next is taken.
 
         Rows of a data set with the same fields are copied as stored, after verification, without
         decoding and encoding, so images keep their exact bytes.
@@ -354,7 +350,7 @@ class DatasetWriter(Watched):
             self._check_sound()
             self._target.close()
             self._closed = True
-            self._meter.finish(self._told - self._target.rows, self._target.nbytes)
+            self._meter.finish(self._stored_rows - self._target.rows, self._target.nbytes)
 
     def abandon(self) -> None:
         """Stop writing; the data set stays as of the last commit."""
@@ -396,7 +392,7 @@ class DatasetWriter(Watched):
             return f"its {counted(count, 'row')} {'was' if count == 1 else 'were'} committed"
         with self._lock:
             self._closed = True
-            is_sure = self._target.num_rows == self._told
+            is_sure = self._target.num_rows == self._stored_rows
             return self._target.drop() if is_sure else self._target.abandon()
 
     def __repr__(self) -> str:
