@@ -1,6 +1,7 @@
 """How rows of Ingot files are read: several together, field by field, or one."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
 from typing import Any, TypeAlias
@@ -27,35 +28,29 @@ _NATIVE: dict[type[Codec], str] = {codec: codec.name for codec in (Bool, Bytes, 
 """Codecs whose values the engine makes itself, for one row."""
 
 
+@dataclass(slots=True)
 class Unpacking:
     """Decodes stored values of several rows, field by field.
 
     Optional fields become lists. Other fields, including sequences of equal length, become one
     array where possible, else a list.
 
-    Args:
+    Attributes:
         path: The name of the files in errors.
         rows: The row numbers.
         fields: The wanted fields.
         picks: The wanted elements of sequences.
     """
 
-    def __init__(
-        self,
-        path: str,
-        rows: npt.NDArray[np.int64],
-        fields: Sequence[Field],
-        picks: Mapping[str, Picks],
-    ) -> None:
-        self._path = path
-        self._rows = rows
-        self._fields = fields
-        self._picks = picks
+    path: str
+    rows: npt.NDArray[np.int64]
+    fields: Sequence[Field]
+    picks: Mapping[str, Picks]
 
     def unpack(self, read: Mapping[str, Packed]) -> dict[str, Any]:
         """Return the values of each field; of an optional one, `read` also has `NAME?`."""
         found: dict[str, Any] = {}
-        for one in self._fields:
+        for one in self.fields:
             present = None
             if one.is_optional:
                 present = np.frombuffer(read[f"{one.name}?"][0], np.bool_)
@@ -65,7 +60,7 @@ class Unpacking:
                 found[one.name] = self._sequences(one, read[one.name], present)
             else:
                 values = self._cells(one, read[one.name], present)
-                found[one.name] = picked(values, self._picks[one.name])
+                found[one.name] = picked(values, self.picks[one.name])
         return found
 
     def _cells(self, field: Field, packed: Packed, present: Truths | None) -> Any:
@@ -87,9 +82,9 @@ class Unpacking:
     def _one_by_one(
         self, field: Field, data: memoryview | bytearray, offsets: bytes, present: Truths | None
     ) -> list[Any]:
-        stored = zip(self._rows.tolist(), split_bytes(data, offsets), strict=True)
+        stored = zip(self.rows.tolist(), split_bytes(data, offsets), strict=True)
         return [
-            decode(field, one, self._path, number)
+            decode(field, one, self.path, number)
             for k, (number, one) in enumerate(stored)
             if present is None or present[k]
         ]
@@ -107,46 +102,34 @@ class Unpacking:
         else:
             stored = iter(split_bytes(data, offsets))
             values = [
-                decode(field, [next(stored) for _ in range(count)], self._path, number)
-                for number, count in zip(self._rows.tolist(), counts, strict=True)
+                decode(field, [next(stored) for _ in range(count)], self.path, number)
+                for number, count in zip(self.rows.tolist(), counts, strict=True)
             ]
         return values if present is None else _with_gaps(iter(values), present, skip=True)
 
 
-class IngotPlan(Unpacking):
+class IngotPlan:
     """The plan of rows in Ingot files.
 
     Args:
         source: The files.
-        path: Their name in errors.
         places: The position of each field in them.
-        rows: The row numbers.
-        fields: The wanted fields.
-        picks: The wanted elements of sequences.
+        unpacking: Which fields of which rows to read.
     """
 
-    def __init__(
-        self,
-        source: NativeRows,
-        path: str,
-        places: Mapping[str, int],
-        rows: npt.NDArray[np.int64],
-        *,
-        fields: Sequence[Field],
-        picks: Mapping[str, Picks],
-    ) -> None:
-        super().__init__(path, rows, fields, picks)
+    def __init__(self, source: NativeRows, places: Mapping[str, int], unpacking: Unpacking) -> None:
+        self._unpacking = unpacking
         self._asks: dict[str, Ask] = {}
-        for one in fields:
-            ranges = _ranges(picks[one.name]) if one.kind == "sequence" else None
+        for one in unpacking.fields:
+            ranges = _ranges(unpacking.picks[one.name]) if one.kind == "sequence" else None
             self._asks[one.name] = (places[one.name], ranges)
             if one.is_optional:
                 self._asks[f"{one.name}?"] = (places[f"{one.name}?"], None)
-        self.requests: Sequence[Request] = [(source, rows, list(self._asks.values()))]
+        self.requests: Sequence[Request] = [(source, unpacking.rows, list(self._asks.values()))]
 
     def decode(self, found: Sequence[Any]) -> dict[str, Any]:
         """Return the values of each field."""
-        return self.unpack(dict(zip(self._asks, found[0], strict=True)))
+        return self._unpacking.unpack(dict(zip(self._asks, found[0], strict=True)))
 
 
 def _ranges(picks: Picks) -> list[tuple[int, int, int]] | None:

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from ingot._core import Rows as NativeRows
 from ingot._core import read_plans
 from ingot.cached import cached_property
-from ingot.dataset.read.ingot_plan import IngotPlan, RowPlan
+from ingot.dataset.read.ingot_plan import IngotPlan, RowPlan, Unpacking
 from ingot.dataset.read.plan import Plan
 from ingot.dataset.read.source import (
     ALL,
@@ -247,8 +247,8 @@ class IngotSource(Source):
 
     def plan(self, numbers: Numbers, wanted: Mapping[str, Picks]) -> Plan:
         """Plan to read the wanted fields of rows."""
-        fields = self._fields(wanted)
-        return IngotPlan(self.native, self.path, self._places, numbers, fields=fields, picks=wanted)
+        unpacking = Unpacking(self.path, numbers, self._fields(wanted), wanted)
+        return IngotPlan(self.native, self._places, unpacking)
 
     def packed(self, names: Sequence[str], numbers: Numbers) -> Sequence[Stored]:
         """Return the values of fields in rows as they are stored, after verification."""
