@@ -8,7 +8,7 @@ import numpy as np
 
 from ingot.dataset.read.selection import Selection
 from ingot.dataset.write.columns import packed_rows
-from ingot.dataset.write.packed import PackedRows, packed
+from ingot.dataset.write.packed import PackedRows, stored
 from ingot.extras import require
 from ingot.formats.arrow.library import pyarrow
 from ingot.formats.arrow.metadata import schema_in
@@ -80,7 +80,7 @@ def _batches(selection: Selection, metadata: Mapping[str, Any]) -> Iterator[Any]
     columns = columns_of(spec, metadata, selection.path)
     schema = _Schema(columns, _told(metadata, selection, columns))
     count = 0
-    for rows in packed(selection, spec, recode=True) or ():
+    for rows in stored(selection, spec):
         count += rows.count
         if rows.count:
             yield schema.batch(_arrays(selection, rows, columns))

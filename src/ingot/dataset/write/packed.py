@@ -1,6 +1,6 @@
 """Rows as an Ingot file stores them, to be copied without decoding."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
 from typing import NamedTuple, TypeAlias
@@ -104,13 +104,24 @@ def packed(
     given = selection.spec.own() if recode else selection.spec
     if dict(given) != dict(spec) or (selection.source.is_recoded and not recode):
         return None
-    return _read(selection, [name for name, *_ in spec.stored()])
+    return stored(selection, spec)
 
 
-def _read(selection: Selection, names: Sequence[str]) -> Iterator[PackedRows]:
-    """Yield the stored fields of rows, reading ahead of the caller."""
+def stored(
+    selection: Selection, spec: Spec, *, rows: int | None = None, most: int = _STEP
+) -> Iterator[PackedRows]:
+    """Yield the rows of a selection as an Ingot file stores them, reading ahead of the caller.
+
+    Args:
+        selection: The rows.
+        spec: Its fields, with the codecs of Ingot.
+        rows: The number of rows in each piece but the last; by default, they are of limited size.
+        most: The largest such number otherwise.
+    """
     source, start, begun = selection.source, 0, None
-    step, most = source.together(selection.names) if source.is_recoded else (_STEP, _STEP)
+    names = [name for name, *_ in spec.stored()]
+    step, most = source.together(selection.names) if source.is_recoded else (_STEP, most)
+    step = step if rows is None else rows
 
     def read(start: int, step: int) -> PackedRows:
         numbers = selection.numbers(range(start, min(start + step, len(selection))))
@@ -119,12 +130,12 @@ def _read(selection: Selection, names: Sequence[str]) -> Iterator[PackedRows]:
 
     try:
         while start < len(selection):
-            rows = read(start, step) if begun is None else begun.end()
-            start += rows.count
-            fitting = _BYTES * rows.count // max(1, int(rows.sizes().sum()))
-            step = max(1, min(2 * step, fitting, max(most, _STEP)))
+            found = read(start, step) if begun is None else begun.end()
+            start += found.count
+            fitting = _BYTES * found.count // max(1, int(found.sizes().sum()))
+            step = rows or max(1, min(2 * step, fitting, max(most, _STEP)))
             begun = Begun(partial(read, start, step)) if start < len(selection) else None
-            yield rows
+            yield found
     finally:
         if begun is not None:
             begun.cancel()
