@@ -39,8 +39,8 @@ if TYPE_CHECKING:
     from ingot.conversion import Conversion, convert
     from ingot.dataset.build.build import build
     from ingot.dataset.write.compaction import compact
+    from ingot.dataset.write.file import recover
     from ingot.dataset.write.metadata import set_metadata
-    from ingot.dataset.write.recovery import recover
     from ingot.dataset.write.writer import DatasetWriter
     from ingot.interchange import from_arrow, from_generator, from_pandas
     from ingot.loader import Loader
@@ -113,7 +113,7 @@ _LATER = {
     "interleave": "ingot.order",
     "mix": "ingot.order",
     "pack": "ingot.packed",
-    "recover": "ingot.dataset.write.recovery",
+    "recover": "ingot.dataset.write.file",
     "set_metadata": "ingot.dataset.write.metadata",
 }
 """What is imported when it is first used, so that programs which only read start sooner."""

@@ -58,7 +58,7 @@ def test_a_sound_in_another_format_is_rejected():
         codec_of("wav").decode(flac)
 
 
-def test_a_sound_that_claims_to_be_long_costs_nothing():
+def test_audio_that_claims_to_be_long_costs_nothing():
     flac = bytearray(codec_of("flac").encode((sound("int16"), 8000)))
     flac[21:26] = b"\xff" * 5  # The length, in samples.
     with pytest.raises(ValueError, match=r"\w"):

@@ -58,7 +58,7 @@ def test_rows_and_batches_are_nested(ds):
     assert batch["act"].tolist() == [5, 0]
 
 
-def test_a_name_stands_for_all_that_is_inside(ds):
+def test_the_name_of_a_group_selects_all_fields_in_it(ds):
     assert list(ds.select("obs.state", "act").spec) == ["obs.state.arm", "obs.state.grip", "act"]
     assert list(ds.select("obs.frames", "obs").spec)[:2] == ["obs.frames", "obs.image"]
     assert ds.select("obs.state.grip")[1] == {"obs": {"state": {"grip": 0.5}}}

@@ -285,7 +285,7 @@ def test_values_are_decoded_on_request_when_they_are_appended(tmp_path):
         ingot.DatasetWriter(tmp_path / "y", spec, check="all")
 
 
-def test_a_damaged_picture_is_shown_as_such(tmp_path):
+def test_a_damaged_picture_is_shown_as_damaged(tmp_path):
     whole = _file("JPEG")
     files = [whole, whole[: len(whole) // 2], whole]
     shown = forged(tmp_path / "x.ingot", "jpg", files)._repr_html_()

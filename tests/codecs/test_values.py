@@ -254,7 +254,7 @@ HOSTILE = [
 
 
 @pytest.mark.parametrize(("kind", "data"), HOSTILE)
-def test_cells_that_lie_are_named(tmp_path, kind, data):
+def test_errors_name_invalid_cells(tmp_path, kind, data):
     path = str(tmp_path / "x.ingot")
     native = NativeWriter(path, "create", "{}", None, 3, False, [("x", "cell", None, kind)])  # noqa: FBT003
     native.append_row([data])

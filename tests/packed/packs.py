@@ -89,7 +89,7 @@ def write_ffrecord(path, records):
 
 @contextmanager
 def without_privileges():
-    """Drop the right of the superuser to write where nobody may."""
+    """Drop the right of the superuser to write to read-only folders."""
     user = os.geteuid()
     if user == 0:
         os.seteuid(65534)

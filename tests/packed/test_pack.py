@@ -78,7 +78,7 @@ def test_names_that_are_not_utf8_survive(tmp_path):
     assert os.listdir(os.fsencode(tmp_path / "target")) == [b"caf\xe9\xff"]  # noqa: PTH208
 
 
-def test_metadata_of_the_user_stands_beside_the_mark(source, tmp_path, folder):
+def test_metadata_of_the_user_is_kept_beside_the_mark(source, tmp_path, folder):
     assert folder.reader.metadata == {"made": "here", "ingot.packed": 1}
     given = {"ingot.packed": 7}
     ingot.pack(source, tmp_path / "x.ingot", metadata=given)
@@ -210,7 +210,7 @@ def test_only_a_folder_can_be_packed(tmp_path):
     assert not (tmp_path / "x.ingot").exists()
 
 
-def test_folders_may_lie_256_deep_in_one_another_and_no_deeper(tmp_path):
+def test_folders_nest_at_most_256_deep(tmp_path):
     deep = tmp_path / "source" / "/".join("d" * 256)
     deep.mkdir(parents=True)
     (deep / "f").write_bytes(b"deep")

@@ -66,7 +66,7 @@ def test_paths_are_ordered_and_hashed_by_what_they_name(folder, packed_path, tmp
     assert repr(folder / "A.txt") == f"<ingot.PackedPath 'A.txt' of {str(packed_path)!r}>"
 
 
-def test_a_path_is_a_resource_but_no_path_of_the_system(folder):
+def test_a_path_is_a_resource_but_not_an_os_path(folder):
     assert isinstance(folder / "A.txt", importlib.resources.abc.Traversable)
     with pytest.raises(TypeError):
         os.fspath(folder / "A.txt")

@@ -18,7 +18,7 @@ def record(k):
 
 
 def kill_at_a_random_moment(path, rng, *, sync):
-    """Start a writer, kill it, and return how many rows it had told to be committed."""
+    """Start a writer, kill it, and return how many rows it reported as committed."""
     command = [sys.executable, "-S", str(FAULTS / "append_until_killed.py"), str(path)]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
     writer = subprocess.Popen(
@@ -74,7 +74,7 @@ def test_nothing_committed_is_lost_when_a_writer_is_killed(tmp_path, sync, kills
 
 
 def run_until_killed(strace, path, call, number):
-    """Have a writer killed at its `number`-th system call of a kind; return what it told."""
+    """Have a writer killed at its `number`-th system call of a kind; return what it reported."""
     tracer = [strace, "-f", "-qq", "-o", os.devnull, "-e", f"trace={call}"]
     inject = ["-e", f"inject={call}:signal=KILL:when={number}"]
     program = [sys.executable, str(FAULTS / "append_some.py"), str(path)]

@@ -90,7 +90,7 @@ def test_a_failed_read_names_its_record_and_spares_the_others(make, run_fault, s
     assert message.startswith(f"{path}: record {k}: offset {offset}: read failed: Input/output")
 
 
-def test_a_read_that_lies_about_its_bytes_is_noticed(make, run_fault, strace):
+def test_a_read_that_returns_wrong_bytes_is_noticed(make, run_fault, strace):
     path, _ = numbered(make)
     under = inject(strace, path, "pread64:retval=10:when=20")
     outcome = run_fault("read_each.py", path, under=under, env={"INGOT_IO": "pread"})
@@ -158,7 +158,7 @@ def test_a_hole_is_not_searched_for_the_last_commit(path, size):
 
 
 @pytest.mark.parametrize("kind", ["huge", "bomb"])
-def test_a_hostile_length_is_an_error_and_no_abort(path, run_fault, kind):
+def test_a_hostile_length_raises_and_does_not_abort(path, run_fault, kind):
     calls = ["one", "batch", "read", "iterate"]
     outcome = run_fault("hostile.py", path, kind, *calls)
     assert outcome.returncode == 0, outcome.stderr
@@ -173,7 +173,7 @@ def test_a_hostile_length_does_not_abort_a_verification(path, run_fault, kind):
     assert outcome.stdout in {"verify: not ok\n", "verify: MemoryError\n"}
 
 
-def test_a_flood_of_opcodes_in_a_packed_tree_is_an_error_and_no_abort(tmp_path, run_fault):
+def test_a_flood_of_opcodes_in_a_packed_tree_raises_and_does_not_abort(tmp_path, run_fault):
     outcome = run_fault("hostile_tree.py", tmp_path)
     assert outcome.returncode == 0, outcome.stderr
     names = ["marks", "dicts", "tuples", "memos", "names", "entries"]

@@ -178,7 +178,7 @@ def test_braces_that_are_part_of_a_name_stay(tmp_path):
     "braces", ["{0..999999999999}", "{0..9999}{0..9999}", "{1..99999,{0..99999}}", "{0,1}" * 64]
 )
 def test_braces_that_stand_for_too_many_files_are_rejected(tmp_path, braces):
-    with pytest.raises(ingot.FormatError, match="the braces stand for more than 100,000 files"):
+    with pytest.raises(ingot.FormatError, match="the braces expand to more than 100,000 files"):
         ingot.open(tmp_path / f"x-{braces}.ingot")
 
 
@@ -421,7 +421,7 @@ def test_a_data_set_with_a_name_that_is_too_long_is_rejected_by_name(tmp_path):
     assert caught.value.errno == errno.ENAMETOOLONG
 
 
-def test_the_files_that_a_path_stands_for_are_listed(tmp_path, monkeypatch):
+def test_the_files_that_a_path_expands_to_are_listed(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     for name in ("a.ingot", "b.ingot", "x-00000-of-00002.bagz", "x-00001-of-00002.bagz"):
         (tmp_path / name).touch()

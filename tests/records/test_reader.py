@@ -173,7 +173,7 @@ def test_wrong_types_of_index_are_rejected(reader, index):
         reader[index]
     with pytest.raises(TypeError):
         reader[10:20][index]
-    index = [None] if index is None else index  # None stands for all records.
+    index = [None] if index is None else index  # None means all records.
     with pytest.raises(TypeError):
         reader.read(index)
     with pytest.raises(TypeError):

@@ -671,7 +671,7 @@ def test_an_exception_before_the_first_commit_leaves_no_file(path):
 
 
 @pytest.mark.parametrize("length", [0, 7, 39, 50])
-def test_a_file_that_ends_inside_its_header_is_begun_anew(path, length):
+def test_a_file_that_ends_inside_its_header_is_started_over(path, length):
     with ingot.Writer(path):
         pass
     path.write_bytes(path.read_bytes()[:length])

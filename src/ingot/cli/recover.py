@@ -7,7 +7,7 @@ import typer
 
 from ingot.cli.options import AsJson, write_json
 from ingot.cli.text import line, size
-from ingot.dataset.write.recovery import recover as recover_file
+from ingot.dataset.write.file import recover as recover_file
 from ingot.errors import counted
 from ingot.records.expand import absolute
 

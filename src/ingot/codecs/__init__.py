@@ -4,11 +4,10 @@ from ingot.codecs.array import Array, FixedArray
 from ingot.codecs.audio import Audio
 from ingot.codecs.codec import Codec
 from ingot.codecs.image import Image
-from ingot.codecs.msgpack import Msgpack
-from ingot.codecs.pickled import Pickle
+from ingot.codecs.objects import Json, Msgpack, Pickle
 from ingot.codecs.registry import codec_of, register
 from ingot.codecs.scalar import Bool, Float, Int
-from ingot.codecs.text import Bytes, Json, Utf8
+from ingot.codecs.text import Bytes, Utf8
 from ingot.codecs.tree import Tree
 from ingot.codecs.video import Video
 

@@ -28,8 +28,7 @@ def dtype_of(name: str) -> np.dtype[Any]:
         ValueError: It is not one of the supported dtypes.
     """
     if _NAME.fullmatch(name) is None:
-        message = f"an array has the unknown dtype {name!r}"
-        raise ValueError(message)
+        raise ValueError(f"an array has the unknown dtype {name!r}")
     return np.dtype(name)
 
 
@@ -41,8 +40,7 @@ def stored_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
     """
     little = dtype.newbyteorder("<") if dtype.itemsize > 1 else dtype
     if dtype.names is not None or _NAME.fullmatch(little.str) is None:
-        message = f"expected an array of numbers, got {dtype}"
-        raise TypeError(message)
+        raise TypeError(f"expected an array of numbers, got {dtype}")
     return little
 
 
@@ -53,8 +51,7 @@ def array_of(value: Any) -> npt.NDArray[Any]:
         TypeError: It is not an array of numbers.
     """
     if isinstance(value, str | bytes):
-        message = f"expected an array, got {type(value).__name__}"
-        raise TypeError(message)
+        raise TypeError(f"expected an array, got {type(value).__name__}")
     array = np.asarray(value)
     stored_dtype(array.dtype)
     return array
@@ -99,8 +96,7 @@ def _head(head: bytes) -> tuple[np.dtype[Any], tuple[int, ...]]:
     at = 1 + head[0]
     lengths = head[at + 1 :]
     if len(lengths) != 8 * head[at]:
-        message = "the array is truncated"
-        raise ValueError(message)
+        raise ValueError("the array is truncated")
     starts = range(0, len(lengths), 8)
     shape = tuple(int.from_bytes(lengths[k : k + 8], "little") for k in starts)
     return dtype_of(head[1:at].decode("ascii")), shape
@@ -127,8 +123,7 @@ def elements(
         ValueError: Their number does not match the shape, or the shape is invalid.
     """
     if size_of(dtype, shape) != len(data):
-        message = f"{len(data)} bytes do not match an array of shape {shape}"
-        raise ValueError(message)
+        raise ValueError(f"{len(data)} bytes do not match an array of shape {shape}")
     return np.ndarray(shape, dtype, bytearray(data))
 
 
@@ -151,8 +146,7 @@ class FixedArray(Codec):
             return value.tobytes()
         array = array_of(value)
         if array.shape != self.shape:
-            message = f"expected an array of shape {self.shape}, got {array.shape}"
-            raise ValueError(message)
+            raise ValueError(f"expected an array of shape {self.shape}, got {array.shape}")
         return self._stored(array).tobytes()
 
     def encode_many(self, values: Sequence[Any] | npt.NDArray[Any]) -> Packed | None:
@@ -186,8 +180,7 @@ class FixedArray(Codec):
         if array.dtype.kind in "iu" and self.dtype.kind in "iu":
             self._check_range(array)
         elif not np.can_cast(array.dtype, self.dtype, "same_kind"):
-            message = f"expected an array of {self.dtype}, got {array.dtype}"
-            raise TypeError(message)
+            raise TypeError(f"expected an array of {self.dtype}, got {array.dtype}")
         with np.errstate(over="ignore"):
             stored = array.astype(self.dtype, copy=False)
         if not np.can_cast(array.dtype, self.dtype):
@@ -203,8 +196,7 @@ class FixedArray(Codec):
 
     def _check_finite(self, array: npt.NDArray[Any], stored: npt.NDArray[Any]) -> None:
         if (np.isinf(stored) & ~np.isinf(array)).any():
-            message = f"a number is too large for {self.dtype}"
-            raise ValueError(message)
+            raise ValueError(f"a number is too large for {self.dtype}")
 
     def decode(self, data: bytes) -> Any:
         """Return the array, or a number if the shape is ()."""

@@ -39,7 +39,7 @@ class Audio(Codec):
         self.name = name
 
     def encode(self, value: Any) -> bytes:
-        """Encode a pair as a file; bytes must be such a file and are stored unchanged."""
+        """Encode a pair as a file; bytes of a file are stored unchanged."""
         data = given(self.name, value)
         if data is not None:
             return data
@@ -55,23 +55,19 @@ class Audio(Codec):
 
     def _checked(self, value: Any) -> Sound:
         if not isinstance(value, tuple) or len(value) != 2:  # noqa: PLR2004
-            message = f"expected a pair of samples and rate, got {type(value).__name__}"
-            raise TypeError(message)
+            raise TypeError(f"expected a pair of samples and rate, got {type(value).__name__}")
         samples, rate = np.asarray(value[0]), value[1]
         known = _SUBTYPES[self.name]
         if samples.dtype.name not in known or samples.ndim not in (1, 2):
-            message = (
+            raise TypeError(
                 f"expected samples of length, or length and channels, in {' or '.join(known)}, "
                 f"got shape {samples.shape} in {samples.dtype}"
             )
-            raise TypeError(message)
         if not samples.size:
-            message = "expected at least one sample"
-            raise ValueError(message)
+            raise ValueError("expected at least one sample")
         is_number = isinstance(rate, int | np.integer) and not isinstance(rate, bool)
         if not is_number or not 0 < rate < 1 << 31:
-            message = f"expected a rate in samples per second, got {rate!r}"
-            raise TypeError(message)
+            raise TypeError(f"expected a rate in samples per second, got {rate!r}")
         return samples, int(rate)
 
     def decode(self, data: bytes) -> Sound:
@@ -80,8 +76,7 @@ class Audio(Codec):
         try:
             with soundfile.SoundFile(io.BytesIO(data)) as file:
                 if file.format != self.name.upper():
-                    message = f"the audio file has the format {file.format}"
-                    raise ValueError(message)
+                    raise ValueError(f"the audio file has the format {file.format}")
                 return _samples(file), file.samplerate
         except soundfile.LibsndfileError as error:
             raise ValueError(error.error_string) from error

@@ -103,12 +103,10 @@ def encode_all(codec: Codec, values: Sequence[Any] | npt.NDArray[Any]) -> Packed
     if packed is None:
         cells = [codec.encode(one) for one in values]
         if not all(isinstance(cell, bytes) for cell in cells):
-            message = "a codec must return bytes"
-            raise TypeError(message)
+            raise TypeError("a codec must return bytes")
         return joined(cells)
     if len(packed[1]) != 8 * (len(values) + 1):
-        message = "a codec must return an offset for each value"
-        raise ValueError(message)
+        raise ValueError("a codec must return an offset for each value")
     return packed
 
 

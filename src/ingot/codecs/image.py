@@ -13,8 +13,7 @@ import numpy.typing as npt
 from ingot._core import decode_pictures
 from ingot.codecs.codec import Codec
 from ingot.codecs.limit import check_decoded
-from ingot.codecs.signature import given
-from ingot.codecs.whole import check_whole
+from ingot.codecs.signature import check_whole, given
 from ingot.extras import require
 
 _FORMATS = {"jpg": "JPEG", "png": "PNG", "webp": "WEBP"}
@@ -55,11 +54,10 @@ class Image(Codec):
             return data
         array = np.asarray(value)
         if array.dtype != np.uint8 or array.ndim not in (2, 3):
-            message = (
+            raise TypeError(
                 f"expected an image of height, width and channels in uint8, "
                 f"got shape {array.shape} in {array.dtype}"
             )
-            raise TypeError(message)
         if array.shape[2:] == (1,):
             array = array[:, :, 0]
         self._check_shape(array.shape)
@@ -75,8 +73,7 @@ class Image(Codec):
         known = _COLOURS[self.name]
         colours = shape[2] if len(shape) == 3 else 1  # noqa: PLR2004
         if 0 in shape:
-            message = f"expected an image with at least one pixel, got shape {shape}"
-            raise ValueError(message)
+            raise ValueError(f"expected an image with at least one pixel, got shape {shape}")
         if colours not in known and len(shape) == 3:  # noqa: PLR2004
             hint = "; channels come last" if shape[0] in known else ""
             message = f"{self.name} has {' or '.join(map(str, known))} channels, got {shape}{hint}"
@@ -104,8 +101,7 @@ class Image(Codec):
                     mode = "RGBA"
                 return np.array(image if mode == image.mode else image.convert(mode))
         except images.UnidentifiedImageError as error:
-            message = "Pillow cannot identify an image in it"
-            raise ValueError(message) from error
+            raise ValueError("Pillow cannot identify an image in it") from error
         except (
             images.DecompressionBombError,
             images.DecompressionBombWarning,
@@ -128,8 +124,7 @@ def _check_size(size: tuple[int, int], nbytes: int) -> None:
     pixels = _COLOURS_MAX * size[0] * size[1]
     check_decoded(_WORK * size[0] * size[1])
     if pixels > _EXPANSION * nbytes:
-        message = f"{size[0]} x {size[1]} pixels cannot come from {nbytes} bytes"
-        raise ValueError(message)
+        raise ValueError(f"{size[0]} x {size[1]} pixels cannot come from {nbytes} bytes")
 
 
 def _pictures(pixels: memoryview, shapes: list[tuple[int, int, int]]) -> Any:

@@ -31,35 +31,24 @@ def set_max_decoded_bytes(nbytes: int) -> None:
         >>> ingot.set_max_decoded_bytes(8 << 30)  # doctest: +SKIP
     """
     if not isinstance(nbytes, int) or isinstance(nbytes, bool):
-        message = f"expected a number of bytes, got {nbytes!r:.50}"
-        raise TypeError(message)
+        raise TypeError(f"expected a number of bytes, got {nbytes!r:.50}")
     if not 0 <= nbytes < 1 << 63:
-        message = f"expected a number of bytes from 0 to 2^63, got {nbytes!r:.50}"
-        raise ValueError(message)
+        raise ValueError(f"expected a number of bytes from 0 to 2^63, got {nbytes!r:.50}")
     _set(nbytes)
 
 
 def check_decoded(nbytes: int) -> None:
-    """Refuse a value that takes more bytes than the limit.
-
-    Raises:
-        ValueError: It does.
-    """
+    """Refuse a value that takes more bytes than the limit, by a ValueError."""
     most = max_decoded_bytes()
     if nbytes > most:
-        message = (
+        raise ValueError(
             f"it decodes to at least {nbytes:,} bytes: the limit is {most:,}, "
             "ingot.set_max_decoded_bytes(...) changes it"
         )
-        raise ValueError(message)
 
 
 def check_json(text: bytes) -> None:
-    """Refuse JSON whose lists, dicts, text and numbers take more memory than is allowed.
-
-    Raises:
-        ValueError: It is such.
-    """
+    """Refuse JSON whose values take more memory than is allowed, by a ValueError."""
     if len(text) * _OBJECT > max_decoded_bytes():
         letters = _counts(text)
         objects = letters[ord("[")] + letters[ord("{")] + letters[ord('"')] // 2
@@ -68,11 +57,7 @@ def check_json(text: bytes) -> None:
 
 
 def check_msgpack(data: bytes) -> None:
-    """Refuse msgpack whose lists, dicts and numbers take more memory than is allowed.
-
-    Raises:
-        ValueError: It is such.
-    """
+    """Refuse msgpack whose values take more memory than is allowed, by a ValueError."""
     if len(data) * _OBJECT > max_decoded_bytes():
         kinds = _counts(data)
         containers = int(kinds[0x80:0xC0].sum() + kinds[0xC7:0xCA].sum() + kinds[0xD4:0xE0].sum())
@@ -80,11 +65,7 @@ def check_msgpack(data: bytes) -> None:
 
 
 def check_text(text: bytes) -> None:
-    """Refuse text that takes more memory than is allowed: up to four bytes a letter.
-
-    Raises:
-        ValueError: It is such.
-    """
+    """Refuse text that takes up to four bytes a letter, if that is too much, by a ValueError."""
     if len(text) * _WIDE > max_decoded_bytes() and _counts(text)[_FOUR_BYTES:].any():
         check_decoded(len(text) * _WIDE)
 

@@ -6,10 +6,9 @@ from ingot.codecs.array import Array, FixedArray
 from ingot.codecs.audio import Audio
 from ingot.codecs.codec import Codec
 from ingot.codecs.image import Image
-from ingot.codecs.msgpack import Msgpack
-from ingot.codecs.pickled import Pickle
+from ingot.codecs.objects import Json, Msgpack, Pickle
 from ingot.codecs.scalar import Bool, Float, Int
-from ingot.codecs.text import Bytes, Json, Utf8
+from ingot.codecs.text import Bytes, Utf8
 from ingot.codecs.tree import Tree
 from ingot.codecs.video import Video
 
@@ -48,8 +47,7 @@ def register(codec: Codec) -> None:
         message = f"{codec.name!r} is not a valid codec name: use lower case letters and digits"
         raise ValueError(message)
     if _CODECS.get(codec.name, codec) is not codec:
-        message = f"a codec named {codec.name!r} is already registered"
-        raise ValueError(message)
+        raise ValueError(f"a codec named {codec.name!r} is already registered")
     _CODECS[codec.name] = codec
 
 
@@ -57,28 +55,25 @@ def codec_of(name: str) -> Codec:
     """Return the codec with a name such as "utf8" or "array(uint8,64,64,3)".
 
     Raises:
-        ValueError: There is none.
+        ValueError: The type is unknown.
     """
     if name in _CODECS:
         return _CODECS[name]
     if name == Pickle.name:
-        message = (
+        raise ValueError(
             "pickle can execute any code when it is read; to use it as a type, call "
             "ingot.codecs.register(ingot.codecs.Pickle())"
         )
-        raise ValueError(message)
     found = _FIXED.fullmatch(name)
     if name.startswith("array(") and "-" in name:
         message = f"{name!r}: a length must be a number; for arrays of varying shape, use array"
         raise ValueError(message)
     if found is None:
-        message = (
+        raise ValueError(
             f"unknown type {name!r}: expected {', '.join(sorted(_CODECS))}, "
             "array(TYPE,LENGTH,...), or a type added with ingot.codecs.register"
         )
-        raise ValueError(message)
     try:
         return FixedArray(found[1], *(int(length) for length in found[2].split(",") if length))
     except TypeError as error:
-        message = f"{name!r}: {error}"
-        raise ValueError(message) from None
+        raise ValueError(f"{name!r}: {error}") from None

@@ -25,16 +25,13 @@ class Int(Codec):
     def encode(self, value: Any) -> bytes:
         """Return eight bytes."""
         if isinstance(value, _BOOLS):
-            message = "expected an int, got a bool"
-            raise TypeError(message)
+            raise TypeError("expected an int, got a bool")
         try:
             return operator.index(value).to_bytes(8, "little", signed=True)
         except TypeError:
-            message = f"expected an int, got {type(value).__name__}"
-            raise TypeError(message) from None
+            raise TypeError(f"expected an int, got {type(value).__name__}") from None
         except OverflowError:
-            message = f"{value} does not fit into 64 bits"
-            raise ValueError(message) from None
+            raise ValueError(f"{value} does not fit into 64 bits") from None
 
     def encode_many(self, values: Sequence[Any] | npt.NDArray[Any]) -> Packed | None:
         """Return eight bytes for each number."""
@@ -54,13 +51,11 @@ class Float(Codec):
     def encode(self, value: Any) -> bytes:
         """Return eight bytes."""
         if isinstance(value, _BOOLS) or not isinstance(value, _REALS):
-            message = f"expected a float, got {type(value).__name__}"
-            raise TypeError(message)
+            raise TypeError(f"expected a float, got {type(value).__name__}")
         try:
             return struct.pack("<d", float(value))
         except OverflowError:
-            message = "the number is too large for 64 bits"
-            raise ValueError(message) from None
+            raise ValueError("the number is too large for 64 bits") from None
 
     def encode_many(self, values: Sequence[Any] | npt.NDArray[Any]) -> Packed | None:
         """Return eight bytes for each number."""
@@ -81,8 +76,7 @@ class Bool(Codec):
     def encode(self, value: Any) -> bytes:
         """Return one byte."""
         if not isinstance(value, _BOOLS):
-            message = f"expected a bool, got {type(value).__name__}"
-            raise TypeError(message)
+            raise TypeError(f"expected a bool, got {type(value).__name__}")
         return b"\1" if value else b"\0"
 
     def encode_many(self, values: Sequence[Any] | npt.NDArray[Any]) -> Packed | None:

@@ -1,6 +1,5 @@
 """Bytes and text."""
 
-import json
 from collections.abc import Sequence
 from typing import Any
 
@@ -9,7 +8,7 @@ import numpy.typing as npt
 
 from ingot._core import split_bytes, split_texts
 from ingot.codecs.codec import Codec, Packed, joined
-from ingot.codecs.limit import check_json, check_text
+from ingot.codecs.limit import check_text
 
 _LARGE = 64 << 20
 
@@ -25,8 +24,7 @@ class Bytes(Codec):
             return value
         if isinstance(value, bytearray | memoryview):
             return bytes(value)
-        message = f"expected bytes, got {type(value).__name__}"
-        raise TypeError(message)
+        raise TypeError(f"expected bytes, got {type(value).__name__}")
 
     def encode_many(self, values: Sequence[Any] | npt.NDArray[Any]) -> Packed | None:
         """Concatenate the bytes."""
@@ -54,8 +52,7 @@ class Utf8(Codec):
     def encode(self, value: Any) -> bytes:
         """Encode text as UTF-8."""
         if not isinstance(value, str):
-            message = f"expected a str, got {type(value).__name__}"
-            raise TypeError(message)
+            raise TypeError(f"expected a str, got {type(value).__name__}")
         return value.encode()
 
     def encode_many(self, values: Sequence[Any] | npt.NDArray[Any]) -> Packed | None:
@@ -74,31 +71,6 @@ class Utf8(Codec):
         if len(data) > _LARGE:
             check_text(bytes(data))
         return split_texts(data, offsets)
-
-
-class Json(Codec):
-    """Any JSON value."""
-
-    name = "json"
-    takes_none = True
-
-    def encode(self, value: Any) -> bytes:
-        """Encode a value as JSON."""
-        try:
-            text = json.dumps(value, allow_nan=False, ensure_ascii=False, separators=(",", ":"))
-        except RecursionError as error:
-            message = "the value is nested too deeply for JSON"
-            raise ValueError(message) from error
-        return text.encode()
-
-    def decode(self, data: bytes) -> Any:
-        """Return the value; tuples come back as lists."""
-        check_json(data)
-        try:
-            return json.loads(data)
-        except RecursionError as error:
-            message = "the JSON is nested too deeply"
-            raise ValueError(message) from error
 
 
 def _listed(values: Sequence[Any] | npt.NDArray[Any], kinds: str) -> Sequence[Any]:

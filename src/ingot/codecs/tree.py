@@ -32,8 +32,7 @@ class Tree(Codec):
             tree = _node(value, parts)
             text = json.dumps(tree, allow_nan=False, ensure_ascii=False, separators=(",", ":"))
         except RecursionError as error:
-            message = "the tree is nested too deeply"
-            raise ValueError(message) from error
+            raise ValueError("the tree is nested too deeply") from error
         head = text.encode()
         return b"".join([len(head).to_bytes(_HEAD, "little"), head, *parts])
 
@@ -41,8 +40,7 @@ class Tree(Codec):
         """Return the value."""
         start = _HEAD + int.from_bytes(data[:_HEAD], "little")
         if len(data) < max(start, _HEAD):
-            message = "the tree is truncated"
-            raise ValueError(message)
+            raise ValueError("the tree is truncated")
         rest = _Bytes(memoryview(data)[start:])
         check_json(data[_HEAD:start])
         try:
@@ -69,8 +67,7 @@ class _Bytes:
 
     def close(self) -> None:
         if self._data:
-            message = f"{len(self._data)} bytes remain after the end of the tree"
-            raise ValueError(message)
+            raise ValueError(f"{len(self._data)} bytes remain after the end of the tree")
 
 
 def _node(value: Any, parts: list[bytes]) -> Any:  # noqa: PLR0911
@@ -95,17 +92,15 @@ def _node(value: Any, parts: list[bytes]) -> Any:  # noqa: PLR0911
             return {"tuple": [_node(one, parts) for one in value]}
         case list():
             return [_node(one, parts) for one in value]
-    message = (
+    raise TypeError(
         "expected a tree of dict, list, tuple, array, number, str, bytes and None, "
         f"got {type(value).__name__}"
     )
-    raise TypeError(message)
 
 
 def _key(key: object) -> str:
     if not isinstance(key, str):
-        message = f"expected str keys in the dicts of a tree, got {type(key).__name__}"
-        raise TypeError(message)
+        raise TypeError(f"expected str keys in the dicts of a tree, got {type(key).__name__}")
     return key
 
 
@@ -127,19 +122,16 @@ def _value(node: Any, rest: _Bytes) -> Any:  # noqa: PLR0911
         case {"float": "nan" | "inf" | "-inf" as text, **others} if not others:
             return float(text)
         case dict():
-            message = f"unknown type in a tree: {', '.join(node) or 'an empty object'}"
-            raise ValueError(message)
+            raise ValueError(f"unknown type in a tree: {', '.join(node) or 'an empty object'}")
     return node
 
 
 def _array(kind: str, shape: list[Any], rest: _Bytes) -> Any:
     if not all(type(length) is int and length >= 0 for length in shape):
-        message = f"an array in the tree has the invalid shape {shape}"
-        raise ValueError(message)
+        raise ValueError(f"an array in the tree has the invalid shape {shape}")
     dtype = dtype_of(kind)
     return elements(dtype, tuple(shape), rest.take(size_of(dtype, shape)))
 
 
 def _refused(constant: str) -> Any:
-    message = f"the tree contains {constant}, which is not valid JSON"
-    raise ValueError(message)
+    raise ValueError(f"the tree contains {constant}, which is not valid JSON")

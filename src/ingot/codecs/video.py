@@ -34,20 +34,18 @@ class Video(Codec):
         self.quality = quality
 
     def encode(self, value: Any) -> bytes:
-        """Encode frames as a file; bytes must be such a file and are stored unchanged."""
+        """Encode frames as a file; bytes of a file are stored unchanged."""
         data = given(self.name, value)
         if data is not None:
             return data
         frames = np.asarray(value)
         if frames.dtype != np.uint8 or frames.ndim != 4 or frames.shape[3] != 3:  # noqa: PLR2004
-            message = (
+            raise TypeError(
                 "expected a video of frames, height, width and 3 channels in uint8, "
                 f"got shape {frames.shape} in {frames.dtype}"
             )
-            raise TypeError(message)
         if 0 in frames.shape or frames.shape[1] % 2 or frames.shape[2] % 2:
-            message = f"a video requires an even height and width, got shape {frames.shape}"
-            raise ValueError(message)
+            raise ValueError(f"a video requires an even height and width, got shape {frames.shape}")
         return self._encoded(frames)
 
     def _encoded(self, frames: npt.NDArray[np.uint8]) -> bytes:
@@ -77,9 +75,7 @@ class Video(Codec):
         except av.FFmpegError as error:
             raise ValueError(error.strerror) from error
         except IndexError as error:
-            message = "the file has no video stream"
-            raise ValueError(message) from error
+            raise ValueError("the file has no video stream") from error
         if not frames:
-            message = "the video has no frames"
-            raise ValueError(message)
+            raise ValueError("the video has no frames")
         return np.stack(frames)

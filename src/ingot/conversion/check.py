@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from ingot.dataset import Dataset
-from ingot.dataset.read.ahead import Ranges, ReadAhead
+from ingot.dataset.read.iteration import Ranges, ReadAhead
 from ingot.dataset.spec import Spec
-from ingot.dataset.write.copying import PackedRows
+from ingot.dataset.write.packed import PackedRows
 from ingot.errors import CorruptFileError, FormatError
 from ingot.formats.base.content import (
     Columns,

@@ -9,7 +9,7 @@ from typing import TypeAlias
 from ingot.conversion.check import check as check_written
 from ingot.conversion.draft import Draft, check_target
 from ingot.dataset import Dataset
-from ingot.dataset.read.ahead import Ranges, ReadAhead
+from ingot.dataset.read.iteration import Ranges, ReadAhead
 from ingot.dataset.spec import SpecLike
 from ingot.dataset.write.shards import Compression, limits
 from ingot.errors import FormatError

@@ -107,7 +107,7 @@ def _owner(handle: int) -> str:
 
 
 def try_lock(handle: int) -> bool:
-    """Take the lock of an open file; return whether nobody else has it."""
+    """Take the lock of an open file; return whether it was free."""
     try:
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
@@ -137,7 +137,7 @@ def open_own(path: Path, flags: int) -> int:
 
 
 def close_own(handle: int) -> None:
-    """Close such a handle, and release its lock."""
+    """Close a handle of `open_own`, and release its lock."""
     _unlock(handle)
     _own.discard(handle)
     os.close(handle)
@@ -145,7 +145,7 @@ def close_own(handle: int) -> None:
 
 def _unlock(handle: int) -> None:
     """Release a lock, also if a program that was just started has a copy of the handle yet."""
-    with suppress(OSError):  # There is no lock where files cannot be locked.
+    with suppress(OSError):  # Some file systems have no locks.
         fcntl.flock(handle, fcntl.LOCK_UN)
 
 
@@ -218,10 +218,10 @@ def replace(path: Path, text: str, *, sync: bool) -> None:
 
 
 def publish(partial: Path, path: Path) -> None:
-    """Give a file its name, which nobody else must have taken meanwhile.
+    """Give a file its name, unless another file has taken it meanwhile.
 
     Raises:
-        FileExistsError: Somebody has.
+        FileExistsError: Another file has.
     """
     try:
         path.hardlink_to(partial)
@@ -255,7 +255,7 @@ def load(path: Path, bytes_max: int | None = None) -> bytes:
     """Return the content of a file.
 
     Raises:
-        FileNotFoundError: There is none.
+        FileNotFoundError: The file does not exist.
         FormatError: It is a pipe, a device or a directory, or larger than it may be.
         StorageError: The system refuses, as for links that lead to each other.
     """
@@ -272,7 +272,7 @@ def load(path: Path, bytes_max: int | None = None) -> bytes:
 
 @contextmanager
 def parsing(path: Path, what: str) -> Iterator[None]:
-    """Have whatever is wrong with the content of a file raised as an error that names it.
+    """Raise errors about the content of a file as one that names it.
 
     Raises:
         FormatError: Something is wrong.

@@ -60,7 +60,7 @@ class Shard(NamedTuple):
             message = f"this file of the data set is missing, {what}; {_AGAIN}"
             return FileNotFoundError(errno.ENOENT, message, str(path))
         if found < self.nbytes:
-            message = f"{path}: the file is cut short: {found:,} of {self.nbytes:,} bytes; {_AGAIN}"
+            message = f"{path}: the file is truncated: {found:,} of {self.nbytes:,} bytes; {_AGAIN}"
             return CorruptFileError(message, str(path), offset=found)
         message = f"{path}: another file is in its place: {found:,} bytes, not {self.nbytes:,}"
         return CorruptFileError(message, str(path), offset=self.nbytes)
@@ -75,7 +75,7 @@ class Manifest:
         shards: The files.
         metadata: What the user gave.
         runs: Which groups of writers have committed.
-        build: What `ingot.build` has made the data set of, if it did and nobody changed it.
+        build: What `ingot.build` made the data set of, if it did and nothing has changed it.
     """
 
     spec: dict[str, str]
@@ -89,7 +89,7 @@ class Manifest:
         """Read the manifest of a directory.
 
         Raises:
-            FileNotFoundError: There is none.
+            FileNotFoundError: The directory has no manifest.
             FormatError: It is damaged, or names files outside of the directory.
         """
         listing, head = cls.load(folder)
@@ -100,7 +100,7 @@ class Manifest:
         """Read the manifest of a directory as its list of files, and all but this list.
 
         Raises:
-            FileNotFoundError: There is none.
+            FileNotFoundError: The directory has no manifest.
             FormatError: It is damaged, or names files outside of the directory.
         """
         path = folder / NAME
@@ -137,7 +137,7 @@ class Manifest:
     ) -> None:
         """Put these files behind those that are committed, or in their place.
 
-        Happens at once or not at all, and twice is as good as once.
+        Happens at once or not at all, and a second call has no effect.
 
         Args:
             folder: The directory, which must be locked.
@@ -197,11 +197,7 @@ def is_shard(name: str) -> bool:
 
 
 def check_version(path: Path, content: dict[str, Any]) -> None:
-    """Refuse a file that a later version has written.
-
-    Raises:
-        UnsupportedVersionError: It is one.
-    """
+    """Refuse a file that a later version has written, by an UnsupportedVersionError."""
     found = content["version"]
     if type(found) is not int or found < 1:
         message = f"the version is a positive integer, got {found!r:.50}"

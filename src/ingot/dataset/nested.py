@@ -13,8 +13,7 @@ def flat(tree: Mapping[Any, Any], above: str = "") -> Iterator[tuple[Any, Any]]:
         ValueError: A dict is empty, or a name in a nested dict is invalid.
     """
     if not tree:
-        message = f"{above or 'a specification'} must have at least one field"
-        raise ValueError(message)
+        raise ValueError(f"{above or 'a specification'} must have at least one field")
     for key, content in tree.items():
         name = f"{above}{DOT}{key}" if above and isinstance(key, str) else key
         if isinstance(content, Mapping):

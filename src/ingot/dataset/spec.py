@@ -76,8 +76,7 @@ class Spec(Mapping[str, str]):
     def __init__(self, fields: Mapping[str, Field]) -> None:
         self.fields = dict(fields)
         if not self.groups.isdisjoint(self.fields):
-            message = f"a name is both a field and a group of fields: {self!r}"
-            raise ValueError(message)
+            raise ValueError(f"a name is both a field and a group of fields: {self!r}")
 
     @cached_property
     def groups(self) -> frozenset[str]:
@@ -85,7 +84,7 @@ class Spec(Mapping[str, str]):
         return groups(self.fields)
 
     def under(self, name: str) -> list[str]:
-        """Return the field with a name, or all fields inside it; empty if there is none."""
+        """Return the field with a name, or all fields inside it; empty if no field matches."""
         if name in self.fields:
             return [name]
         return [one for one in self.fields if one.startswith(f"{name}{DOT}")]
@@ -100,21 +99,23 @@ class Spec(Mapping[str, str]):
 
         Raises:
             ValueError: A name or a type is invalid.
-            TypeError: It is not such a dict.
+            TypeError: It is not a dict of these.
         """
         if not isinstance(spec, Mapping):
-            message = (
+            raise TypeError(
                 'a specification must be a dict of names and types, such as {"label": "int"}, '
                 f"got {type(spec).__name__}"
             )
-            raise TypeError(message)
         known = _known(codecs)
         fields = [_field(name, kind, known) for name, kind in flat(spec)]
         found = cls({field.name: field for field in fields})
         if len(found) < len(fields):
-            message = f"a field appears twice: {found!r}"
-            raise ValueError(message)
+            raise ValueError(f"a field appears twice: {found!r}")
         return found
+
+    def own(self) -> "Spec":
+        """Return the fields with the codecs of Ingot."""
+        return Spec({name: replace(one, codec=one.codec.own) for name, one in self.fields.items()})
 
     def shut(self) -> "Spec":
         """Return the specification without permission to read pickles."""
@@ -153,8 +154,7 @@ class Spec(Mapping[str, str]):
         kinds = {name: kind or "bytes" for name, _, _, kind in stored if kind != PRESENT}
         spec = cls.of(kinds, [Pickle(allowed=allow_pickle)])
         if spec.stored() != stored:
-            message = "its fields are not stored like those of a data set"
-            raise ValueError(message)
+            raise ValueError("its fields are not stored like those of a data set")
         return spec
 
     def __getitem__(self, name: str) -> str:
@@ -176,16 +176,13 @@ def _known(codecs: object) -> dict[str, Codec]:
         return {}
     listed = codecs.values() if isinstance(codecs, Mapping) else codecs
     if not isinstance(listed, Iterable) or isinstance(listed, str | bytes):
-        message = f"codecs must be a list or a dict of codecs, got {type(codecs).__name__}"
-        raise TypeError(message)
+        raise TypeError(f"codecs must be a list or a dict of codecs, got {type(codecs).__name__}")
     known: dict[str, Codec] = {}
     for codec in listed:
         if not isinstance(codec, Codec):
-            message = f"a codec must derive from ingot.codecs.Codec, got {codec!r}"
-            raise TypeError(message)
+            raise TypeError(f"a codec must derive from ingot.codecs.Codec, got {codec!r}")
         if known.setdefault(codec.name, codec) is not codec:
-            message = f"two codecs are named {codec.name!r}"
-            raise ValueError(message)
+            raise ValueError(f"two codecs are named {codec.name!r}")
     if isinstance(codecs, Mapping) and list(codecs) != [one.name for one in codecs.values()]:
         message = f"codecs must be listed under their own names, {list(known)}, got {list(codecs)}"
         raise ValueError(message)
@@ -194,30 +191,24 @@ def _known(codecs: object) -> dict[str, Codec]:
 
 def _field(name: object, kind: object, known: Mapping[str, Codec]) -> Field:
     if not isinstance(name, str) or not name.isprintable() or name.endswith("?"):
-        message = f"invalid field name {name!r}: expected text that does not end in ?"
-        raise ValueError(message)
+        raise ValueError(f"invalid field name {name!r}: expected text that does not end in ?")
     if len(name) > _NAME_MAX:
-        message = f"invalid field name {name[:40]!r}...: it has {len(name)} characters"
-        raise ValueError(message)
+        raise ValueError(f"invalid field name {name[:40]!r}...: it has {len(name)} characters")
     if "[]" in name:
         message = f"{name!r}: put [] after the type; a sequence of structures is tree[] or json[]"
         raise ValueError(message)
     if not all(name.split(DOT)):
-        message = f"invalid field name {name!r}: a part between dots is empty"
-        raise ValueError(message)
+        raise ValueError(f"invalid field name {name!r}: a part between dots is empty")
     if isinstance(kind, Codec):
         return Field(name, kind)
     if not isinstance(kind, str):
         what = f"got {type(kind).__name__}{hint_of(kind)}"
-        message = f"field {name!r}: a type must be a str or a codec, {what}"
-        raise TypeError(message)
+        raise TypeError(f"field {name!r}: a type must be a str or a codec, {what}")
     found = _TYPE.fullmatch(kind)
     if found is None:
-        message = f"field {name!r}: {kind!r} is not a type"
-        raise ValueError(message)
+        raise ValueError(f"field {name!r}: {kind!r} is not a type")
     try:
         codec = known[found[1]] if found[1] in known else codec_of(found[1])
     except ValueError as error:
-        message = f"field {name!r}: {error}{hint_of(kind)}"
-        raise ValueError(message) from None
+        raise ValueError(f"field {name!r}: {error}{hint_of(kind)}") from None
     return Field(name, codec, found[2] is not None, found[3] is not None)

@@ -6,7 +6,7 @@ from typing import Literal, Self
 
 from ingot._core import Reader as NativeReader
 from ingot._core import RecordWriter, write_arrayrecord
-from ingot.records.closing import Closing
+from ingot.records.exit import Abandonable
 from ingot.records.expand import StrPath, absolute
 from ingot.records.reader import Reader
 
@@ -45,7 +45,7 @@ class ArrayRecordReader(Reader):
         return size
 
 
-class ArrayRecordWriter(RecordWriter, Closing):
+class ArrayRecordWriter(RecordWriter, Abandonable):
     """Writes an ArrayRecord file that ArrayRecord itself can read.
 
     The file appears under its name when it is closed, and replaces an existing file. An

@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from ingot._core import Reader as NativeReader
 from ingot._core import RecordWriter, Stream, write_bag
-from ingot.records.closing import Closing
+from ingot.records.exit import Abandonable
 from ingot.records.expand import StrPath, absolute
 from ingot.records.reader import Reader
 
@@ -96,7 +96,7 @@ class BagReader(Reader):
         return reader
 
 
-class BagWriter(RecordWriter, Closing):
+class BagWriter(RecordWriter, Abandonable):
     """Writes a bag that Bagz and Granular can read.
 
     If the limits are at its end, the bag appears under its name when it is closed, and an

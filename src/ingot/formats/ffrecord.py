@@ -7,7 +7,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ingot._core import RecordWriter, decode_tree, write_ffrecord
-from ingot.records.closing import Closing
+from ingot.records.exit import Abandonable
 from ingot.records.expand import StrPath, absolute
 from ingot.records.reader import Reader
 
@@ -42,7 +42,7 @@ class FFRecordReader(Reader):
         return [file for file in files if json.loads(self._info(file)).get("legacy")]
 
 
-class FFRecordWriter(RecordWriter, Closing):
+class FFRecordWriter(RecordWriter, Abandonable):
     """Writes an FFRecord file that FFRecord itself can read.
 
     The file appears under its name when it is closed, and replaces an existing file. An

@@ -9,7 +9,7 @@ from ingot._core import encode_lines
 from ingot.dataset.nested import deep
 from ingot.dataset.read.ingot_source import IngotSource
 from ingot.dataset.spec import Field, Spec
-from ingot.dataset.write.copying import PackedField, PackedRows
+from ingot.dataset.write.packed import PackedField, PackedRows
 from ingot.formats.base.content import Content
 from ingot.formats.base.indexed import open_indexed
 from ingot.formats.base.options import Options

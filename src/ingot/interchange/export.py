@@ -7,9 +7,8 @@ from typing import Any
 import numpy as np
 
 from ingot.dataset.read.selection import Selection
-from ingot.dataset.write.columnar import packed_rows
-from ingot.dataset.write.copying import PackedRows, packed
-from ingot.dataset.write.recoding import own_fields, recoded
+from ingot.dataset.write.columns import packed_rows
+from ingot.dataset.write.packed import PackedRows, stored
 from ingot.extras import require
 from ingot.formats.arrow.library import pyarrow
 from ingot.formats.arrow.metadata import schema_in
@@ -77,12 +76,11 @@ def _pandas() -> Any:
 
 def _batches(selection: Selection, metadata: Mapping[str, Any]) -> Iterator[Any]:
     """Yield rows in batches; if there are none, an empty batch."""
-    spec = own_fields(selection.spec)
+    spec = selection.spec.own()
     columns = columns_of(spec, metadata, selection.path)
     schema = _Schema(columns, _told(metadata, selection, columns))
     count = 0
-    stored = packed(selection, spec)
-    for rows in recoded(selection, spec) if stored is None else stored:
+    for rows in stored(selection, spec):
         count += rows.count
         if rows.count:
             yield schema.batch(_arrays(selection, rows, columns))

@@ -13,7 +13,7 @@ from ingot.dataset.read.dataset import Dataset
 from ingot.dataset.read.ingot_plan import Unpacking
 from ingot.dataset.read.plan import Packed
 from ingot.dataset.spec import Field, Spec
-from ingot.dataset.write.copying import PackedField, PackedRows
+from ingot.dataset.write.packed import PackedField, PackedRows
 from ingot.dataset.write.writer import DatasetWriter
 from ingot.errors import FormatError
 from ingot.formats.arrow.file import values_at

@@ -10,7 +10,7 @@ from ingot._core import split_bytes
 from ingot.codecs import Array, Bytes, Codec, FixedArray, Json, Msgpack, Tree, Utf8
 from ingot.codecs.signature import is_file_type
 from ingot.dataset.spec import Field
-from ingot.dataset.write.copying import PackedField
+from ingot.dataset.write.packed import PackedField
 from ingot.formats.arrow.library import pyarrow
 
 Truths = npt.NDArray[np.bool_]

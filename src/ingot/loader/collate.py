@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from ingot.dataset.read.stacking import stacked
+from ingot.dataset.read.values import stacked
 
 _NUMBERS = "biufcmM"
 

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ingot.dataset import Dataset
-from ingot.dataset.read.mask import field_of
+from ingot.dataset.read.selection import field_of
 
 Indices: TypeAlias = Sequence[SupportsIndex] | npt.NDArray[np.integer[Any]]
 Lengths: TypeAlias = str | npt.ArrayLike | Sequence[npt.ArrayLike]

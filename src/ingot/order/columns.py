@@ -6,8 +6,8 @@ from typing import Any
 from ingot.dataset import Dataset
 from ingot.dataset.nested import deep
 from ingot.dataset.read.dataset import selection_of
-from ingot.dataset.read.merging import back, merged
 from ingot.dataset.read.source import Source
+from ingot.dataset.read.values import back, merged
 from ingot.order.node import Map, Node
 from ingot.order.pictures import Pictures
 from ingot.order.reading import Content, read

@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from ingot.dataset import Dataset
 from ingot.dataset.read.dataset import selection_of
-from ingot.dataset.read.identity import digest_of, subset_of
+from ingot.dataset.read.source import digest_of, subset_of
 from ingot.errors import counted
 from ingot.order.arguments import Samples
 from ingot.order.pictures import Pictures

@@ -6,7 +6,7 @@ from ingot.order import node as nodes
 from ingot.order.arguments import Samples
 from ingot.order.order import Order, node_of
 from ingot.order.weights import Schedule, Weights, schedule_of
-from ingot.records.ordered import Ordered
+from ingot.records.verbs import Verbs
 
 
 def concat(*orders: Samples | Order) -> Order:
@@ -37,7 +37,7 @@ def _parts(name: str, orders: Sequence[Samples | Order]) -> tuple[nodes.Node, ..
     """
     for one in orders:
         parts = one if isinstance(one, list | tuple) else []
-        if parts and all(isinstance(part, Ordered | Order) for part in parts):
+        if parts and all(isinstance(part, Verbs | Order) for part in parts):
             message = f"{name} takes orders one by one: ingot.{name}(*orders)"
             raise TypeError(message)
     return tuple(map(node_of, orders))

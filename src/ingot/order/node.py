@@ -11,7 +11,7 @@ import numpy.typing as npt
 from ingot._core import Order as Native
 from ingot.cached import cached_property
 from ingot.dataset import Dataset
-from ingot.dataset.read.identity import digest_of
+from ingot.dataset.read.source import digest_of
 from ingot.order.arguments import Samples
 from ingot.order.description import (
     ALGORITHM,

@@ -13,7 +13,7 @@ from ingot.dataset.nested import deep_each
 from ingot.dataset.read.dataset import selection_of
 from ingot.dataset.read.plan import Fetched, Plan, fetch
 from ingot.dataset.read.source import Source
-from ingot.dataset.read.stacking import rows_of
+from ingot.dataset.read.values import rows_of
 from ingot.errors import counted
 from ingot.order.arguments import Samples
 from ingot.order.node import Map, Node

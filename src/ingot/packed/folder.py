@@ -5,7 +5,7 @@ import io
 import os
 from collections.abc import ItemsView, Iterable, Iterator, Mapping, Sequence, ValuesView
 from pathlib import PurePath, PurePosixPath
-from typing import Literal, Self, TypeAlias, overload
+from typing import Literal, TypeAlias, overload
 
 from ingot.errors import CorruptFileError, StorageError, counted
 from ingot.packed import tree
@@ -14,6 +14,7 @@ from ingot.packed.pattern import Pattern
 from ingot.packed.tree import Tree
 from ingot.packed.unpack import unpack
 from ingot.records import Reader, Verification
+from ingot.records.exit import Closable
 from ingot.records.expand import StrPath, absolute
 from ingot.records.progress import Progress
 
@@ -25,7 +26,7 @@ _Paths: TypeAlias = list[str]
 _Sizes: TypeAlias = list[int]
 
 
-class PackedFolder(Mapping[str, bytes]):
+class PackedFolder(Closable, Mapping[str, bytes]):
     """A packed folder, open for reading: a mapping of paths to the contents of files.
 
     Opens files that `ingot.pack` wrote, and packs of FFRecord (`.ffr`). A path is a string,
@@ -250,8 +251,7 @@ class PackedFolder(Mapping[str, bytes]):
             ValueError: `mode` is unknown, or `encoding` is given for bytes.
         """
         if mode not in {"rb", "r", "rt"}:
-            message = f'mode must be "rb", "r" or "rt", got {mode!r}: a pack is read-only'
-            raise ValueError(message)
+            raise ValueError(f'mode must be "rb", "r" or "rt", got {mode!r}: a pack is read-only')
         if mode == "rb" and not (encoding is errors is newline is None):
             raise ValueError('mode "rb" takes no encoding, errors or newline')
         stream: io.BufferedReader = io.BufferedReader(io.BytesIO(self.read_one(path)))
@@ -324,8 +324,7 @@ class PackedFolder(Mapping[str, bytes]):
         if not isinstance(path, PackedPath):
             return tree.parts_of(path)
         if path.folder is not self and path.folder.reader.path != self._reader.path:
-            message = f"{path!r} belongs to another pack, not to {self._reader.path!r}"
-            raise ValueError(message)
+            raise ValueError(f"{path!r} belongs to another pack, not to {self._reader.path!r}")
         return path.parts
 
     def _find(self, path: AnyPath) -> "int | Tree | None":
@@ -352,12 +351,6 @@ class PackedFolder(Mapping[str, bytes]):
     def _missing(self, path: AnyPath) -> FileNotFoundError:
         note = f"no such file or folder in {self._reader.path}"
         return FileNotFoundError(errno.ENOENT, note, str(path))
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
     def __getstate__(self) -> Reader:
         return self._reader
@@ -391,6 +384,5 @@ class _Items(ItemsView[str, bytes]):
 
 def _several(paths: Iterable[AnyPath]) -> list[AnyPath]:
     if isinstance(paths, str | os.PathLike | PackedPath):
-        message = f"expected several paths, got a single one: {str(paths)!r}"
-        raise TypeError(message)
+        raise TypeError(f"expected several paths, got a single one: {str(paths)!r}")
     return list(paths)

@@ -58,8 +58,7 @@ def pack(
         note = "file exists; pass overwrite=True to replace it"
         raise FileExistsError(errno.EEXIST, note, os.fspath(target))
     if target.resolve().is_relative_to(source.resolve()):
-        message = f"{os.fspath(target)}: the target is inside the folder to pack"
-        raise ValueError(message)
+        raise ValueError(f"{os.fspath(target)}: the target is inside the folder to pack")
     paths: list[str] = []
     names = _scan(str(source), paths, [])
     marked = {**(metadata or {}), tree.METADATA_KEY: tree.VERSION}
@@ -79,11 +78,9 @@ def _scan(folder: str, paths: list[str], above: list[tuple[int, int]]) -> Tree:
     status = Path(folder).stat()
     identity = (status.st_dev, status.st_ino)
     if identity in above:
-        message = f"{folder}: this link leads back to a folder that contains it"
-        raise ValueError(message)
+        raise ValueError(f"{folder}: this link leads back to a folder that contains it")
     if len(above) > tree.DEPTH_MAX:
-        message = f"{folder}: a pack can nest at most {tree.DEPTH_MAX} folders"
-        raise ValueError(message)
+        raise ValueError(f"{folder}: a pack can nest at most {tree.DEPTH_MAX} folders")
     with os.scandir(folder) as found:
         ordered = sorted(found, key=lambda entry: entry.name)
     names: Tree = {}
@@ -100,8 +97,7 @@ def _scan(folder: str, paths: list[str], above: list[tuple[int, int]]) -> Tree:
 
 def _refuse(entry: os.DirEntry[str]) -> NoReturn:
     kind = _KINDS.get(stat.S_IFMT(entry.stat().st_mode), "not a file")
-    message = f"{entry.path}: this is {kind}; only files and folders can be packed"
-    raise ValueError(message)
+    raise ValueError(f"{entry.path}: this is {kind}; only files and folders can be packed")
 
 
 def _contents(paths: list[str], progress: Progress) -> Iterator[bytes]:

@@ -25,12 +25,10 @@ class Pattern:
 
     def __init__(self, text: str) -> None:
         if text.startswith("/"):
-            message = f"expected a relative pattern, got {text!r}"
-            raise NotImplementedError(message)
+            raise NotImplementedError(f"expected a relative pattern, got {text!r}")
         parts = [part for part in text.split("/") if part not in {"", "."}]
         if not parts:
-            message = f"{text!r} is not a valid pattern"
-            raise ValueError(message)
+            raise ValueError(f"{text!r} is not a valid pattern")
         self._folders_only = text.endswith("/")
         self._parts = [
             None if part == _ANY_FOLDERS else re.compile(fnmatch.translate(part)) for part in parts

@@ -50,8 +50,7 @@ def read(reader: Reader) -> tuple[Tree, int]:
     elif record.startswith(_FFRECORD_MAGIC):
         tree = decode_tree(record, len(reader) - 1, reader.path)
     else:
-        message = f"{reader.path}: this record file is not a packed folder"
-        raise FormatError(message, reader.path)
+        raise FormatError(f"{reader.path}: this record file is not a packed folder", reader.path)
     return tree, _check(tree, len(reader) - 1, reader.path)
 
 
@@ -124,8 +123,7 @@ def _decode(record: bytes, path: str) -> Tree:
         message = f"{path}: the tree of this pack is not valid JSON: {error}"
         raise FormatError(message, path) from error
     if not isinstance(loaded, dict) or not isinstance(loaded.get("tree"), dict):
-        message = f"{path}: the last record of this pack is not a tree"
-        raise FormatError(message, path)
+        raise FormatError(f"{path}: the last record of this pack is not a tree", path)
     _check_version(loaded.get("version"), path)
     tree: Tree = loaded["tree"]
     return tree
@@ -148,8 +146,7 @@ def _depth(text: bytes) -> int:
 
 
 def _too_deep(path: str) -> FormatError:
-    message = f"{path}: the tree of this pack is deeper than {DEPTH_MAX} folders"
-    return FormatError(message, path)
+    return FormatError(f"{path}: the tree of this pack is deeper than {DEPTH_MAX} folders", path)
 
 
 def _check(tree: Tree, num_records: int, path: str) -> int:

@@ -2,9 +2,8 @@
 
 from ingot.records.batch import Batch
 from ingot.records.expand import list_files
-from ingot.records.reader import Reader, Stats, open  # noqa: A004
-from ingot.records.recovery import Recovery, recover
-from ingot.records.verification import Damage, Verification
+from ingot.records.reader import Reader, open  # noqa: A004
+from ingot.records.verification import Damage, Recovery, Stats, Verification
 from ingot.records.view import View
 from ingot.records.writer import Writer
 
@@ -19,5 +18,4 @@ __all__ = [
     "Writer",
     "list_files",
     "open",
-    "recover",
 ]

@@ -1,4 +1,4 @@
-"""Braces in paths: `train-{000..127}.tar` and `{train,val}.tar` stand for several paths."""
+"""Braces in paths: `train-{000..127}.tar` and `{train,val}.tar` expand to several paths."""
 
 import os
 import re
@@ -13,7 +13,7 @@ _LENGTH_MAX = 4096
 
 
 def braces(path: str) -> list[str]:
-    """Return the paths that a path with braces stands for, in order.
+    """Return the paths that a path with braces expands to, in order.
 
     Braces mean what they mean in a shell: `{000..127}` or `{0..127..2}` is a range of numbers,
     with as many digits as the bounds have if one begins with 0, and `{train,val}` a list, which
@@ -21,13 +21,12 @@ def braces(path: str) -> list[str]:
     directory that exists under the very name.
 
     Raises:
-        FormatError: There are more than 100 braces, or they stand for more than 100,000 paths.
+        FormatError: There are more than 100 braces, or they expand to more than 100,000 paths.
     """
     if "{" not in path or len(path) > _LENGTH_MAX:
         return [path]
     if path.count("{") > _BRACES_MAX:
-        message = f"{path}: there are more than {_BRACES_MAX} braces"
-        raise FormatError(message, path)
+        raise FormatError(f"{path}: there are more than {_BRACES_MAX} braces", path)
     known = path
     while known and not os.path.exists(os.path.expanduser(known)):  # noqa: PTH110, PTH111
         above = os.path.dirname(known)  # noqa: PTH120 -- text, which may be longer than any path
@@ -36,7 +35,7 @@ def braces(path: str) -> list[str]:
 
 
 def _texts(text: str, path: str) -> list[str]:
-    """Return what a part of a path stands for."""
+    """Return what a part of a path expands to."""
     found, at = [""], 0
     while (group := _group(text, at, path)) is not None:
         start, stop, each = group
@@ -47,7 +46,7 @@ def _texts(text: str, path: str) -> list[str]:
 
 
 def _group(text: str, at: int, path: str) -> tuple[int, int, list[str]] | None:
-    """Return where the next braces begin and end, and what they stand for; None without any."""
+    """Return where the next braces begin and end, and what they expand to; None without any."""
     start = text.find("{", at)
     while start >= 0:
         parts = _parts(text, start)
@@ -88,11 +87,6 @@ def _numbers(bounds: re.Match[str], path: str) -> list[str]:
 
 
 def _check(count: int, path: str) -> None:
-    """Refuse braces that stand for too many paths.
-
-    Raises:
-        FormatError: They do.
-    """
+    """Refuse braces that expand to too many paths, by a FormatError."""
     if count > _PATHS_MAX:
-        message = f"{path}: the braces stand for more than {_PATHS_MAX:,} files"
-        raise FormatError(message, path)
+        raise FormatError(f"{path}: the braces expand to more than {_PATHS_MAX:,} files", path)

@@ -22,18 +22,13 @@ _SHARDS_MAX = 100_000
 
 
 def check_target(path: StrPath) -> None:
-    """Refuse the path of a new file if its suffix is that of another format.
-
-    Raises:
-        FormatError: It is.
-    """
+    """Refuse the path of a new file if its suffix is that of another format, by a FormatError."""
     name = text_of(path)
     if _URL.match(name):
         message = f"{name}: Ingot writes local files; write to a local disk, then copy the file"
         raise FormatError(message, name)
     if not name:
-        message = "the path is empty"
-        raise FileNotFoundError(message)
+        raise FileNotFoundError("the path is empty")
     other = format_of(name)
     if other is not None and other.name != "ingot":
         message = (
@@ -57,7 +52,7 @@ def list_files(source: StrPath | Sequence[StrPath]) -> list[str]:
 
     Raises:
         FormatError: A directory holds no record files, or files of several formats, or braces
-            stand for too many files.
+            expand to too many files.
         FileNotFoundError: No file matches a pattern.
         StorageError: A name is too long, or links lead to each other.
         TypeError: It is neither a path nor a list of paths.
@@ -67,10 +62,10 @@ def list_files(source: StrPath | Sequence[StrPath]) -> list[str]:
 
 
 def named(source: StrPath | Sequence[StrPath]) -> list[str]:
-    """Return the paths that `source` names: those that braces stand for, not yet their files.
+    """Return the paths that `source` names: with braces expanded, but not yet their files.
 
     Raises:
-        FormatError: Braces stand for too many files.
+        FormatError: Braces expand to too many files.
         TypeError: It is neither a path nor a list of paths.
     """
     return [path for one in _listed(source) for path in braces(text_of(one))]
@@ -85,14 +80,12 @@ def text_of(path: object) -> str:
     """
     text = os.fspath(path) if isinstance(path, os.PathLike) else path
     if not isinstance(text, str):
-        message = f"a path must be a str or an os.PathLike of one, got {type(text).__name__}"
-        raise TypeError(message)
+        raise TypeError(f"a path must be a str or an os.PathLike of one, got {type(text).__name__}")
     if not text.lower().startswith(_FILE):
         return text
     host, slash, rest = text[len(_FILE) :].partition("/")
     if host.lower() not in ("", "localhost") or not slash:
-        message = f"{text}: expected file:///PATH, or file://localhost/PATH"
-        raise FormatError(message, text)
+        raise FormatError(f"{text}: expected file:///PATH, or file://localhost/PATH", text)
     return unquote(slash + rest)
 
 
@@ -138,8 +131,7 @@ def _listed(source: object) -> Iterable[object]:
     if isinstance(source, str | os.PathLike):
         return [source]
     if isinstance(source, bytes) or not isinstance(source, Iterable):
-        message = f"expected a path or a list of paths, got {type(source).__name__}"
-        raise TypeError(message)
+        raise TypeError(f"expected a path or a list of paths, got {type(source).__name__}")
     return source
 
 
@@ -158,8 +150,7 @@ def _expand_one(path: str) -> list[str]:
     if glob.has_magic(path) and not Path(whole).exists():
         found = sorted(glob.glob(whole, recursive=True))  # noqa: PTH207 -- the pattern is a whole path
         if not found:
-            message = f"{path}: no file matches this pattern"
-            raise FileNotFoundError(message)
+            raise FileNotFoundError(f"{path}: no file matches this pattern")
         return [path for path in found if not _is_limits(path)]
     return [whole]
 
@@ -193,8 +184,7 @@ def check_regular(path: str) -> None:
     """
     one = Path(path)
     if one.exists() and not one.is_file() and not one.is_dir():
-        message = f"{path}: this is not a regular file"
-        raise FormatError(message, path)
+        raise FormatError(f"{path}: this is not a regular file", path)
 
 
 def check_link(path: str) -> None:

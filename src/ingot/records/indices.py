@@ -1,4 +1,4 @@
-"""Indices, as users pass them, and the numbers of the rows that they stand for."""
+"""Which rows users ask for: by indices, by a condition, or as the parts of a split."""
 
 import operator
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -16,6 +16,7 @@ Rows: TypeAlias = range | npt.NDArray[np.int64]
 
 _BLOCK = 1024
 _INTEGERS = (int, np.integer)
+_ROUNDING = 1e-9
 
 
 def is_one(index: Any) -> bool:  # noqa: ANN401 -- users pass anything
@@ -42,15 +43,13 @@ def integers(indices: Indices) -> npt.NDArray[np.integer[Any]]:
         indices = list(indices)
     array = np.asarray(indices)
     if array.dtype == np.bool_:
-        message = "a boolean mask is not an index array: where(mask) selects its rows"
-        raise TypeError(message)
+        raise TypeError("a boolean mask is not an index array: where(mask) selects its rows")
     if array.shape == (0,):
         return np.empty(0, np.int64)
     if array.ndim == 0 or (array.ndim > 1 and array is not indices):
         raise TypeError(_no_indices(indices))
     if array.ndim > 1:
-        message = f"an index array must have one dimension, got {array.ndim}"
-        raise ValueError(message)
+        raise ValueError(f"an index array must have one dimension, got {array.ndim}")
     return array if array.dtype.kind in "iu" else _converted(indices)
 
 
@@ -79,19 +78,6 @@ def wrapped(array: npt.NDArray[np.integer[Any]], length: int) -> Numbers:
     """Return indices that are in range as positions: negative ones count from the end."""
     places = array.astype(np.int64, copy=False)
     return np.where(places < 0, places + length, places)
-
-
-def place_of(index: SupportsIndex, length: int) -> int:
-    """Return the position for an index; a negative index counts from the end.
-
-    Raises:
-        IndexError: It is out of range.
-    """
-    number = operator.index(index)
-    if not -length <= number < length:
-        message = f"index {number} is out of range for {length}"
-        raise IndexError(message)
-    return number + length if number < 0 else number
 
 
 def numbers_at(rows: Rows, places: Rows) -> Numbers:
@@ -129,8 +115,7 @@ def resolve(rows: Rows, indices: Indices, path: str) -> Numbers:
         return numbers_at(rows, np.asarray(array, np.int64))
     wrong = outside(array, -len(rows), len(rows))
     if wrong is not None:
-        message = f"{path}: index {wrong} is out of range for {counted(len(rows), 'row')}"
-        raise IndexError(message)
+        raise IndexError(f"{path}: index {wrong} is out of range for {counted(len(rows), 'row')}")
     return numbers_at(rows, wrapped(array, len(rows)))
 
 
@@ -174,3 +159,60 @@ def each(rows: Rows) -> Iterator[int]:
         return iter(rows)
     starts = range(0, len(rows), _BLOCK)
     return chain.from_iterable(rows[start : start + _BLOCK].tolist() for start in starts)
+
+
+def chosen_by(condition: Any, length: int) -> Numbers:  # noqa: ANN401 -- users pass anything
+    """Return the positions at which a condition is true.
+
+    Args:
+        condition: A boolean for each row.
+        length: The number of rows.
+
+    Raises:
+        ValueError: It is not.
+    """
+    chosen = np.asarray(condition)
+    if chosen.dtype.kind in "iu" and chosen.ndim == 1:
+        raise ValueError("expected one boolean per row, got indices: take(indices) has their rows")
+    if chosen.dtype != np.bool_ or chosen.shape != (length,):
+        raise ValueError(
+            f"expected a condition with one boolean for each of {length} rows, "
+            f"got {chosen.dtype} of shape {chosen.shape}"
+        )
+    return np.flatnonzero(chosen)
+
+
+def parts_of(length: int, sizes: Sequence[Any], seed: int | None) -> list[Numbers]:
+    """Return the positions of the rows in each part of a split, in order.
+
+    Args:
+        length: The number of rows.
+        sizes: Fractions (float) or numbers of rows (int); the remainder is one more part.
+        seed: Seed of the random assignment; None for consecutive rows.
+
+    Raises:
+        TypeError: The sizes are neither.
+        ValueError: The sizes are negative, or more than there is.
+    """
+    ends = _ends_of(length, sizes)
+    order = np.arange(length)
+    if seed is not None:
+        order = np.random.default_rng(seed).permutation(length)
+    return [np.sort(places) for places in np.split(order, ends)]
+
+
+def _ends_of(total: int, sizes: Sequence[Any]) -> list[int]:
+    """Return where each part of `total` rows ends, except the last."""
+    if len(sizes) == 1 and isinstance(sizes[0], list | tuple):
+        sizes = sizes[0]
+    kinds = {type(size) for size in sizes}
+    if kinds not in ({int}, {float}):
+        message = f"sizes must be all fractions (float) or all numbers of rows (int), got {sizes!r}"
+        raise TypeError(message)
+    whole = total if kinds == {int} else 1
+    if min(sizes) < 0 or sum(sizes) > whole + _ROUNDING:
+        message = f"sizes must not be negative or exceed {total} rows in total, got {sizes!r}"
+        raise ValueError(message)
+    cuts = (sum(sizes[: k + 1]) for k in range(len(sizes)))
+    ends = [min(cut if kinds == {int} else round(cut * total), total) for cut in cuts]
+    return ends[:-1] if sum(sizes) > whole - _ROUNDING else ends

@@ -4,7 +4,6 @@ import hashlib
 import json
 import os
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any, Self, SupportsIndex
 
 import numpy as np
@@ -14,41 +13,15 @@ from ingot._core import Reader as NativeReader
 from ingot.errors import FormatError, counted
 from ingot.formats.table import format_of
 from ingot.records.batch import Batch
+from ingot.records.exit import Closable
 from ingot.records.expand import StrPath, absolute, list_files, name_of, shown
 from ingot.records.indices import Indices
 from ingot.records.progress import Progress, reporter
-from ingot.records.verification import Damage, Verification
-from ingot.records.view import ChoosingRecords, View, plain
+from ingot.records.verification import Damage, Stats, Verification
+from ingot.records.view import RecordVerbs, View
 
 
-@dataclass(frozen=True, slots=True)
-class Stats:
-    """Figures about files, read from their directories alone.
-
-    What only Ingot files have is None for data sets in files of other formats.
-
-    Attributes:
-        rows: Number of records or rows.
-        file_bytes: Size of the files.
-        index_bytes: Size of their index pages.
-        pages: Number of their index pages.
-        dictionaries: Number of compression dictionaries.
-        dictionary_bytes: Size of the compression dictionaries.
-        closed: Whether the files are finished; False only with `partial=True`.
-    """
-
-    __module__ = "ingot"
-
-    rows: int
-    file_bytes: int
-    index_bytes: int | None = None
-    pages: int | None = None
-    dictionaries: int | None = None
-    dictionary_bytes: int | None = None
-    closed: bool | None = None
-
-
-class Reader(NativeReader, ChoosingRecords, Sequence[bytes]):
+class Reader(NativeReader, RecordVerbs, Closable, Sequence[bytes]):
     """One or more record files, open for reading: a sequence of bytes.
 
     `r[i]` is one record. `r[a:b]` is a view that reads nothing yet. `r[[5, 1, 9]]` (any
@@ -130,14 +103,6 @@ class Reader(NativeReader, ChoosingRecords, Sequence[bytes]):
         buffer, offsets, common = self._read_buffer(rows)
         return Batch(np.frombuffer(buffer, np.uint8), np.frombuffer(offsets, np.int64), common)
 
-    def __getitems__(self, indices: Indices) -> list[bytes]:
-        """Return the records at `indices`; PyTorch's loader calls this per batch."""
-        return self[plain(indices)]
-
-    def _getitems(self, indices: Indices) -> list[bytes]:
-        """Return the records at `indices`; Grain calls this per batch."""
-        return self[plain(indices)]
-
     def lengths(self, indices: Indices | None = None) -> npt.NDArray[np.int64]:
         """Return the length of each record, or of those at `indices`, from the index alone."""
         rows = np.arange(len(self)) if indices is None else indices
@@ -163,7 +128,7 @@ class Reader(NativeReader, ChoosingRecords, Sequence[bytes]):
         return Verification(rows, [Damage(*damage) for damage in damaged], unchecked)
 
     def refresh(self) -> int:
-        """Look for records committed since the file was opened; return the new length.
+        """Look for records committed since the file was opened; return how many there are.
 
         Only a file opened with `partial=True` can grow.
         """
@@ -180,12 +145,6 @@ class Reader(NativeReader, ChoosingRecords, Sequence[bytes]):
 
     def _slice(self, index: slice) -> View:
         return View(self, range(len(self))[index])
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
     def __reduce__(self) -> tuple[Any, ...]:
         return self._restore, (*self._arguments, self._identity())

@@ -11,25 +11,23 @@ from ingot.errors import counted
 from ingot.records.batch import Batch
 from ingot.records.indices import (
     Indices,
-    Numbers,
     Rows,
+    chosen_by,
     concatenated,
     each,
     number_at,
     numbers_at,
     resolve,
-    taken,
 )
-from ingot.records.ordered import Ordered
 from ingot.records.progress import Progress
-from ingot.records.split import chosen_by, parts_of
-from ingot.records.verification import Verification
+from ingot.records.verbs import Verbs
+from ingot.records.verification import Stats, Verification
 
 if TYPE_CHECKING:
-    from ingot.records.reader import Reader, Stats
+    from ingot.records.reader import Reader
 
 
-class ChoosingRecords(Ordered):
+class RecordVerbs(Verbs["View"]):
     """Chooses among the records of a reader or a view, without reading them."""
 
     __slots__ = ()
@@ -38,16 +36,12 @@ class ChoosingRecords(Ordered):
     def _view(self) -> "View":
         """Return a view of all records."""
 
-    def take(self, indices: Indices | SupportsIndex) -> "View":
-        """Return a view of the records at `indices`, in that order, without reading them.
-
-        `take(5)` is the first five, or all if there are fewer.
-
-        Raises:
-            IndexError: An index is out of range.
-        """
+    def _table(self) -> tuple[Rows, str]:
         view = self._view()
-        return View(view.reader, taken(view.rows, indices, view.reader.path))
+        return view.rows, view.reader.path
+
+    def _at(self, rows: Rows) -> "View":
+        return View(self._view().reader, rows)
 
     def where(self, mask: npt.NDArray[np.bool_] | Sequence[bool]) -> "View":
         """Return a view of the records for which a mask is true, without reading them.
@@ -61,25 +55,6 @@ class ChoosingRecords(Ordered):
         view = self._view()
         return view.take(chosen_by(mask, len(view)))
 
-    def split(self, *sizes: float, seed: int | None = 0) -> "list[View]":
-        """Split the records into disjoint views that read nothing yet.
-
-        Args:
-            sizes: The size of each view: fractions (float) or numbers of records (int). If they
-                do not cover all records, the remainder, possibly empty, is one more view.
-            seed: Seed of the random assignment of records to views; None for consecutive
-                records. In both cases, each view keeps the order of the records.
-
-        Raises:
-            TypeError: The sizes are neither fractions nor numbers of records.
-            ValueError: The sizes add up to more than there are records.
-
-        Example:
-            >>> train, test = r.split(0.9)  # doctest: +SKIP
-        """
-        view = self._view()
-        return [view.take(places) for places in parts_of(len(view), sizes, seed)]
-
     def concat(self, *others: "Reader | View") -> "View":
         """Concatenate the records of this and of other readers and views, as one view.
 
@@ -89,7 +64,7 @@ class ChoosingRecords(Ordered):
         Raises:
             TypeError: Something else is passed.
         """
-        if not all(isinstance(one, ChoosingRecords) for one in others):
+        if not all(isinstance(one, RecordVerbs) for one in others):
             message = f"expected instances of ingot.Reader or ingot.View, got {others!r:.200}"
             raise TypeError(message)
         views = [one._view() for one in (self, *others)]  # noqa: SLF001 -- they are of this class
@@ -99,8 +74,18 @@ class ChoosingRecords(Ordered):
         joined = readers[0]._joined(readers)  # noqa: SLF001 -- a view is one with its reader
         return View(joined, concatenated(tables))
 
+    def __getitems__(self, indices: Indices) -> list[bytes]:
+        """Return the records at `indices`; PyTorch's loader calls this per batch."""
+        # A tensor of another library becomes an array.
+        found = np.asarray(indices) if hasattr(indices, "__array__") else indices
+        return self[found]  # type: ignore[index, no-any-return]
 
-class View(ChoosingRecords, Sequence[bytes]):
+    def _getitems(self, indices: Indices) -> list[bytes]:
+        """Return the records at `indices`; Grain calls this per batch."""
+        return self.__getitems__(indices)
+
+
+class View(RecordVerbs, Sequence[bytes]):
     """Some records of a reader, in any order. It reads nothing until you access a record.
 
     A slice of a reader, `take`, `where`, `split` and `concat` return it.
@@ -165,21 +150,13 @@ class View(ChoosingRecords, Sequence[bytes]):
 
     def read(self, indices: Indices | None = None) -> Batch:
         """Read the records at `indices` of the view, or all, as `Reader.read` does."""
-        return self.reader.read(self._rows(indices))
-
-    def __getitems__(self, indices: Indices) -> list[bytes]:
-        """Return the records at `indices`; PyTorch's loader calls this per batch."""
-        return self[plain(indices)]
-
-    def _getitems(self, indices: Indices) -> list[bytes]:
-        """Return the records at `indices`; Grain calls this per batch."""
-        return self[plain(indices)]
+        return self.reader.read(self._numbers(indices))
 
     def lengths(self, indices: Indices | None = None) -> npt.NDArray[np.int64]:
         """Return the length of each record, or of those at `indices`, from the index alone."""
-        return self.reader.lengths(self._rows(indices))
+        return self.reader.lengths(self._numbers(indices))
 
-    def stats(self) -> "Stats":
+    def stats(self) -> Stats:
         """Return figures about the files, even if this is a part of them."""
         return self.reader.stats()
 
@@ -197,18 +174,13 @@ class View(ChoosingRecords, Sequence[bytes]):
     def _row(self, index: SupportsIndex) -> int:
         return number_at(self.rows, index, self.reader.path)
 
-    def _rows(self, indices: Indices | None) -> Numbers:
+    def _numbers(self, indices: Indices | None) -> npt.NDArray[np.int64]:
         if indices is None:
             return numbers_at(self.rows, range(len(self)))
         return resolve(self.rows, indices, self.reader.path)
 
     def __repr__(self) -> str:
         return f"<ingot.View of {counted(len(self), 'record')} of {self.reader.path!r}>"
-
-
-def plain(indices: Indices) -> Indices:
-    """Convert a tensor of another library to a numpy array; return anything else unchanged."""
-    return np.asarray(indices) if hasattr(indices, "__array__") else indices
 
 
 def _starts(readers: "Sequence[Reader]") -> list[int]:

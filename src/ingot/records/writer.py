@@ -2,20 +2,17 @@
 
 import json
 import os
-import warnings
-from pathlib import Path
-from types import TracebackType
 from typing import Any, Literal, Self
 
 from ingot._core import Reader as NativeReader
 from ingot._core import Writer as NativeWriter
 from ingot.errors import FormatError, UnfinishedFileError, counted
 from ingot.options import names_options
+from ingot.records.exit import Watched
 from ingot.records.expand import absolute, check_target
-from ingot.records.unclosed import watch
 
 
-class Writer(NativeWriter):
+class Writer(NativeWriter, Watched):
     """A record file, open for writing.
 
     The file is written in one pass and in bounded memory. What `flush` has committed
@@ -49,7 +46,6 @@ class Writer(NativeWriter):
     _path: str
     _mode: str
     _begun: int
-    _process: int
 
     @names_options
     def __new__(
@@ -66,8 +62,7 @@ class Writer(NativeWriter):
         """Open the file; see the class."""
         if append and (overwrite or metadata is not None):
             other = "overwrite" if overwrite else "metadata"
-            message = f"append=True keeps the options of the file; omit {other}"
-            raise ValueError(message)
+            raise ValueError(f"append=True keeps the options of the file; omit {other}")
         whole = absolute(path)
         if append and whole.exists():
             mode = "append"
@@ -77,8 +72,7 @@ class Writer(NativeWriter):
         given = {} if metadata is None else metadata
         text = json.dumps(given, allow_nan=False, separators=(",", ":"))
         if not text.startswith("{"):
-            message = f"metadata must be a dict, got {type(metadata).__name__}"
-            raise TypeError(message)
+            raise TypeError(f"metadata must be a dict, got {type(metadata).__name__}")
         try:
             writer = super().__new__(cls, str(whole), mode, text, compression, level, sync)
         except FileExistsError as error:
@@ -90,8 +84,7 @@ class Writer(NativeWriter):
         writer._path = str(whole)
         writer._mode = mode
         writer._begun = len(writer)
-        writer._process = os.getpid()
-        watch(writer)
+        writer._watch()
         return writer
 
     @property
@@ -99,41 +92,22 @@ class Writer(NativeWriter):
         """The absolute path of the file."""
         return self._path
 
-    def __enter__(self) -> Self:
-        return self
-
     def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: object
     ) -> None:
         if error is None:
             self.close()
-            return
-        committed = self.abandon()
-        error.add_note(f"{self._path}: {self._left(committed)}")
+        else:
+            error.add_note(f"{self._path}: {self._left()}")
 
-    def _left(self, committed: int) -> str:
-        if self._mode == "replace":
-            return "the new file was not finished; the old one stays"
-        if self._mode == "create" and committed == 0:
-            return "nothing was committed; the file was removed"
-        if self._mode == "append" and committed == self._begun and is_whole(Path(self._path)):
-            return f"the file is as it was, with {counted(committed, 'record')}"
-        return (
-            f"left unfinished with {counted(committed, 'committed record')}; "
-            "ingot.open(path, partial=True) reads them, Writer(path, append=True) appends to "
-            "them, ingot.recover(path) finishes the file"
-        )
+    def _left(self) -> str:
+        """Abandon the file; return what is left."""
+        committed = self.abandon()
+        state = (self._path, self._mode, self._begun, committed)
+        return left_by(*state, opener="Writer(path", noun="record")
 
     def _settle(self, *, failed: bool) -> str:
-        """Close a writer that its user did not close; return what was done.
-
-        Args:
-            failed: Whether an exception is, or may be, the reason. The file then stays
-                unfinished, with all records so far.
-        """
+        """After a failure, leave the file unfinished, with all records so far."""
         count = len(self)
         if not failed:
             self.close()
@@ -141,26 +115,42 @@ class Writer(NativeWriter):
             return f"its {counted(count, 'record')} {was} committed, and the file is finished"
         if self._mode != "replace":
             self.flush()
-        return self._left(self.abandon())
-
-    def __del__(self) -> None:
-        if self._process == os.getpid() and not self.closed:
-            done = self._settle(failed=True)
-            warnings.warn(
-                f"{self._path}: the writer was never closed; {done}",
-                ResourceWarning,
-                stacklevel=2,
-            )
+        return self._left()
 
     def __repr__(self) -> str:
         state = "closed" if self.closed else f"{counted(len(self), 'record')}"
         return f"<ingot.Writer {self._path!r}, {state}>"
 
 
-def is_whole(path: Path) -> bool:
+def left_by(path: str, mode: str, begun: int, committed: int, *, opener: str, noun: str) -> str:
+    """Return what a writer that gave up has left.
+
+    Args:
+        path: The file.
+        mode: The mode of the writer.
+        begun: How many records the file had at the start.
+        committed: How many it has.
+        opener: The start of a call that opens it for writing.
+        noun: What a record is called.
+    """
+    if mode == "replace":
+        return "the new file was not finished; the old one stays"
+    if mode == "create" and committed == 0:
+        return "nothing was committed; the file was removed"
+    if mode == "append" and committed == begun and _is_whole(path):
+        return f"the file is as it was, with {counted(committed, noun)}"
+    them = "it" if committed == 1 else "them"
+    return (
+        f"left unfinished with {counted(committed, f'committed {noun}')}; "
+        f"ingot.open(path, partial=True) reads {them}, {opener}, append=True) appends to {them}, "
+        "ingot.recover(path) finishes the file"
+    )
+
+
+def _is_whole(path: str) -> bool:
     """Return whether a file of Ingot ends as its writer finished it."""
     try:
-        NativeReader([str(path)], partial=False, check=True).close()
+        NativeReader([path], partial=False, check=True).close()
     except UnfinishedFileError:
         return False
     except FormatError:  # Its rows have fields.

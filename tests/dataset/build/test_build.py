@@ -227,7 +227,7 @@ def test_an_overwrite_takes_place_at_the_end_and_resumes(tmp_path):
         build(path, fn)
 
 
-def test_files_that_are_gone_or_cut_short_are_made_again(tmp_path):
+def test_missing_and_truncated_files_are_made_again(tmp_path):
     path = tmp_path / "x"
     begin_and_stop(path)
     gone, cut, *_ = sorted(path.glob("*.ingot"))

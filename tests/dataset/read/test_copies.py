@@ -35,7 +35,7 @@ def test_a_file_that_was_copied_in_part_is_to_be_copied_again(folder):
     left = cut(path)
     with pytest.raises(ingot.CorruptFileError, match="copy it again") as caught:
         ingot.open(folder)
-    assert f"{path}: the file is cut short: {left:,} of {whole:,} bytes" in str(caught.value)
+    assert f"{path}: the file is truncated: {left:,} of {whole:,} bytes" in str(caught.value)
     assert "recover" not in str(caught.value)
     assert caught.value.path == str(path)
 

@@ -347,7 +347,7 @@ def _manifest(**shard):
         b"\xff\xfe",
     ],
 )
-def test_a_manifest_that_lies_is_rejected(tmp_path, content):
+def test_a_false_manifest_is_rejected(tmp_path, content):
     (tmp_path / "dataset.json").write_bytes(content)
     with pytest.raises(ingot.FormatError, match=r"dataset\.json"):
         ingot.open(tmp_path)
@@ -599,7 +599,7 @@ def test_files_that_differ_from_their_manifest_are_reported(tmp_path):
         ingot.open(path)
 
 
-def test_a_file_without_a_header_is_not_gone_on_with(tmp_path):
+def test_a_file_without_a_header_is_not_continued(tmp_path):
     path = tmp_path / "x.ingot"
     for content in (b"", b"INGOT"):
         path.write_bytes(content)
@@ -623,7 +623,7 @@ def test_a_file_without_a_header_is_not_gone_on_with(tmp_path):
         ("jpg", b"\xff\xd8\xff"),
     ],
 )
-def test_cells_that_lie_are_named(tmp_path, kind, data):
+def test_errors_name_invalid_cells(tmp_path, kind, data):
     path = str(tmp_path / "x.ingot")
     native = NativeWriter(path, "create", "{}", None, 3, False, [("x", "cell", None, kind)])  # noqa: FBT003
     native.append_row([data])

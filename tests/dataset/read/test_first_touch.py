@@ -1,4 +1,4 @@
-"""What somebody tries first on a data set, and what it says if that was wrong."""
+"""What a newcomer tries first on a data set, and what it says if that was wrong."""
 
 import io
 import pickle
@@ -147,7 +147,7 @@ def test_text_and_arrays_have_columns_too(path):
     assert ds[10:12].column("image").shape == (2, 4, 4)
 
 
-def test_a_data_set_is_gone_on_with_without_its_types(path, tmp_path):
+def test_a_data_set_is_continued_without_its_types(path, tmp_path):
     with ingot.DatasetWriter(path, append=True) as writer:
         writer.append(row(1000))
         assert dict(writer.spec) == SPEC

@@ -62,7 +62,7 @@ def test_many_small_files_become_one_with_the_same_rows(tmp_path):
     assert (path / "dataset.json").stat().st_ino == before
 
 
-def test_files_get_no_larger_than_was_asked(tmp_path):
+def test_files_are_not_larger_than_asked(tmp_path):
     path = tmp_path / "x"
     write(path)
     assert ingot.compact(path, shard_rows=7) == 4

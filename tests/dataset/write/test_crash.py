@@ -113,7 +113,7 @@ def test_waiting_for_a_lock_names_its_holder_and_can_be_interrupted(tmp_path, ho
 
 
 def check_rows(path, told):
-    """Check that all rows of each writer that were told of are there, once and in order."""
+    """Check that all rows that each writer reported are there, once and in order."""
     with ingot.open(path) as ds:
         writers, numbers = ds.column("writer"), ds.column("k")
     for writer, count in told.items():

@@ -306,7 +306,7 @@ def test_an_overwrite_that_fails_leaves_the_old_data_set(tmp_path):
     assert names(tmp_path) == {"x", "x.ingot"}
 
 
-def test_exceptions_say_what_has_become_of_a_file(tmp_path):
+def test_exceptions_say_what_state_a_file_is_in(tmp_path):
     path = tmp_path / "x.ingot"
 
     def fail(path, numbers, **options):
@@ -364,7 +364,7 @@ def test_rows_of_an_iterator_are_not_held_back(tmp_path):
     assert column(path) == [0, 1, 2, 3]
 
 
-def test_a_value_that_is_rejected_among_rows_of_another_call_fails_no_writer(tmp_path):
+def test_a_rejected_value_among_rows_of_another_call_leaves_the_writer_usable(tmp_path):
     path = tmp_path / "x"
     with ingot.DatasetWriter(path, {"a": "int"}) as writer:
 
@@ -843,7 +843,7 @@ def test_files_are_as_large_as_was_said(tmp_path):
         assert len(list(path.glob("*.ingot"))) == files
 
 
-def test_a_commit_that_fails_behind_its_rename_keeps_its_rows(tmp_path, monkeypatch):
+def test_a_commit_that_fails_after_its_rename_keeps_its_rows(tmp_path, monkeypatch):
     def refuse(_folder):
         raise OSError(5, "Input/output error")
 

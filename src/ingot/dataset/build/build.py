@@ -11,8 +11,7 @@ from typing import Any, TypeAlias
 
 from ingot.codecs import Codec
 from ingot.dataset import atomic
-from ingot.dataset.build.build_key import build_key_of, check_same
-from ingot.dataset.build.inputs import Inputs
+from ingot.dataset.build.inputs import Inputs, build_key_of, check_same
 from ingot.dataset.build.maker import Maker, Task
 from ingot.dataset.build.tally import Tally
 from ingot.dataset.manifest import Manifest, Shard
@@ -150,15 +149,12 @@ def _check(folder: Path, fn: Any, inputs: Any, workers: Any, chunk: Any) -> None
         message = f"{folder}: build writes a directory; pass a path without {superseded.SUFFIX}"
         raise ValueError(message)
     if not callable(fn):
-        message = f"fn must be a function of one input, got {type(fn).__name__}"
-        raise TypeError(message)
+        raise TypeError(f"fn must be a function of one input, got {type(fn).__name__}")
     if isinstance(inputs, str | bytes) or not isinstance(inputs, Iterable):
-        message = f"inputs must be a list or another iterable, got {type(inputs).__name__}"
-        raise TypeError(message)
+        raise TypeError(f"inputs must be a list or another iterable, got {type(inputs).__name__}")
     for name, number, least in (("workers", workers, 0), ("chunk", chunk, 1)):
         if number is not None and (type(number) is not int or number < least):
-            message = f"{name} must be a number, {least} or more, got {number!r}"
-            raise ValueError(message)
+            raise ValueError(f"{name} must be a number, {least} or more, got {number!r}")
 
 
 def _is_built(folder: Path, build_key: dict[str, Any], source: Inputs) -> bool:
@@ -167,10 +163,9 @@ def _is_built(folder: Path, build_key: dict[str, Any], source: Inputs) -> bool:
     if found is None:
         return False
     if found.build is None:
-        message = (
+        raise FileExistsError(
             f"{folder}: the data set there was not made by build, or was changed since; {_REPLACE}"
         )
-        raise FileExistsError(message)
     for _ in source.tasks():
         pass
     check_same(folder, found.build, build_key | source.identity(), _REPLACE)
@@ -219,10 +214,9 @@ def _make_all(
             )
         raise
     if any(number >= source.num_chunks for number in journal.chunks):
-        message = (
+        raise ValueError(
             f"{maker.folder}: an earlier call had more than {source.num_inputs} inputs; {_AGAIN}"
         )
-        raise ValueError(message)
     tally.finish()
 
 

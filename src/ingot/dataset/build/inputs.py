@@ -1,14 +1,20 @@
-"""The inputs of a build, cut into chunks, and their digest."""
+"""The inputs of a build, cut into chunks, and the key of a build: what must not change."""
 
+import functools
 import itertools
+import json
 import re
-from collections.abc import Callable, Iterable, Iterator, Sized
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sized
+from dataclasses import asdict
 from hashlib import blake2b
+from pathlib import Path
 from typing import Any
 
 from ingot.dataset.build.maker import Task
+from ingot.dataset.spec import Spec
+from ingot.dataset.write.shards import Options
 
-ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")
+_ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")
 _CHUNKS = (16, 256)
 _CHUNK = 100
 _CHUNK_OF_ITERABLE = 1000
@@ -57,14 +63,12 @@ class Inputs:
     def _name(self, number: int, one: Any) -> bytes:
         text: Any = self._key(one)
         if not isinstance(text, str):
-            message = f"key= must return a str, got {type(text).__name__} for input {number}"
-            raise TypeError(message)
-        if self._key is repr and ADDRESS.search(text):
-            message = (
+            raise TypeError(f"key= must return a str, got {type(text).__name__} for input {number}")
+        if self._key is repr and _ADDRESS.search(text):
+            raise ValueError(
                 f"input {number}, {text:.100}, has another repr in every process; pass key=, a "
                 "function that returns a text to identify an input"
             )
-            raise ValueError(message)
         encoded: bytes = text.encode("utf-8", "surrogatepass")
         return encoded
 
@@ -79,3 +83,38 @@ def _chunk(total: int | None) -> int:
         return _CHUNK_OF_ITERABLE
     fewest, most = _CHUNKS
     return max(1, -(-total // min(max(-(-total // _CHUNK), fewest), most)))
+
+
+def build_key_of(
+    spec: Spec, metadata: str, fn: Callable[[Any], Any], options: Options, source: Inputs
+) -> dict[str, Any]:
+    """Return the key as JSON values."""
+    written = {name: value for name, value in asdict(options).items() if name != "sync"}
+    build_key = {
+        "fn": _name_of(fn),
+        "inputs": source.total,
+        "spec": dict(spec),
+        "metadata": json.loads(metadata),
+        "chunk": source.chunk,
+        **written,
+    }
+    loaded: dict[str, Any] = json.loads(json.dumps(build_key))
+    return loaded
+
+
+def _name_of(fn: Any) -> str:
+    if isinstance(fn, functools.partial):
+        bound = [*map(repr, fn.args), *(f"{name}={one!r}" for name, one in fn.keywords.items())]
+        return f"{_name_of(fn.func)}({', '.join(_ADDRESS.sub('', one) for one in bound)})"
+    named = fn if hasattr(fn, "__qualname__") else type(fn)
+    return f"{named.__module__}.{named.__qualname__}"
+
+
+def check_same(path: Path, found: Mapping[str, Any], given: Mapping[str, Any], hint: str) -> None:
+    """Refuse to resume a build that has another key, by a ValueError."""
+    for name, value in given.items():
+        if found.get(name) != value:
+            raise ValueError(
+                f"{path}: this build has {name} {found.get(name)!r:.100}, got {value!r:.100}; "
+                f"{hint}"
+            )

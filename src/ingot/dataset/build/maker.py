@@ -7,9 +7,9 @@ from typing import Any, NamedTuple
 
 from ingot.dataset.manifest import Shard
 from ingot.dataset.spec import Spec
-from ingot.dataset.write.columnar import pieces
-from ingot.dataset.write.copying import PackedRows
-from ingot.dataset.write.encoding import Encoder
+from ingot.dataset.write.columns import pieces
+from ingot.dataset.write.encoder import Encoder
+from ingot.dataset.write.packed import PackedRows
 from ingot.dataset.write.shards import Encodings, Options, ShardWriter, names_of
 
 

@@ -41,11 +41,10 @@ class Workers:
         try:
             pickle.dumps(maker)
         except (pickle.PicklingError, AttributeError, TypeError) as error:
-            message = (
+            raise TypeError(
                 f"fn and the codecs must be picklable for workers: {error}; define them at "
                 "the top level of a module, or pass workers=0"
-            )
-            raise TypeError(message) from error
+            ) from error
         self._maker = maker
         self._size = size
         self._context = multiprocessing.get_context("spawn")
@@ -128,8 +127,7 @@ class Workers:
             where = place_of(worker.task, number)
         hint = "" if number >= 0 else f"; {_HINT}"
         path = str(self._maker.folder)
-        message = f"{path}: a worker process died {how} {where}{hint}"
-        return WorkerError(message, path)
+        return WorkerError(f"{path}: a worker process died {how} {where}{hint}", path)
 
     def _dismiss(self) -> None:
         for worker in self._workers:

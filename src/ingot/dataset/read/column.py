@@ -1,18 +1,28 @@
-"""The values of one field in all rows, as one array."""
+"""The values of one field, or of a member of its JSON, in all rows, as one array."""
 
 import math
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
+from ingot.dataset.nested import DOT
 from ingot.dataset.read.iteration import blocks
-from ingot.dataset.read.selection import Selection
+from ingot.dataset.read.selection import Selection, no_field
 from ingot.dataset.spec import Field
 
-TREES = ("json", "msgpack", "tree")
+_TREES = ("json", "msgpack", "tree")
 """The types whose values may be dicts."""
+
+_SHOWN = 10
+_DTYPES: dict[frozenset[type], Any] = {
+    frozenset({bool}): np.bool_,
+    frozenset({int}): np.int64,
+    frozenset({float}): np.float64,
+    frozenset({int, float}): np.float64,
+}
 
 
 def column_of(selection: Selection, field: Field) -> npt.NDArray[Any]:
@@ -26,12 +36,11 @@ def column_of(selection: Selection, field: Field) -> npt.NDArray[Any]:
     is_array = field.codec.dtype is not None and field.codec.shape != ()
     if is_array and not field.is_sequence and not field.is_optional:
         return _arrays(selection, field)
-    if field.codec.name in TREES and not field.is_sequence:
-        message = (
+    if field.codec.name in _TREES and not field.is_sequence:
+        raise TypeError(
             f"{selection.path}: field {field.name!r} is {field.type}, expected numbers, text or "
             f"arrays; column('{field.name}.KEY') returns a member of its dicts"
         )
-        raise TypeError(message)
     return selection.source.column(field.name, selection.rows)
 
 
@@ -39,7 +48,7 @@ def _texts(selection: Selection, field: Field) -> npt.NDArray[Any]:
     dtype = np.dtypes.StringDType(na_object=None) if field.is_optional else np.dtypes.StringDType()
     found = np.empty(len(selection), dtype)
     nbytes = 0
-    for places, values in values_of(selection, field):
+    for places, values in _values_of(selection, field):
         nbytes += sum(len(one) for one in values if one is not None)
         selection.source.check_size(nbytes)
         found[places.start : places.stop] = np.array(values, dtype)
@@ -50,12 +59,12 @@ def _arrays(selection: Selection, field: Field) -> npt.NDArray[Any]:
     dtype = np.dtype(field.codec.dtype)
     selection.source.check_size(len(selection) * math.prod(field.codec.shape) * dtype.itemsize)
     found = np.empty((len(selection), *field.codec.shape), dtype)
-    for places, values in values_of(selection, field):
+    for places, values in _values_of(selection, field):
         found[places.start : places.stop] = values
     return found
 
 
-def values_of(selection: Selection, field: Field) -> Iterator[tuple[range, Any]]:
+def _values_of(selection: Selection, field: Field) -> Iterator[tuple[range, Any]]:
     """Yield the values of consecutive rows, a block at a time."""
     start = 0
     for numbers, found in blocks(selection, [field.name]):
@@ -68,3 +77,79 @@ def values_of(selection: Selection, field: Field) -> Iterator[tuple[range, Any]]
         for place in places:  # Row by row, so that the error names the damaged row.
             one = range(place, place + 1)
             yield one, selection.read(selection.numbers(one), wanted)[field.name]
+
+
+class Member(NamedTuple):
+    """A member of the dicts in a field, such as `meta.lang`.
+
+    Attributes:
+        field: The field.
+        keys: The keys that lead to the member.
+    """
+
+    field: Field
+    keys: tuple[str, ...]
+
+    @property
+    def name(self) -> str:
+        """Its full name."""
+        return DOT.join([self.field.name, *self.keys])
+
+    @classmethod
+    def find(cls, selection: Selection, name: str) -> "Member":
+        """Return the member with a name.
+
+        Raises:
+            KeyError: The name does not begin with that of a field of JSON.
+        """
+        parts = name.split(DOT) if isinstance(name, str) else []
+        for end in range(len(parts) - 1, 0, -1):
+            field = selection.spec.fields.get(DOT.join(parts[:end]))
+            if field is not None and field.codec.name in _TREES and not field.is_sequence:
+                return cls(field, tuple(parts[end:]))
+        raise no_field(selection.spec, name, selection.path)
+
+    def present(self, selection: Selection) -> npt.NDArray[np.bool_]:
+        """Return which rows have the member; None counts as missing."""
+        return np.array([one is not None for one in self._values(selection)], np.bool_)
+
+    def column(self, selection: Selection) -> npt.NDArray[Any]:
+        """Return the member in all rows as one array; 0 or None where it is missing.
+
+        Raises:
+            KeyError: No row has it.
+            TypeError: The values are neither all numbers, nor all booleans, nor all text.
+        """
+        values = self._values(selection)
+        kinds = frozenset(type(one) for one in values if one is not None)
+        if kinds == {str}:
+            has_all = None not in values
+            dtype = np.dtypes.StringDType() if has_all else np.dtypes.StringDType(na_object=None)
+            return np.array(values, dtype)
+        if not kinds and values:
+            raise KeyError(f"{selection.path}: no row has {self.name!r}{self._known(selection)}")
+        if kinds in _DTYPES or not kinds:
+            dtype = _DTYPES.get(kinds, np.int64)
+            with suppress(OverflowError):
+                return np.array([0 if one is None else one for one in values], dtype)
+        names = ", ".join(sorted(one.__name__ for one in kinds))
+        raise TypeError(
+            f"{selection.path}: the values of {self.name!r} are of type {names}, expected only "
+            "text, booleans, or numbers of 64 bits; choose rows with take([...])"
+        )
+
+    def _values(self, selection: Selection) -> list[Any]:
+        values = _values_of(selection, self.field)
+        return [_reached(value, self.keys) for _, block in values for value in block]
+
+    def _known(self, selection: Selection) -> str:
+        """Return which keys the first row has, in words."""
+        (value,) = selection.read(selection.numbers(range(1)), {self.field.name: None}).values()
+        keys = [str(key) for key in value[0]][:_SHOWN] if isinstance(value[0], Mapping) else []
+        return f"; the first row has {', '.join(map(repr, keys))}" if keys else ""
+
+
+def _reached(value: Any, keys: tuple[str, ...]) -> Any:
+    for key in keys:
+        value = value.get(key) if isinstance(value, Mapping) else None
+    return value

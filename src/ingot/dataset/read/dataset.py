@@ -1,33 +1,42 @@
 """A data set, open for reading: a sequence of rows."""
 
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from html import escape
 from pathlib import Path
-from typing import Any, Self, SupportsIndex, overload
+from typing import Any, SupportsIndex, TypeAlias, overload
 
 import numpy as np
 import numpy.typing as npt
 
 from ingot.dataset.nested import DOT, deep, deep_each
 from ingot.dataset.read import iteration
-from ingot.dataset.read.choosing import ChoosingRows, Truths
-from ingot.dataset.read.column import column_of
+from ingot.dataset.read.column import Member, column_of
+from ingot.dataset.read.compound import Chain, Zipped
 from ingot.dataset.read.html import html_of
-from ingot.dataset.read.mask import Mask, field_of, picked_by, wanted_by
-from ingot.dataset.read.member import Member
-from ingot.dataset.read.selection import Selection
+from ingot.dataset.read.selection import (
+    Mask,
+    Selection,
+    field_of,
+    fields_under,
+    picked_by,
+    wanted_by,
+)
 from ingot.dataset.read.source import ALL, Picks, Row, Source
-from ingot.dataset.read.stacking import rows_of
+from ingot.dataset.read.values import rows_of
 from ingot.dataset.spec import Spec
 from ingot.errors import ClosedError, counted, printable
 from ingot.records import Stats, Verification
+from ingot.records.exit import Closable
 from ingot.records.expand import shown
-from ingot.records.indices import Indices, Rows, is_one
+from ingot.records.indices import Indices, Rows, chosen_by, is_one, number_at
 from ingot.records.progress import Progress, reporter
+from ingot.records.verbs import Verbs
+
+Truths: TypeAlias = npt.NDArray[np.bool_]
 
 
-class Dataset(ChoosingRows, Sequence[Row]):
+class Dataset(Verbs["Dataset"], Closable, Sequence[Row]):
     """Rows of named, typed fields, over one or more files.
 
     `ds[i]` is one row, a dict. `ds[a:b]` is a data set of those rows and reads nothing yet.
@@ -57,10 +66,11 @@ class Dataset(ChoosingRows, Sequence[Row]):
         self._picks: dict[str, Picks] = dict.fromkeys(names)
         self._is_nested = any(DOT in name for name in names)
 
-    def _of(
-        self, source: Source, names: Sequence[str] | None = None, rows: Rows | None = None
-    ) -> "Dataset":
-        return Dataset(source, names, rows)
+    def _table(self) -> tuple[Rows, str]:
+        return self._selection.rows, self._selection.path
+
+    def _at(self, rows: Rows) -> "Dataset":
+        return Dataset(self._selection.source, self._selection.names, rows)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Dataset, (self._selection.source, self._selection.names, self._selection.rows)
@@ -142,17 +152,17 @@ class Dataset(ChoosingRows, Sequence[Row]):
     def __getitem__(self, index: Any) -> "Row | Dataset":
         """Return a row, a part of the data set, or the columns of several rows."""
         selection = self._selection
-        if type(index) is np.ndarray and index.ndim:
-            return deep(selection.read(selection.resolve(index), self._picks))
-        if is_one(index):
-            row = selection.source.read_row(selection.number(index), self._wanted)
+        # Each call of Python costs several percent of reading a row.
+        if type(index) is int or (not (type(index) is np.ndarray and index.ndim) and is_one(index)):
+            number = number_at(selection.rows, index, selection.path)
+            row = selection.source.read_row(number, self._wanted)
             return deep(row) if self._is_nested else row
         match index:
             case (which, dict() | list() | tuple() | str() as mask):
                 return self._masked(which, mask)
             case slice():
                 self._check_open()
-                return Dataset(selection.source, selection.names, selection.rows[index])
+                return self._at(selection.rows[index])
         return deep(selection.read(selection.resolve(index), self._picks))
 
     def _masked(self, index: Any, mask: Mask) -> "Row | Dataset":
@@ -177,6 +187,71 @@ class Dataset(ChoosingRows, Sequence[Row]):
         batch = selection.read(numbers, self._picks)
         rows = rows_of(batch, selection.spec.fields, len(numbers), copy=False)
         return list(deep_each(rows, selection.names))
+
+    def select(self, *names: str | Sequence[str]) -> "Dataset":
+        """Return the data set with some of its fields, in this order.
+
+        The name of a dict of fields selects all fields in it.
+
+        Raises:
+            KeyError: There is no such field.
+        """
+        listed = [one for name in names for one in ([name] if isinstance(name, str) else name)]
+        spec = self._selection.spec
+        chosen = dict.fromkeys(
+            one for name in listed for one in fields_under(spec, name, self._selection.path)
+        )
+        return Dataset(self._selection.source, tuple(chosen), self._selection.rows)
+
+    def where(self, condition: Callable[..., Truths] | Truths, *names: str) -> "Dataset":
+        """Return a data set of the rows that meet a condition on their numbers.
+
+        Rows in which one of `names` is missing are left out.
+
+        Args:
+            condition: A boolean for each row, or a function that takes the columns `names` as
+                arrays and returns such booleans.
+            names: Fields that are numbers or text, or members of JSON such as `meta.lang`.
+
+        Example:
+            >>> ds.where(lambda label: label == 3, "label")  # doctest: +SKIP
+        """
+        if callable(condition):
+            if not names:
+                raise TypeError(
+                    "a callable condition requires the names of the fields whose columns it takes, "
+                    'such as where(lambda label: label == 3, "label")'
+                )
+            condition = condition(*(self.column(name) for name in names))
+        elif names:
+            raise TypeError("names of fields require a callable condition")
+        chosen = chosen_by(condition, len(self._selection))
+        for name in names:
+            chosen = chosen[self.present(name)[chosen]]
+        return self.take(chosen)
+
+    def filter(self, condition: Callable[..., Truths] | Truths, *names: str) -> "Dataset":
+        """Return a data set of the rows that meet a condition; the same as `where`."""
+        return self.where(condition, *names)
+
+    def concat(self, *others: "Dataset") -> "Dataset":
+        """Concatenate this and other data sets.
+
+        Raises:
+            ValueError: The data sets have different fields.
+        """
+        return Dataset(Chain([self._selection, *_selections(others)]))
+
+    def zip(self, *others: "Dataset") -> "Dataset":
+        """Add the fields of other data sets to the rows of this one, row by row.
+
+        Use this to add a field without rewriting the data set: write the new field as another
+        data set with the same number of rows.
+
+        Raises:
+            ValueError: The numbers of rows differ, or two data sets share a field.
+        """
+        return Dataset(Zipped([self._selection, *_selections(others)]))
 
     def available(self, index: SupportsIndex) -> dict[str, bool | range]:
         """Return which fields a row has, as a mask that reads all of them.
@@ -222,8 +297,7 @@ class Dataset(ChoosingRows, Sequence[Row]):
         """
         field = field_of(self.spec, name, self.path)
         if not field.is_sequence:
-            message = f"{self.path}: field {name!r} is {field.type}, expected a sequence"
-            raise TypeError(message)
+            raise TypeError(f"{self.path}: field {name!r} is {field.type}, expected a sequence")
         return self._selection.source.lengths(name, self._selection.rows)
 
     def present(self, name: str) -> Truths:
@@ -353,14 +427,7 @@ class Dataset(ChoosingRows, Sequence[Row]):
 
     def _check_open(self) -> None:
         if self.closed:
-            message = f"{self.path}: the data set is closed"
-            raise ClosedError(message, self.path)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
+            raise ClosedError(f"{self.path}: the data set is closed", self.path)
 
     def __repr__(self) -> str:
         if self.closed:
@@ -380,3 +447,10 @@ class Dataset(ChoosingRows, Sequence[Row]):
 def selection_of(dataset: Dataset) -> Selection:
     """Return the selection that a data set represents: rows and fields."""
     return dataset._selection  # noqa: SLF001
+
+
+def _selections(datasets: Sequence[object]) -> list[Selection]:
+    found = [selection_of(one) for one in datasets if isinstance(one, Dataset)]
+    if len(found) < len(datasets) or not found:
+        raise TypeError(f"expected instances of ingot.Dataset, got {datasets!r}")
+    return found

@@ -38,7 +38,7 @@ class Directory:
         """Read the manifest of a directory.
 
         Raises:
-            FileNotFoundError: There is none.
+            FileNotFoundError: The directory has no manifest.
             FormatError: It is damaged, or names files outside of the directory.
         """
         listing, head = Manifest.load(folder)
@@ -104,7 +104,7 @@ class Directory:
         source = IngotSource.of(native, first, self, spec=spec, allow_pickle=allow_pickle)
         if dict(source.spec) != self.spec:
             message = (
-                f"{self.folder}: the manifest tells of the fields {self.spec}, but its files have "
+                f"{self.folder}: the manifest lists the fields {self.spec}, but its files have "
                 f"{dict(source.spec)}"
             )
             raise FormatError(message, str(self.folder))

@@ -3,17 +3,19 @@
 import base64
 import io
 import reprlib
-from collections.abc import Mapping
 from html import escape
 from importlib import import_module
 from importlib.util import find_spec
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
 from ingot.dataset.nested import at
 from ingot.errors import IngotError, counted, printable
+
+if TYPE_CHECKING:
+    from ingot.dataset.read.dataset import Dataset
 
 _ROWS = 5
 _ELEMENTS = 4
@@ -22,23 +24,7 @@ _HEIGHT = 64
 _STYLE = "text-align:left;vertical-align:top"
 
 
-class Shown(Protocol):
-    """What can be shown: rows of fields."""
-
-    @property
-    def spec(self) -> Mapping[str, str]:
-        """The fields and their types."""
-
-    @property
-    def nbytes(self) -> int:
-        """The size of the files."""
-
-    def __len__(self) -> int: ...
-
-    def __getitem__(self, index: tuple[int, list[str]], /) -> Any: ...
-
-
-def html_of(rows: Shown) -> str:
+def html_of(rows: "Dataset") -> str:
     """Return a table of the first rows."""
     heads = "".join(
         f'<th style="{_STYLE}">{escape(name)}<br><small>{escape(kind)}</small></th>'
@@ -56,7 +42,7 @@ def html_of(rows: Shown) -> str:
     )
 
 
-def _cell(rows: Shown, number: int, name: str) -> str:
+def _cell(rows: "Dataset", number: int, name: str) -> str:
     """Return a value, or what is wrong with it: others are shown all the same."""
     try:
         return _value(at(rows[number, [name]], name))

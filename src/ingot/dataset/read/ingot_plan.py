@@ -1,54 +1,56 @@
-"""How several rows of Ingot files are read together, field by field."""
+"""How rows of Ingot files are read: several together, field by field, or one."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
 from itertools import pairwise
 from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
+from ingot._core import RowPlan as NativeRowPlan
 from ingot._core import Rows as NativeRows
 from ingot._core import split_bytes
-from ingot.dataset.read.decoding import decode
+from ingot.codecs.codec import Codec
+from ingot.codecs.scalar import Bool, Float, Int
+from ingot.codecs.text import Bytes, Utf8
 from ingot.dataset.read.plan import Ask, Packed, Request
-from ingot.dataset.read.source import Picks
-from ingot.dataset.read.stacking import picked, stacked
+from ingot.dataset.read.source import ALL, Elements, Picks, Row
+from ingot.dataset.read.values import decode, decoder, picked, stacked, undecodable
 from ingot.dataset.spec import Field
+from ingot.errors import FormatError
 
 Truths: TypeAlias = npt.NDArray[np.bool_]
 
 _END = (1 << 64) - 1
+_NATIVE: dict[type[Codec], str] = {codec: codec.name for codec in (Bool, Bytes, Float, Int, Utf8)}
+"""Codecs whose values the engine makes itself, for one row."""
 
 
+@dataclass(slots=True)
 class Unpacking:
     """Decodes stored values of several rows, field by field.
 
     Optional fields become lists. Other fields, including sequences of equal length, become one
     array where possible, else a list.
 
-    Args:
+    Attributes:
         path: The name of the files in errors.
         rows: The row numbers.
         fields: The wanted fields.
         picks: The wanted elements of sequences.
     """
 
-    def __init__(
-        self,
-        path: str,
-        rows: npt.NDArray[np.int64],
-        fields: Sequence[Field],
-        picks: Mapping[str, Picks],
-    ) -> None:
-        self._path = path
-        self._rows = rows
-        self._fields = fields
-        self._picks = picks
+    path: str
+    rows: npt.NDArray[np.int64]
+    fields: Sequence[Field]
+    picks: Mapping[str, Picks]
 
     def unpack(self, read: Mapping[str, Packed]) -> dict[str, Any]:
         """Return the values of each field; of an optional one, `read` also has `NAME?`."""
         found: dict[str, Any] = {}
-        for one in self._fields:
+        for one in self.fields:
             present = None
             if one.is_optional:
                 present = np.frombuffer(read[f"{one.name}?"][0], np.bool_)
@@ -58,7 +60,7 @@ class Unpacking:
                 found[one.name] = self._sequences(one, read[one.name], present)
             else:
                 values = self._cells(one, read[one.name], present)
-                found[one.name] = picked(values, self._picks[one.name])
+                found[one.name] = picked(values, self.picks[one.name])
         return found
 
     def _cells(self, field: Field, packed: Packed, present: Truths | None) -> Any:
@@ -80,9 +82,9 @@ class Unpacking:
     def _one_by_one(
         self, field: Field, data: memoryview | bytearray, offsets: bytes, present: Truths | None
     ) -> list[Any]:
-        stored = zip(self._rows.tolist(), split_bytes(data, offsets), strict=True)
+        stored = zip(self.rows.tolist(), split_bytes(data, offsets), strict=True)
         return [
-            decode(field, one, self._path, number)
+            decode(field, one, self.path, number)
             for k, (number, one) in enumerate(stored)
             if present is None or present[k]
         ]
@@ -100,49 +102,38 @@ class Unpacking:
         else:
             stored = iter(split_bytes(data, offsets))
             values = [
-                decode(field, [next(stored) for _ in range(count)], self._path, number)
-                for number, count in zip(self._rows.tolist(), counts, strict=True)
+                decode(field, [next(stored) for _ in range(count)], self.path, number)
+                for number, count in zip(self.rows.tolist(), counts, strict=True)
             ]
         return values if present is None else _with_gaps(iter(values), present, skip=True)
 
 
-class IngotPlan(Unpacking):
+class IngotPlan:
     """The plan of rows in Ingot files.
 
     Args:
         source: The files.
-        path: Their name in errors.
         places: The position of each field in them.
-        rows: The row numbers.
-        fields: The wanted fields.
-        picks: The wanted elements of sequences.
+        unpacking: Which fields of which rows to read.
     """
 
-    def __init__(
-        self,
-        source: NativeRows,
-        path: str,
-        places: Mapping[str, int],
-        rows: npt.NDArray[np.int64],
-        *,
-        fields: Sequence[Field],
-        picks: Mapping[str, Picks],
-    ) -> None:
-        super().__init__(path, rows, fields, picks)
+    def __init__(self, source: NativeRows, places: Mapping[str, int], unpacking: Unpacking) -> None:
+        self._unpacking = unpacking
         self._asks: dict[str, Ask] = {}
-        for one in fields:
-            ranges = _ranges(picks[one.name]) if one.kind == "sequence" else None
+        for one in unpacking.fields:
+            ranges = ranges_of(unpacking.picks[one.name]) if one.kind == "sequence" else None
             self._asks[one.name] = (places[one.name], ranges)
             if one.is_optional:
                 self._asks[f"{one.name}?"] = (places[f"{one.name}?"], None)
-        self.requests: Sequence[Request] = [(source, rows, list(self._asks.values()))]
+        self.requests: Sequence[Request] = [(source, unpacking.rows, list(self._asks.values()))]
 
     def decode(self, found: Sequence[Any]) -> dict[str, Any]:
         """Return the values of each field."""
-        return self.unpack(dict(zip(self._asks, found[0], strict=True)))
+        return self._unpacking.unpack(dict(zip(self._asks, found[0], strict=True)))
 
 
-def _ranges(picks: Picks) -> list[tuple[int, int, int]] | None:
+def ranges_of(picks: Picks) -> list[tuple[int, int, int]] | None:
+    """Return the wanted elements of each row as the engine takes them; None for all."""
     if picks is None:
         return None
     return [(a or 0, _END if b is None else b, step or 1) for a, b, step in picks]
@@ -192,3 +183,55 @@ def _runs(field: Field, data: memoryview | bytearray, offsets: bytes) -> list[An
         return None
     numbers = np.frombuffer(data, dtype, ends[-1] // dtype.itemsize)
     return [numbers[a:b] for a, b in pairwise((ends // dtype.itemsize).tolist())]
+
+
+class RowPlan:
+    """How some fields of one row are read.
+
+    Args:
+        fields: The fields.
+        places: The position of each field in the source.
+        path: The name of the source in errors.
+
+    Attributes:
+        native: The same for the engine, which reads whole rows with it.
+    """
+
+    def __init__(self, fields: Iterable[Field], places: Mapping[str, int], path: str) -> None:
+        self._fields = {field.name: field for field in fields}
+        steps = [
+            (
+                name,
+                places[name],
+                places[f"{name}?"] if field.is_optional else None,
+                "other" if field.is_sequence else _NATIVE.get(type(field.codec), "other"),
+                decoder(field),
+            )
+            for name, field in self._fields.items()
+        ]
+        self.native = NativeRowPlan(steps, partial(_undecodable, self._fields, path))
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of the fields."""
+        return tuple(self._fields)
+
+    def read(self, source: NativeRows, number: int, wanted: Sequence[Elements]) -> Row:
+        """Return some elements of each field of a row; missing values are None.
+
+        Raises:
+            FormatError: A codec cannot decode a value.
+        """
+        each = list(zip(self._fields.values(), wanted, strict=True))
+        stored = [elements if field.kind == "sequence" else ALL for field, elements in each]
+        found = source.read_row(number, self.native, stored)
+        for field, elements in each:
+            if field.kind == "cell" and elements != ALL and found[field.name] is not None:
+                found[field.name] = found[field.name][slice(*elements)]
+        return found
+
+
+def _undecodable(
+    fields: Mapping[str, Field], path: str, name: str, number: int, error: Exception
+) -> FormatError:
+    return undecodable(fields[name], path, number, error)

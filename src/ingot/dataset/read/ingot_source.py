@@ -3,7 +3,7 @@
 import json
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Protocol, Self, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -11,11 +11,19 @@ import numpy.typing as npt
 from ingot._core import Rows as NativeRows
 from ingot._core import read_plans
 from ingot.cached import cached_property
-from ingot.dataset.read.decoding import RowPlan
-from ingot.dataset.read.identity import identity_of
-from ingot.dataset.read.ingot_plan import IngotPlan
+from ingot.dataset.read.ingot_plan import IngotPlan, RowPlan, Unpacking
 from ingot.dataset.read.plan import Plan
-from ingot.dataset.read.source import ALL, Elements, Numbers, Picks, Progress, Row, Source, Stored
+from ingot.dataset.read.source import (
+    ALL,
+    Elements,
+    Numbers,
+    Picks,
+    Progress,
+    Row,
+    Source,
+    Stored,
+    identity_of,
+)
 from ingot.dataset.spec import Field, Spec
 from ingot.errors import FormatError
 from ingot.records import Damage, Stats, Verification
@@ -28,23 +36,27 @@ _Latest: TypeAlias = tuple[Mapping[str, Elements], RowPlan, Sequence[Elements] |
 class Origin(Protocol):
     """Where the files of a data set come from."""
 
-    @property
-    def path(self) -> str:
-        """Its name in errors: the directory, or the first file."""
+    if TYPE_CHECKING:  # Attributes or properties.
 
-    @property
-    def paths(self) -> Sequence[str]:
-        """The files."""
+        @property
+        def path(self) -> str:
+            """Its name in errors: the directory, or the first file."""
 
-    @property
-    def format(self) -> str:
-        """The name of their format."""
+        @property
+        def paths(self) -> Sequence[str]:
+            """The files."""
+
+        @property
+        def format(self) -> str:
+            """The name of their format."""
 
     def metadata_json(self, native: NativeRows) -> str:
-        """Return the metadata of the data set as JSON."""
+        """Return the metadata of the data set as JSON: by default, those of the first file."""
+        return native.metadata_json()
 
     def nbytes(self, native: NativeRows) -> int:
         """Return the size of the files."""
+        return native.figures()[1]
 
     def identity(self, native: NativeRows) -> str:
         """Return what tells the content of the files from others; copies have the same."""
@@ -56,32 +68,19 @@ class Origin(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Files:
+class Files(Origin):
     """Files that the user lists.
 
     Attributes:
         paths: Their paths.
-        name: What errors call them: the directory, pattern or file that was opened.
+        path: What errors call them: the directory, pattern or file that was opened.
         partial: Whether to read the committed rows of unfinished files.
     """
 
     paths: Sequence[str]
-    name: str
+    path: str
     partial: bool
     format: ClassVar[str] = "ingot"
-
-    @property
-    def path(self) -> str:
-        """The directory, pattern or file that was opened."""
-        return self.name
-
-    def metadata_json(self, native: NativeRows) -> str:
-        """Return the metadata of the first file."""
-        return native.metadata_json()
-
-    def nbytes(self, native: NativeRows) -> int:
-        """Return the size of the files."""
-        return native.figures()[1]
 
     def identity(self, native: NativeRows) -> str:
         """Return what tells these files from others, and from their successors."""
@@ -102,7 +101,7 @@ def _reopen(files: Files, identity: str, allow_pickle: bool) -> "IngotSource":  
         FormatError: They were replaced.
     """
     opened = IngotSource.open(
-        files.paths, files.name, partial=files.partial, allow_pickle=allow_pickle
+        files.paths, files.path, partial=files.partial, allow_pickle=allow_pickle
     )
     if not files.partial and files.identity(opened.native) != identity:
         message = f"{files.path}: the files were replaced since the data set was pickled"
@@ -184,11 +183,9 @@ class IngotSource(Source):
         try:
             found = spec or Spec.of_stored(fields, allow_pickle=allow_pickle)
         except ValueError as error:
-            message = f"{first}: {error}"
-            raise FormatError(message, first) from error
+            raise FormatError(f"{first}: {error}", first) from error
         if found.stored() != fields:
-            message = f"{first}: the fields of the file differ from {found!r}"
-            raise FormatError(message, first)
+            raise FormatError(f"{first}: the fields of the file differ from {found!r}", first)
         return cls(native, found, origin, allow_pickle=allow_pickle)
 
     def _nothing(self) -> _Latest:
@@ -244,12 +241,14 @@ class IngotSource(Source):
                 plan = RowPlan(self._fields(wanted), self._places, self.path)
             elements = None if all(one == ALL for one in wanted.values()) else [*wanted.values()]
             self._latest = (wanted, plan, elements)
+        if elements is None:
+            return self.native.read_row(number, plan.native, None)
         return plan.read(self.native, number, elements)
 
     def plan(self, numbers: Numbers, wanted: Mapping[str, Picks]) -> Plan:
         """Plan to read the wanted fields of rows."""
-        fields = self._fields(wanted)
-        return IngotPlan(self.native, self.path, self._places, numbers, fields=fields, picks=wanted)
+        unpacking = Unpacking(self.path, numbers, self._fields(wanted), wanted)
+        return IngotPlan(self.native, self._places, unpacking)
 
     def packed(self, names: Sequence[str], numbers: Numbers) -> Sequence[Stored]:
         """Return the values of fields in rows as they are stored, after verification."""
@@ -262,34 +261,21 @@ class IngotSource(Source):
             found.append((data, ends.tobytes() if offsets is None else offsets, counts))
         return found
 
-    def _counts(self, numbers: Numbers, field: Field) -> Numbers:
-        place = self._places[field.name]
-        if field.kind == "sequence":
-            return np.frombuffer(self.native.count(numbers, place), np.int64)
-        nbytes = np.frombuffer(self.native.sizes(numbers, place), np.int64)
-        return nbytes // (field.codec.dtype.itemsize if field.codec.dtype else 1)
-
-    def column(self, name: str, numbers: Rows) -> npt.NDArray[Any]:
-        """Return the numbers of rows in a field, from the index alone."""
-        field = self.spec.fields[name]
-        if field.kind != "column":
-            message = f"{self.path}: field {name!r} is {field.type}, expected one number per row"
-            raise TypeError(message)
-        return np.frombuffer(self._column(name, numbers), field.codec.dtype)
-
-    def present(self, name: str, numbers: Rows) -> npt.NDArray[np.bool_]:
-        """Return which rows have a value for a field, from the index alone."""
-        if not self.spec.fields[name].is_optional:
-            return np.ones(len(numbers), np.bool_)
-        return np.frombuffer(self._column(f"{name}?", numbers), np.bool_)
-
-    def _column(self, name: str, numbers: Rows) -> bytearray:
+    def _numbers(self, name: str, numbers: Rows, dtype: np.dtype[Any]) -> npt.NDArray[Any]:
+        """Return the numbers that are stored in a column, from the index alone."""
         is_all = isinstance(numbers, range) and numbers == range(len(self))
-        return self.native.column(self._places[name], None if is_all else numbers)
+        found = self.native.column(self._places[name], None if is_all else numbers)
+        return np.frombuffer(found, dtype)
 
     def lengths(self, name: str, numbers: Rows) -> npt.NDArray[np.int64]:
         """Return the lengths of a sequence in rows, from the index alone."""
-        return self._counts(np.asarray(numbers, np.int64), self.spec.fields[name])
+        rows, field = np.asarray(numbers, np.int64), self.spec.fields[name]
+        if field.kind == "sequence":
+            return np.frombuffer(self.native.count(rows, self._places[name]), np.int64)
+        return self._sizes(rows, name) // (field.codec.dtype.itemsize if field.codec.dtype else 1)
+
+    def _sizes(self, rows: Numbers, name: str) -> Numbers:
+        return np.frombuffer(self.native.sizes(rows, self._places[name]), np.int64)
 
     @property
     def counts(self) -> Sequence[int]:
@@ -307,8 +293,8 @@ class IngotSource(Source):
             if field.width is not None:
                 found[name] = field.width * len(self)
             else:
-                sizes = np.frombuffer(self.native.sizes(rows, self._places[name]), np.int64)
-                found[name] = round(float(sizes.sum()) * len(self) / max(1, len(rows)))
+                nbytes = float(self._sizes(rows, name).sum())
+                found[name] = round(nbytes * len(self) / max(1, len(rows)))
         return found
 
     def verify(self, progress: Progress) -> Verification:

@@ -1,5 +1,6 @@
 """The base class of sources, which hold the rows of a data set."""
 
+import hashlib
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -11,7 +12,7 @@ import numpy.typing as npt
 from ingot.codecs import codec_of
 from ingot.codecs.limit import check_decoded
 from ingot.dataset.read.plan import Plan, read
-from ingot.dataset.read.stacking import rows_of
+from ingot.dataset.read.values import rows_of
 from ingot.dataset.spec import Spec
 from ingot.errors import FormatError
 from ingot.records import Damage, Stats, Verification
@@ -196,8 +197,7 @@ class Source(ABC):
         if own.kind != "column":
             message = f"{self.path}: field {name!r} is {field.type}, expected one number per row"
             raise TypeError(message)
-        dtype = np.dtype(own.codec.dtype)
-        return self._gathered(name, numbers, dtype, lambda one: np.frombuffer(one[0], dtype))
+        return self._numbers(name, numbers, np.dtype(own.codec.dtype))
 
     def lengths(self, name: str, numbers: Rows) -> npt.NDArray[np.int64]:
         """Return the lengths of a sequence in rows; 0 where it is missing."""
@@ -214,8 +214,11 @@ class Source(ABC):
         """Return which rows have a value for a field."""
         if not self.spec.fields[name].is_optional:
             return np.ones(len(numbers), np.bool_)
-        dtype = np.dtype(np.bool_)
-        return self._gathered(f"{name}?", numbers, dtype, lambda one: np.frombuffer(one[0], dtype))
+        return self._numbers(f"{name}?", numbers, np.dtype(np.bool_))
+
+    def _numbers(self, name: str, numbers: Rows, dtype: np.dtype[Any]) -> npt.NDArray[Any]:
+        """Return the numbers that are stored in a column."""
+        return self._gathered(name, numbers, dtype, lambda one: np.frombuffer(one[0], dtype))
 
     def _gathered(
         self,
@@ -224,7 +227,7 @@ class Source(ABC):
         dtype: np.dtype[Any],
         of: Callable[[Stored], npt.NDArray[Any]],
     ) -> npt.NDArray[Any]:
-        """Return what there is of many rows, some of which are read at a time."""
+        """Return an array of numbers for many rows, reading a limited number at a time."""
         self.check_size(len(numbers) * dtype.itemsize)
         found = np.empty(len(numbers), dtype)
         for start in range(0, len(numbers), _ROWS):
@@ -234,17 +237,12 @@ class Source(ABC):
         return found
 
     def check_size(self, nbytes: int) -> None:
-        """Refuse values that are much larger than the files they come from.
-
-        Raises:
-            FormatError: They are.
-        """
+        """Refuse values that are much larger than the files they come from, by a FormatError."""
         try:
             check_decoded(nbytes)
         except ValueError as error:
             if nbytes > _FACTOR * self.nbytes:
-                message = f"{self.path}: {error}"
-                raise FormatError(message, self.path) from error
+                raise FormatError(f"{self.path}: {error}", self.path) from error
 
     def together(self, names: Sequence[str]) -> tuple[int, int]:
         """Return how many rows to read together in a scan: at first, and at most."""
@@ -257,7 +255,7 @@ class Source(ABC):
         return Verification(len(self), damaged, tuple(self.spec))
 
     def damaged(self, ranges: Iterable[range], progress: Progress) -> list[Damage]:
-        """Return what is damaged in rows, all of which are read."""
+        """Read rows; return what is damaged in them."""
         found: list[Damage] = []
         for rows in ranges:
             for start in range(rows.start, rows.stop, _VERIFIED_ROWS):
@@ -297,3 +295,20 @@ def _reopened(
         )
         raise
     return opened.raw(raw_names) if raw_names else opened
+
+
+def identity_of(parts: Iterable[str]) -> str:
+    """Return a hash of what tells the parts of a source from others, in their order."""
+    return hashlib.sha256(" ".join(parts).encode(errors="surrogateescape")).hexdigest()[:32]
+
+
+def subset_of(rows: Rows) -> str:
+    """Return which rows these are: a range, or a hash of their numbers."""
+    if isinstance(rows, range):
+        return f"{rows.start}:{rows.stop}:{rows.step}"
+    return digest_of(rows)
+
+
+def digest_of(array: Numbers) -> str:
+    """Return a short hash of numbers."""
+    return hashlib.sha256(array.astype("<i8").tobytes()).hexdigest()[:16]

@@ -14,10 +14,10 @@ from ingot.dataset.read.ingot_source import IngotSource
 from ingot.dataset.read.selection import Selection
 from ingot.dataset.spec import Spec
 from ingot.dataset.write import superseded
-from ingot.dataset.write.copying import packed
 from ingot.dataset.write.journal import check_not_built
 from ingot.dataset.write.lease import Lease
 from ingot.dataset.write.metadata import json_of
+from ingot.dataset.write.packed import packed
 from ingot.dataset.write.shards import (
     Compression,
     Encodings,
@@ -52,7 +52,7 @@ def compact(
     Each new file replaces its old ones in one step, so an interruption loses nothing, and the
     same call does the rest. Writers may append at the same time.
 
-    Open readers go on with the old files, which stay for `keep_for` seconds: a day, unless you
+    Open readers continue with the old files, which stay for `keep_for` seconds: a day, unless you
     say otherwise. The first writer or `compact` after that removes them.
 
     Args:
@@ -152,7 +152,7 @@ class _Work:
     def compact(self, manifest: Manifest, run: Sequence[Shard]) -> None:
         """Write a run of files as one, which replaces them.
 
-        Nothing is done if somebody else has replaced them meanwhile.
+        Nothing is done if another process has replaced them meanwhile.
         """
         listed = replace(manifest, shards=tuple(run))
         try:

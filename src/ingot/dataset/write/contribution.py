@@ -107,11 +107,7 @@ class Contribution:
         atomic.replace(folder / place.name, text, sync=sync)
 
     def check_like(self, other: "Contribution", path: str) -> None:
-        """Refuse a part that has different fields.
-
-        Raises:
-            FormatError: It has.
-        """
+        """Refuse a part that has different fields, by a FormatError."""
         if (self.spec, self.overwrite) != (other.spec, other.overwrite):
             message = (
                 f"{path}: the writers of a run must have the same fields: {self.spec} with "

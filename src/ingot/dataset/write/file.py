@@ -1,20 +1,24 @@
-"""Writing a data set in one file."""
+"""A data set in one file: writing it, and finishing an unfinished one."""
 
 import errno
 import json
+import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from ingot._core import Rows as NativeRows
 from ingot._core import has_fields
-from ingot.dataset.read.decoding import Stored
+from ingot._core import recover as recover_file
+from ingot.dataset.manifest import Manifest
 from ingot.dataset.spec import Spec
-from ingot.dataset.write.copying import PackedRows
 from ingot.dataset.write.metadata import check_metadata, json_of
+from ingot.dataset.write.packed import Cells, PackedRows
 from ingot.dataset.write.shards import Options
-from ingot.errors import FormatError, counted
-from ingot.records.writer import is_whole
+from ingot.errors import FormatError
+from ingot.records import Damage, Recovery
+from ingot.records.expand import absolute
+from ingot.records.writer import left_by
 
 
 class FileTarget:
@@ -54,8 +58,8 @@ class FileTarget:
         """Return the fields of a file and their types.
 
         Raises:
-            FileNotFoundError: There is none.
-            FormatError: It has rows without fields.
+            FileNotFoundError: The file does not exist.
+            FormatError: Its rows have no fields.
         """
         if not path.exists():
             raise none_at(path)
@@ -71,7 +75,7 @@ class FileTarget:
         """The size of the rows that were appended, before compression."""
         return self._writer.nbytes
 
-    def append(self, stored: Sequence[Stored]) -> None:
+    def append(self, stored: Sequence[Cells]) -> None:
         """Append an encoded row."""
         self._writer.append_row(stored)
 
@@ -99,27 +103,15 @@ class FileTarget:
 
     def abandon(self) -> str:
         """Commit nothing more; return a description of the file."""
-        committed = self._writer.abandon()
-        if self._mode == "replace":
-            return "the new file was not finished; the old one stays"
-        if self._mode == "create" and committed == 0:
-            return "nothing was committed; the file was removed"
-        if self._mode == "append" and committed == self.rows and is_whole(self._path):
-            return f"the file is as it was, with {counted(committed, 'row')}"
-        them = "it" if committed == 1 else "them"
-        return (
-            f"left unfinished with {counted(committed, 'committed row')}; "
-            f"ingot.open(path, partial=True) reads {them}, DatasetWriter(path, spec, append=True) "
-            f"appends to {them}, ingot.recover(path) finishes the file"
-        )
+        state = (str(self._path), self._mode, self.rows, self._writer.abandon())
+        return left_by(*state, opener="DatasetWriter(path, spec", noun="row")
 
 
 def _check_file(path: Path, spec: Spec, metadata: dict[str, Any] | None) -> None:
     rows = _rows(path)
     if rows.fields() != spec.stored():
         fields = {name: kind for name, _, _, kind in rows.fields()}
-        message = f"{path}: the file has the fields {fields}, got {dict(spec)}"
-        raise ValueError(message)
+        raise ValueError(f"{path}: the file has the fields {fields}, got {dict(spec)}")
     check_metadata(path, json.loads(rows.metadata_json()), metadata)
 
 
@@ -134,3 +126,38 @@ def none_at(path: Path) -> FileNotFoundError:
     """Return the error for a path that nothing can be appended to."""
     message = "there is no data set here; pass a spec to create one"
     return FileNotFoundError(errno.ENOENT, message, str(path))
+
+
+def recover(path: str | os.PathLike[str], *, force: bool = False, sync: bool = True) -> Recovery:
+    """Cut an unfinished file back to its last commit and finish it.
+
+    Nothing that was committed is lost. A finished file is not changed.
+
+    Args:
+        path: The file.
+        force: Also cut a file that the manifest of a data set lists as finished: it was copied
+            in part, or is damaged.
+        sync: Whether to wait until the bytes are on the storage device.
+
+    Raises:
+        StorageError: A writer has the file open.
+        FormatError: It is not an Ingot file, is too damaged, or is listed by a manifest.
+    """
+    file = absolute(path)
+    if file.is_dir():
+        raise IsADirectoryError(
+            f"{file}: a directory needs no recovery: ingot.open reads what is committed, "
+            "DatasetWriter(path, append=True) appends to it; pass one of its files"
+        )
+    found = None if force else Manifest.find(file.parent)
+    listed = {shard.name: shard for shard in found.shards} if found else {}
+    if file.name in listed and file.exists() and file.stat().st_size != listed[file.name].nbytes:
+        shard = listed[file.name]
+        message = (
+            f"{file}: the data set in {file.parent} expects {shard.nbytes:,} bytes and "
+            f"{shard.rows:,} rows in this file, got {file.stat().st_size:,} bytes: copy it again, "
+            "or pass force=True to recover to keep the committed rows of this file"
+        )
+        raise FormatError(message, str(file))
+    rows, was_whole, cut_bytes, damaged = recover_file(str(file), sync)
+    return Recovery(rows, was_whole, cut_bytes, [Damage(*damage) for damage in damaged])

@@ -43,7 +43,7 @@ class Lease:
                 atomic.append(self._handle, self._path, f"{_machine()}\n".encode(), 0)
 
     def report(self) -> None:
-        """Warn of files that nobody lists and that may still have a writer elsewhere."""
+        """Warn of unlisted files whose writer may still run elsewhere."""
         if self._left:
             warnings.warn(
                 f"{self._folder}: {len(self._left)} files such as {self._left[0]} are not in the "

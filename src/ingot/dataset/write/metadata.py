@@ -45,11 +45,7 @@ def set_metadata(
 
 
 def check_metadata(path: Path, found: dict[str, Any], given: dict[str, Any] | None) -> None:
-    """Refuse metadata that differ from those of the data set to append to.
-
-    Raises:
-        ValueError: They differ.
-    """
+    """Refuse metadata that differ from those of the data set to append to, by a ValueError."""
     if given is not None and json.loads(json_of(given)) != found:
         message = f"{path}: append=True keeps the metadata {found!r:.200}; omit metadata="
         raise ValueError(message)

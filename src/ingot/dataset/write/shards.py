@@ -12,9 +12,8 @@ import numpy as np
 
 from ingot._core import Writer as NativeWriter
 from ingot.dataset.manifest import Shard
-from ingot.dataset.read.decoding import Stored
 from ingot.dataset.spec import Spec
-from ingot.dataset.write.copying import PackedRows
+from ingot.dataset.write.packed import Cells, PackedRows
 
 Compression: TypeAlias = Literal["auto", "zstd", "lz4"] | None
 
@@ -57,18 +56,12 @@ class Options:
     shard_rows: int | None = None
 
     def __post_init__(self) -> None:
-        """Refuse invalid options.
-
-        Raises:
-            ValueError: An option is invalid.
-        """
+        """Refuse invalid options, by a ValueError."""
         if self.compression not in _COMPRESSIONS:
             listed = ", ".join(map(repr, _COMPRESSIONS))
-            message = f"compression is one of {listed}, not {self.compression!r:.50}"
-            raise ValueError(message)
+            raise ValueError(f"compression is one of {listed}, not {self.compression!r:.50}")
         if type(self.level) is not int or self.level not in _LEVELS:
-            message = f"level is 1 to {_LEVELS[-1]}, not {self.level!r:.50}"
-            raise ValueError(message)
+            raise ValueError(f"level is 1 to {_LEVELS[-1]}, not {self.level!r:.50}")
 
     def open(
         self, path: Path, mode: str, metadata: str, spec: Spec, encodings: Encodings | None = None
@@ -95,11 +88,9 @@ def _limit(name: str, limit: Any) -> int | None:
     if limit is None:
         return None
     if type(limit) is not int:
-        message = f"{name} must be a number, got {limit!r}"
-        raise TypeError(message)
+        raise TypeError(f"{name} must be a number, got {limit!r}")
     if not 1 <= limit < _LIMIT:
-        message = f"{name} must be at least 1 and below 2^63, got {limit!r:.30}"
-        raise ValueError(message)
+        raise ValueError(f"{name} must be at least 1 and below 2^63, got {limit!r:.30}")
     return limit
 
 
@@ -108,15 +99,14 @@ def _bytes_of(size: Any) -> Any:
         return size
     found = _SIZE.fullmatch(size.strip())
     if found is None:
-        message = f"{size!r:.50} is not a size; pass 1GB, 256MB or a number of bytes"
-        raise ValueError(message)
+        raise ValueError(f"{size!r:.50} is not a size; pass 1GB, 256MB or a number of bytes")
     return round(
         Decimal(found[1]) * (1024 if found[3] else 1000) ** _PREFIXES.index(found[2].upper())
     )
 
 
 def names_of(token: str, *numbers: int) -> Iterator[str]:
-    """Yield names of shards: numbers, the last of which counts up, and the token of a writer."""
+    """Yield names of shards: numbers, the last one counting up, and the token of a writer."""
     *first, last = numbers
     front = "".join(f"{number:05}-" for number in first)
     # An interrupt ends a generator, but not this.
@@ -174,7 +164,7 @@ class ShardWriter:
         """The size of the rows in all files, before compression."""
         return self._closed[1] + (0 if self._writer is None else self._writer.nbytes)
 
-    def append(self, stored: Sequence[Stored]) -> None:
+    def append(self, stored: Sequence[Cells]) -> None:
         """Append an encoded row."""
         writer = self._start() if self._writer is None else self._writer
         writer.append_row(stored)
@@ -213,9 +203,9 @@ class ShardWriter:
         return self._writer
 
     def finish(self, *, at_least_one: bool = False) -> None:
-        """Close the open file; with `at_least_one`, make an empty file if there is none.
+        """Close the open file; with `at_least_one`, make an empty file if no file was made.
 
-        If this raises, the file stays the open one, and another call goes on with it.
+        If this raises, the file stays open, and another call continues.
         """
         if self._writer is None and at_least_one and not self.finished:
             self._start()

@@ -11,15 +11,14 @@ from typing import Any
 from ingot.dataset import atomic
 from ingot.dataset.manifest import NAME, Manifest, Shard, is_shard
 from ingot.dataset.place import Place
-from ingot.dataset.read.decoding import Stored
 from ingot.dataset.spec import Spec
 from ingot.dataset.write import superseded
 from ingot.dataset.write.contribution import Contribution
-from ingot.dataset.write.copying import PackedRows
 from ingot.dataset.write.file import none_at
 from ingot.dataset.write.journal import check_not_built
 from ingot.dataset.write.lease import Lease
 from ingot.dataset.write.metadata import check_metadata, json_of
+from ingot.dataset.write.packed import Cells, PackedRows
 from ingot.dataset.write.run import drop, join
 from ingot.dataset.write.shards import Options, ShardWriter, names_of
 from ingot.errors import CorruptFileError, FormatError, StorageError, counted, storage_errors
@@ -102,7 +101,7 @@ class DirectoryTarget:
         """Return the fields of a data set and their types.
 
         Raises:
-            FileNotFoundError: There is none.
+            FileNotFoundError: The directory holds no data set.
         """
         found = Manifest.find(path)
         if found is None:
@@ -119,7 +118,7 @@ class DirectoryTarget:
         """The size of the rows that were appended, before compression."""
         return self._shards.nbytes
 
-    def append(self, stored: Sequence[Stored]) -> None:
+    def append(self, stored: Sequence[Cells]) -> None:
         """Append an encoded row; commit full files from time to time."""
         self._check_sound()
         self._shards.append(stored)
@@ -160,7 +159,7 @@ class DirectoryTarget:
             raise StorageError(message, str(self._path), errno=self._failure.errno)
 
     def _commit(self) -> None:
-        """Commit the finished files; twice is as good as once."""
+        """Commit the finished files; a second call has no effect."""
         shards = tuple(self._shards.finished)
         try:
             with atomic.locked(self._path):
@@ -190,7 +189,7 @@ class DirectoryTarget:
     def close(self) -> None:
         """Commit the rows, or leave them for the last writer to commit.
 
-        If this raises, another call goes on with it.
+        If this raises, another call continues it.
         """
         self._check_sound()
         if self._place is None:
@@ -262,7 +261,7 @@ class DirectoryTarget:
         )
 
     def _remove_folder(self) -> None:
-        """Remove the directory if this writer has made it and nobody has put anything into it."""
+        """Remove the directory if this writer made it and it is empty."""
         if self._makes_folder:
             with suppress(OSError):
                 self._path.rmdir()
@@ -275,11 +274,7 @@ class DirectoryTarget:
 
 
 def _check_there(shard: Shard, folder: Path) -> None:
-    """Refuse to commit a file that somebody has removed or changed.
-
-    Raises:
-        StorageError: Somebody has.
-    """
+    """Refuse to commit a file that was removed or changed, by a StorageError."""
     try:
         shard.check(folder)
     except (FileNotFoundError, CorruptFileError) as error:
@@ -307,10 +302,10 @@ def _check_uncommitted(
         found: The data set.
         shard: The number of the writer, and the number of writers.
         run: The name of the run.
-        is_next: Whether a writer without such a name belongs to the next run.
+        is_next: Whether a writer without a run name belongs to the next run.
 
     Raises:
-        FileExistsError: It is.
+        FileExistsError: The run is committed.
     """
     place = Place("0" if run is None else run, *shard)
     if place.run in found.runs and not (run is None and is_next):
@@ -331,7 +326,7 @@ def check_vacant(folder: Path) -> None:
     """Refuse a directory that holds other records, which a data set would hide.
 
     Raises:
-        FileExistsError: It does.
+        FileExistsError: It holds other records.
     """
     if not folder.is_dir() or (folder / NAME).exists():
         return

@@ -1,30 +1,27 @@
 """A data set, open for writing."""
 
 import os
-import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from threading import RLock
-from types import TracebackType
-from typing import Any, Literal, Self, TypeVar
+from typing import Any, Literal, TypeVar
 
 from ingot.codecs import Codec
 from ingot.dataset.read.dataset import Dataset, selection_of
 from ingot.dataset.spec import Spec, SpecLike
-from ingot.dataset.write import columnar
+from ingot.dataset.write import columns
 from ingot.dataset.write.contribution import check_run, check_shard
-from ingot.dataset.write.copying import PackedRows, packed
-from ingot.dataset.write.encoding import Encoder
+from ingot.dataset.write.encoder import Encoder
 from ingot.dataset.write.file import FileTarget
 from ingot.dataset.write.metadata import json_of
-from ingot.dataset.write.recoding import own_fields, recoded
+from ingot.dataset.write.packed import PackedRows, packed
 from ingot.dataset.write.shards import Compression, Options, limits
 from ingot.dataset.write.superseded import KEEP_S, check_keep_for
 from ingot.dataset.write.target import DirectoryTarget
 from ingot.errors import ClosedError, StorageError, counted
 from ingot.options import names_options
+from ingot.records.exit import Watched
 from ingot.records.expand import absolute, check_target
 from ingot.records.progress import Meter, Progress
-from ingot.records.unclosed import watch
 
 T = TypeVar("T")
 
@@ -32,7 +29,7 @@ _SUFFIX = ".ingot"
 _UNKNOWN = -1
 
 
-class DatasetWriter:
+class DatasetWriter(Watched):
     """Writes rows of named, typed fields, to one file or to a directory of files.
 
     A path that ends in `.ingot` is one file. Any other path is a directory of files with a
@@ -66,7 +63,7 @@ class DatasetWriter:
             are committed at once, when the last of the n writers closes. Until then, a writer
             that runs again replaces its own part.
         run: A name that all n writers share. It identifies a writer that runs again after they
-            have committed. Without it, such a writer counts towards the next commit.
+            have committed. Without it, that writer counts towards the next commit.
         check: How to check values that are given as files: "structure" checks the structure of
             images, to the end; "decode" decodes every value.
         compression: "auto", "zstd", "lz4" or None, as for `ingot.Writer`. The first rows decide
@@ -77,7 +74,7 @@ class DatasetWriter:
             that takes rows and bytes.
         sync: Whether `flush` and `close` wait until the device has the bytes.
         keep_for: With `overwrite`, for how many seconds the files of the old data set stay in the
-            directory, so that open readers can go on with them. The first writer or
+            directory, so that open readers can continue with them. The first writer or
             `ingot.compact` after that removes them. With 0 they go at once.
 
     Raises:
@@ -118,13 +115,12 @@ class DatasetWriter:
         self._failure: str | None = None
         self._path = absolute(path)
         found = self._found(codecs, append=append) if spec is None else Spec.of(spec, codecs)
-        self._spec = own_fields(found)
+        self._spec = found.own()
         options = Options(compression, level, sync, *limits(shard_bytes, shard_rows))
         check_target(self._path)
         json_of({} if metadata is None else metadata)
         if check not in ("structure", "decode"):
-            message = f'check must be "structure" or "decode", got {check!r:.50}'
-            raise ValueError(message)
+            raise ValueError(f'check must be "structure" or "decode", got {check!r:.50}')
         check_keep_for(keep_for)
         self._meter = Meter(progress, str(self._path))
         if append and overwrite:
@@ -157,20 +153,18 @@ class DatasetWriter:
         self._encoder = Encoder(self._spec, check=check == "decode")
         # The rows of calls that have returned. If the target has others, a call has raised
         # although some of its rows are stored.
-        self._told = self._target.num_rows
-        self._process = os.getpid()
+        self._stored_rows = self._target.num_rows
         self._lock = RLock()
         self._closed = False
-        watch(self)
+        self._watch()
 
     def _found(self, codecs: Mapping[str, Codec] | Sequence[Codec] | None, *, append: bool) -> Spec:
         """Return the fields of the existing data set."""
         if not append:
-            message = (
+            raise TypeError(
                 'DatasetWriter requires a spec of fields and types, such as {"label": "int"}; '
                 "only with append=True may you omit it"
             )
-            raise TypeError(message)
         if self._path.suffix == _SUFFIX:
             return Spec.of(FileTarget.fields(self._path), codecs)
         return Spec.of(DirectoryTarget.fields(self._path), codecs)
@@ -221,21 +215,21 @@ class DatasetWriter:
             with self._lock:
                 number = self._check_sound()
                 put(number, rows)
-                self._told, is_done = self._target.num_rows, True
+                self._stored_rows, is_done = self._target.num_rows, True
                 if self._meter.is_on:
-                    self._meter.update(self._told - self._target.rows, self._target.nbytes)
+                    self._meter.update(self._stored_rows - self._target.rows, self._target.nbytes)
             return number  # noqa: TRY300 -- an interrupt may come before it
         except BaseException:
             if is_done:
-                self._told = _UNKNOWN
+                self._stored_rows = _UNKNOWN
             raise
 
     def _append(self, number: int, datapoint: Mapping[str, Any]) -> None:
         self._target.append(self._encoder.encode(number, datapoint))
 
     def _append_columns(self, number: int, batch: Mapping[str, Any]) -> None:
-        check = self._encoder.check
-        for some in columnar.blocks(columnar.encode(self._spec, number, batch, check=check)):
+        rows = columns.encode(self._spec, number, batch, check=self._encoder.check)
+        for some in rows.blocks():
             self._target.extend(some)
 
     def _append_packed(self, number: int, rows: PackedRows) -> None:
@@ -251,10 +245,10 @@ class DatasetWriter:
             How many rows there are.
 
         Raises:
-            StorageError: There was such a call.
+            StorageError: A call has raised so.
         """
         count = self._target.num_rows
-        if count != self._told and self._failure is None:
+        if count != self._stored_rows and self._failure is None:
             # The failure stands if clearing up is stopped, too.
             self._failure = why = (
                 f"{self._path}: an earlier call was stopped while it stored rows, so this writer "
@@ -273,13 +267,11 @@ class DatasetWriter:
             self._check_failure()
             if not self._closed:
                 self._check_process()
-            message = f"{self._path}: the writer is closed"
-            raise ClosedError(message, str(self._path))
+            raise ClosedError(f"{self._path}: the writer is closed", str(self._path))
 
     def _check_process(self) -> None:
         if os.getpid() != self._process:
-            message = f"{self._path}: this writer belongs to the parent process"
-            raise ValueError(message)
+            raise ValueError(f"{self._path}: this writer belongs to the parent process")
 
     def extend(self, batch: Mapping[str, Any] | Iterable[Mapping[str, Any]] | PackedRows) -> None:
         """Append many rows: columns, a list or another iterable of rows, or a data set.
@@ -291,8 +283,8 @@ class DatasetWriter:
         values are in memory at the same time, so pass large arrays in parts.
 
         If a row of a list or of another iterable is refused, the rows before it are appended, as
-        by `append`. An iterator then stands behind the refused row: each row is encoded before
-        the next is taken.
+        by `append`. An iterator is then at the row after the refused one: each row is encoded
+        before the next is taken.
 
         Rows of a data set with the same fields are copied as stored, after verification, without
         decoding and encoding, so images keep their exact bytes.
@@ -325,19 +317,11 @@ class DatasetWriter:
         if isinstance(batch, PackedRows):
             return [batch]
         if isinstance(batch, Dataset):
-            return self._copied(batch) or batch
+            recode = not self._encoder.check
+            return packed(selection_of(batch), self._spec, recode=recode) or batch
         if isinstance(batch, list | tuple) and not self._encoder.check:
-            return columnar.pieces(self._spec, batch)
+            return columns.pieces(self._spec, batch)
         return batch
-
-    def _copied(self, dataset: Dataset) -> Iterator[PackedRows] | None:
-        """Yield rows of a data set whose fields are those of this one; None if they are not."""
-        selection = selection_of(dataset)
-        rows = packed(selection, self._spec)
-        if rows is not None or self._encoder.check:
-            return rows
-        fields = own_fields(selection.spec)
-        return recoded(selection, self._spec) if dict(fields) == dict(self._spec) else None
 
     def flush(self) -> None:
         """Commit all rows so far; they stay in the data set whatever happens later.
@@ -366,7 +350,7 @@ class DatasetWriter:
             self._check_sound()
             self._target.close()
             self._closed = True
-            self._meter.finish(self._told - self._target.rows, self._target.nbytes)
+            self._meter.finish(self._stored_rows - self._target.rows, self._target.nbytes)
 
     def abandon(self) -> None:
         """Stop writing; the data set stays as of the last commit."""
@@ -379,14 +363,8 @@ class DatasetWriter:
             self._closed = True
             return self._target.abandon()
 
-    def __enter__(self) -> Self:
-        return self
-
     def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: object
     ) -> None:
         if error is not None:
             self._give_up(error)
@@ -407,29 +385,15 @@ class DatasetWriter:
             error.add_note(f"{self._path}: {left}")
 
     def _settle(self, *, failed: bool) -> str:
-        """Close a writer that its user did not close; return what was done.
-
-        Args:
-            failed: Whether an exception is, or may be, the reason. A single file then stays
-                unfinished, with all rows so far; an atomic writer commits nothing.
-        """
+        """After a failure, leave a single file unfinished, and commit nothing if atomic."""
         if not failed:
             self.close()
             count = len(self)
             return f"its {counted(count, 'row')} {'was' if count == 1 else 'were'} committed"
         with self._lock:
             self._closed = True
-            is_sure = self._target.num_rows == self._told
+            is_sure = self._target.num_rows == self._stored_rows
             return self._target.drop() if is_sure else self._target.abandon()
-
-    def __del__(self) -> None:
-        if not getattr(self, "_closed", True) and os.getpid() == self._process:
-            done = self._settle(failed=True)
-            warnings.warn(
-                f"{self._path}: the writer was never closed; {done}",
-                ResourceWarning,
-                stacklevel=2,
-            )
 
     def __repr__(self) -> str:
         state = "closed" if self._closed else f"{counted(len(self), 'row')}"

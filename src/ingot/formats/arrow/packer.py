@@ -6,9 +6,9 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from ingot.dataset.read.decoding import undecodable
 from ingot.dataset.read.plan import Packed
 from ingot.dataset.read.source import Picks
+from ingot.dataset.read.values import undecodable
 from ingot.dataset.spec import Spec
 from ingot.errors import FormatError
 from ingot.formats.arrow.leaf import Leaf

@@ -11,10 +11,9 @@ import numpy.typing as npt
 from ingot._core import contents
 from ingot.cached import cached_property
 from ingot.codecs import codec_of
-from ingot.dataset.read.identity import identity_of
 from ingot.dataset.read.ingot_plan import Unpacking
 from ingot.dataset.read.plan import OwnPlan, Packed, Plan
-from ingot.dataset.read.source import Numbers, Picks, Row, Source, Stored
+from ingot.dataset.read.source import Numbers, Picks, Row, Source, Stored, identity_of
 from ingot.dataset.spec import Field, Spec
 from ingot.errors import ClosedError, FormatError
 from ingot.formats.arrow.blocks import Blocks

@@ -13,14 +13,12 @@ import numpy as np
 from ingot._core import identity
 from ingot.cached import cached_property
 from ingot.codecs import codec_of
-from ingot.dataset.read.ahead import Pace
 from ingot.dataset.read.dataset import Dataset, selection_of
-from ingot.dataset.read.mask import field_of
-from ingot.dataset.read.selection import Selection
+from ingot.dataset.read.iteration import Pace
+from ingot.dataset.read.selection import Selection, field_of
 from ingot.dataset.spec import Field, Spec
-from ingot.dataset.write import columnar
-from ingot.dataset.write.copying import PackedRows, packed
-from ingot.dataset.write.recoding import own_fields
+from ingot.dataset.write import columns
+from ingot.dataset.write.packed import PackedRows, packed
 from ingot.records import Batch, Reader, View
 
 Columns: TypeAlias = dict[str, Any]
@@ -86,7 +84,7 @@ class Content(ABC):
         """Read rows as an Ingot file stores them."""
         found = self.packed(spec, rows)
         if found is None:
-            found = [columnar.encode(spec, rows.start, self.read(rows), check=False)]
+            found = [columns.encode(spec, rows.start, self.read(rows), check=False)]
         return found
 
 
@@ -122,7 +120,7 @@ class Rows(Content):
     def __init__(self, dataset: Dataset, names: Sequence[str] | None = None) -> None:
         self.dataset = dataset if names is None else dataset.select(*names)
         super().__init__(self.dataset)
-        self.fields = own_fields(self.dataset.spec).fields
+        self.fields = self.dataset.spec.own().fields
 
     @cached_property
     def _parts(self) -> list[tuple[Selection, dict[str, None]]]:

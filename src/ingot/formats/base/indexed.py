@@ -11,8 +11,8 @@ from typing import Any
 
 from ingot._core import Rows as NativeRows
 from ingot.codecs import Pickle
-from ingot.dataset.read.identity import identity_of
 from ingot.dataset.read.ingot_source import IngotSource
+from ingot.dataset.read.source import identity_of
 from ingot.dataset.spec import Spec
 from ingot.errors import FormatError, StorageError, printable
 from ingot.formats.base.options import Options

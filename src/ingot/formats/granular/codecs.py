@@ -17,7 +17,7 @@ import numpy.typing as npt
 from ingot.codecs.array import size_of
 from ingot.codecs.codec import Codec
 from ingot.codecs.image import pillow
-from ingot.codecs.msgpack import Msgpack
+from ingot.codecs.objects import Msgpack
 from ingot.codecs.registry import codec_of
 from ingot.extras import require
 

@@ -11,14 +11,12 @@ from ingot._core import contents
 from ingot.cached import cached_property
 from ingot.codecs import Bytes
 from ingot.codecs.codec import Codec
-from ingot.dataset.read.chain import chained
-from ingot.dataset.read.decoding import undecodable
-from ingot.dataset.read.identity import identity_of
+from ingot.dataset.read.compound import chained
 from ingot.dataset.read.plan import OwnPlan, Plan
-from ingot.dataset.read.source import Elements, Numbers, Picks, Row, Source, Stored
-from ingot.dataset.read.stacking import stacked
+from ingot.dataset.read.source import Elements, Numbers, Picks, Row, Source, Stored, identity_of
+from ingot.dataset.read.values import stacked, undecodable
 from ingot.dataset.spec import Field, Spec
-from ingot.dataset.write.recoding import encoded
+from ingot.dataset.write.columns import encoded
 from ingot.errors import CorruptFileError, FormatError
 from ingot.formats.base.options import Options
 from ingot.formats.granular import layout

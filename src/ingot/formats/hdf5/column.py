@@ -12,7 +12,7 @@ import numpy.typing as npt
 from ingot.codecs import Codec, codec_of
 from ingot.codecs.array import FixedArray, stored_dtype
 from ingot.dataset.nested import DOT
-from ingot.dataset.read.stacking import stacked
+from ingot.dataset.read.values import stacked
 from ingot.dataset.spec import Field
 from ingot.formats.hdf5.file import SHAPE, h5py
 

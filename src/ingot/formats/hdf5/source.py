@@ -14,14 +14,12 @@ import numpy.typing as npt
 
 from ingot._core import Hdf5Column, Hdf5File, contents, identity
 from ingot.cached import cached_property
-from ingot.dataset.read.chain import chained
-from ingot.dataset.read.decoding import undecodable
-from ingot.dataset.read.identity import identity_of
+from ingot.dataset.read.compound import chained
 from ingot.dataset.read.plan import OwnPlan, Plan
-from ingot.dataset.read.source import Numbers, Picks, Progress, Row, Source, Stored
-from ingot.dataset.read.stacking import picked, stacked
+from ingot.dataset.read.source import Numbers, Picks, Progress, Row, Source, Stored, identity_of
+from ingot.dataset.read.values import picked, stacked, undecodable
 from ingot.dataset.spec import Spec
-from ingot.dataset.write.recoding import encoded
+from ingot.dataset.write.columns import encoded
 from ingot.errors import ClosedError, FormatError, StorageError
 from ingot.formats.base.options import Options
 from ingot.formats.hdf5 import chunks

@@ -12,13 +12,11 @@ from ingot.cached import cached_property
 from ingot.codecs import codec_of
 from ingot.codecs.codec import cells_of, joined
 from ingot.codecs.signature import is_file_type, name_of
-from ingot.dataset.read.decoding import undecodable
-from ingot.dataset.read.identity import identity_of
+from ingot.dataset.read.compound import Zipped
 from ingot.dataset.read.plan import Joint, OwnPlan, Plan, answers, read
 from ingot.dataset.read.selection import Selection
-from ingot.dataset.read.source import Numbers, Picks, Progress, Source, Stored
-from ingot.dataset.read.stacking import stacked
-from ingot.dataset.read.zipped import Zipped
+from ingot.dataset.read.source import Numbers, Picks, Progress, Source, Stored, identity_of
+from ingot.dataset.read.values import stacked, undecodable
 from ingot.dataset.spec import Field, Spec
 from ingot.errors import FormatError
 from ingot.formats.base.media import MEDIA, AnyFile

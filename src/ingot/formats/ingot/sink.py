@@ -6,9 +6,9 @@ from pathlib import Path
 
 from ingot.codecs import Codec
 from ingot.dataset.build.build import build
-from ingot.dataset.read.ahead import Ranges, size_of
+from ingot.dataset.read.iteration import Ranges, size_of
 from ingot.dataset.spec import Spec
-from ingot.dataset.write.copying import PackedRows
+from ingot.dataset.write.packed import PackedRows
 from ingot.dataset.write.writer import DatasetWriter
 from ingot.formats.base.content import Content, Piece, fingerprint, pace_of
 from ingot.formats.base.sink import Sink, Writing

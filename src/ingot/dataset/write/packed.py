@@ -1,9 +1,9 @@
-"""Copying rows from one data set to another as they are stored, without decoding."""
+"""Rows as an Ingot file stores them, to be copied without decoding."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -12,7 +12,11 @@ from ingot.dataset.read.selection import Selection
 from ingot.dataset.spec import Spec
 from ingot.threads import Begun
 
+Cells: TypeAlias = bytes | list[bytes]
+"""The stored value of a field in one row; a list for a sequence."""
+
 _STEP = 1024
+_ROWS = 1 << 16
 _BYTES = 16 << 20
 
 
@@ -71,29 +75,53 @@ class PackedRows:
         """Return the rows from `start` to `stop`."""
         return PackedRows([one.cut(start, stop) for one in self.fields], stop - start)
 
+    def blocks(self) -> Iterator["PackedRows"]:
+        """Yield the rows in pieces of limited size."""
+        ends = np.cumsum(self.sizes())
+        start = 0
+        while start < self.count:
+            limit = _BYTES + (int(ends[start - 1]) if start else 0)
+            stop = max(start + 1, int(np.searchsorted(ends, limit, "right")))
+            stop = min(stop, start + _ROWS, self.count)
+            yield self.cut(start, stop)
+            start = stop
 
-def packed(selection: Selection, spec: Spec) -> Iterator[PackedRows] | None:
+
+def packed(
+    selection: Selection, spec: Spec, *, recode: bool = False
+) -> Iterator[PackedRows] | None:
     """Yield the rows of a selection for a data set with this specification, some at a time.
 
+    Args:
+        selection: The rows.
+        spec: The fields of the data set.
+        recode: Whether to encode values again that their source stores in another way; images,
+            audio and video stay as they are.
+
     Returns:
-        None, if they must be decoded: the fields differ, or their source does not store values as
-        an Ingot file does.
+        None, if they must be decoded: the fields differ, or have to be encoded again.
     """
-    if dict(selection.spec) != dict(spec) or selection.source.is_recoded:
+    given = selection.spec.own() if recode else selection.spec
+    if dict(given) != dict(spec) or (selection.source.is_recoded and not recode):
         return None
     return stored(selection, spec)
 
 
-def stored(selection: Selection, spec: Spec) -> Iterator[PackedRows]:
+def stored(
+    selection: Selection, spec: Spec, *, rows: int | None = None, most: int = _STEP
+) -> Iterator[PackedRows]:
     """Yield the rows of a selection as an Ingot file stores them, reading ahead of the caller.
 
     Args:
         selection: The rows.
         spec: Its fields, with the codecs of Ingot.
+        rows: The number of rows in each piece but the last; by default, they are of limited size.
+        most: The largest such number otherwise.
     """
     source, start, begun = selection.source, 0, None
     names = [name for name, *_ in spec.stored()]
-    step, most = source.together(selection.names) if source.is_recoded else (_STEP, _STEP)
+    step, most = source.together(selection.names) if source.is_recoded else (_STEP, most)
+    step = step if rows is None else rows
 
     def read(start: int, step: int) -> PackedRows:
         numbers = selection.numbers(range(start, min(start + step, len(selection))))
@@ -102,12 +130,12 @@ def stored(selection: Selection, spec: Spec) -> Iterator[PackedRows]:
 
     try:
         while start < len(selection):
-            rows = read(start, step) if begun is None else begun.end()
-            start += rows.count
-            fitting = _BYTES * rows.count // max(1, int(rows.sizes().sum()))
-            step = max(1, min(2 * step, fitting, max(most, _STEP)))
+            found = read(start, step) if begun is None else begun.end()
+            start += found.count
+            fitting = _BYTES * found.count // max(1, int(found.sizes().sum()))
+            step = rows or max(1, min(2 * step, fitting, max(most, _STEP)))
             begun = Begun(partial(read, start, step)) if start < len(selection) else None
-            yield rows
+            yield found
     finally:
         if begun is not None:
             begun.cancel()

@@ -1,17 +1,64 @@
-"""Verbs that begin an order: which sample comes when."""
+"""Verbs that readers, views and data sets share: they choose rows, or begin an order."""
 
+from abc import abstractmethod
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Generic, Literal, SupportsIndex, TypeVar
+
+from ingot.records.indices import Indices, Rows, parts_of, taken
 
 if TYPE_CHECKING:
     from ingot.order import Order
     from ingot.order.arguments import Lengths
 
 
-class Ordered:
-    """Begins an `ingot.Order` of all rows with each of these verbs, without reading them."""
+V = TypeVar("V")
+
+
+class Verbs(Generic[V]):
+    """Chooses rows, or begins an `ingot.Order` of all rows, without reading them.
+
+    The rows are the records of a reader or a view, or the rows of a data set.
+    """
 
     __slots__ = ()
+
+    @abstractmethod
+    def _table(self) -> tuple[Rows, str]:
+        """Return the numbers of the rows, and the path that errors name."""
+
+    @abstractmethod
+    def _at(self, rows: Rows) -> V:
+        """Return the part that has some of these numbers."""
+
+    def take(self, indices: Indices | SupportsIndex) -> V:
+        """Return the part with the rows at `indices`, in that order, without reading them.
+
+        `take(5)` is the first five, or all if there are fewer.
+
+        Raises:
+            IndexError: An index is out of range.
+        """
+        rows, path = self._table()
+        return self._at(taken(rows, indices, path))
+
+    def split(self, *sizes: float, seed: int | None = 0) -> list[V]:
+        """Split the rows into disjoint parts that read nothing yet.
+
+        Args:
+            sizes: The size of each part: fractions (float) or numbers of rows (int). If they do
+                not cover all rows, the remainder, possibly empty, is one more part.
+            seed: Seed of the random assignment of rows to parts; None for consecutive rows. In
+                both cases, each part keeps the order of the rows.
+
+        Raises:
+            TypeError: The sizes are neither fractions nor numbers of rows.
+            ValueError: The sizes add up to more than there is.
+
+        Example:
+            >>> train, test = ds.split(0.9)  # doctest: +SKIP
+        """
+        rows, _ = self._table()
+        return [self.take(places) for places in parts_of(len(rows), sizes, seed)]
 
     def _order(self) -> "Order":
         from ingot.order import Order  # noqa: PLC0415 -- it imports this module

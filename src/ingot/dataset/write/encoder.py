@@ -1,4 +1,4 @@
-"""Encoding of rows, one at a time."""
+"""Encodes rows, one at a time."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
@@ -6,9 +6,11 @@ from typing import Any
 
 import numpy as np
 
+from ingot.codecs.codec import encode_all
 from ingot.dataset.nested import DOT
-from ingot.dataset.read.decoding import Stored, decoder
+from ingot.dataset.read.values import decoder
 from ingot.dataset.spec import Field, Spec
+from ingot.dataset.write.packed import Cells
 
 
 class Encoder:
@@ -25,7 +27,7 @@ class Encoder:
         self._has_groups = bool(spec.groups)
         self._steps = [(name, one, _encoder(one), one.width) for name, one in spec.fields.items()]
 
-    def encode(self, number: int, row: object) -> list[Stored]:
+    def encode(self, number: int, row: object) -> list[Cells]:
         """Encode a row, field by field.
 
         Args:
@@ -41,11 +43,10 @@ class Encoder:
         elif isinstance(row, Mapping):
             given = flat(self.spec, row)
         else:
-            message = f"row {number}: a row must be a dict, got {type(row).__name__}"
-            raise TypeError(message)
+            raise TypeError(f"row {number}: a row must be a dict, got {type(row).__name__}")
         check_names(self.spec, number, given)
-        values: list[Stored] = []
-        present: list[Stored] = []
+        values: list[Cells] = []
+        present: list[Cells] = []
         for name, field, encode, width in self._steps:
             value = given.get(name)
             if value is None and not (name in given and field.takes_none):
@@ -67,7 +68,7 @@ class Encoder:
             self._decode(number, values)
         return values + present
 
-    def _decode(self, number: int, values: Sequence[Stored]) -> None:
+    def _decode(self, number: int, values: Sequence[Cells]) -> None:
         """Refuse a row with a value that cannot be decoded, by a ValueError."""
         for (name, field, *_), one in zip(self._steps, values, strict=True):
             if field.is_optional and not one:
@@ -83,8 +84,7 @@ def check_names(spec: Spec, number: int, given: Mapping[Any, Any]) -> None:
     """Refuse a row that has other fields, by a ValueError."""
     if not given.keys() <= spec.fields.keys():
         unknown = next(name for name in given if name not in spec.fields)
-        message = f"row {number}: unknown field {unknown!r}, not in {spec!r}"
-        raise ValueError(message)
+        raise ValueError(f"row {number}: unknown field {unknown!r}, not in {spec!r}")
 
 
 def flat(spec: Spec, row: Mapping[Any, Any]) -> dict[Any, Any]:
@@ -108,50 +108,52 @@ def elements(value: Any) -> Iterable[Any]:
         TypeError: It is not a sequence, but text or a single value.
     """
     if isinstance(value, str | bytes | Mapping) or not isinstance(value, Iterable):
-        message = f"expected a list of values, got {type(value).__name__}"
-        raise TypeError(message)
+        raise TypeError(f"expected a list of values, got {type(value).__name__}")
     return value
 
 
-def _encoder(field: Field) -> Callable[[Any], Stored]:
+def _encoder(field: Field) -> Callable[[Any], Cells]:
     """Return the function that encodes a value of a field."""
     if not field.is_sequence:
         return field.codec.encode
-    return partial(_run if field.kind == "cell" else _sequence, field)
+    return partial(run_of if field.kind == "cell" else _sequence, field)
 
 
 def _sequence(field: Field, value: Any) -> list[bytes]:
     return [_bytes(field.codec.encode(one)) for one in elements(value)]
 
 
-def _run(field: Field, value: Any) -> bytes:
-    """Return numbers as one run of bytes; an array with the dtype of the field is fastest."""
-    if isinstance(value, np.ndarray) and value.dtype == field.codec.dtype and value.ndim == 1:
+def run_of(field: Field, value: Any) -> bytes:
+    """Return numbers as one run of bytes; an array with the dtype of the field is fastest.
+
+    Raises:
+        TypeError, ValueError: A number is refused.
+    """
+    if not isinstance(value, np.ndarray):
+        value = list(elements(value))
+    elif value.dtype == field.codec.dtype and value.ndim == 1:
         return value.tobytes()
-    return b"".join(field.codec.encode(one) for one in elements(value))
+    return bytes(encode_all(field.codec, value)[0])
 
 
-def _absent(field: Field, number: int) -> Stored:
+def _absent(field: Field, number: int) -> Cells:
     """Return what is stored for a missing value, or raise ValueError if there must be one."""
     if not field.is_optional:
         optional = f'; declare it "{field.type}?" if it may be'
-        message = f"row {number}: field {field.name!r} is missing{optional}"
-        raise ValueError(message)
+        raise ValueError(f"row {number}: field {field.name!r} is missing{optional}")
     return [] if field.kind == "sequence" else bytes(field.width or 0)
 
 
-def _checked(field: Field, stored: Any) -> Stored:
+def _checked(field: Field, stored: Any) -> Cells:
     """Return what a codec has made of a value, if a file can store it."""
     if field.kind == "sequence" and isinstance(stored, list):
         return stored
     if field.width is not None and len(_bytes(stored)) != field.width:
-        message = f"its codec must return {field.width} bytes, got {len(stored)}"
-        raise ValueError(message)
+        raise ValueError(f"its codec must return {field.width} bytes, got {len(stored)}")
     return _bytes(stored)
 
 
 def _bytes(stored: Any) -> bytes:
     if not isinstance(stored, bytes):
-        message = f"its codec must return bytes, got {type(stored).__name__}"
-        raise TypeError(message)
+        raise TypeError(f"its codec must return bytes, got {type(stored).__name__}")
     return stored

@@ -1,4 +1,4 @@
-"""Encoding of rows that are given as columns."""
+"""Encodes rows that are given as columns, or as a list."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from math import prod
@@ -8,16 +8,16 @@ import numpy as np
 import numpy.typing as npt
 
 from ingot.codecs.codec import cells_of, encode_all, has_own_many, joined, offsets_of
-from ingot.dataset.read.decoding import Stored
+from ingot.codecs.signature import is_file_type
+from ingot.dataset.read.plan import read
+from ingot.dataset.read.source import Numbers, Source, Stored
 from ingot.dataset.spec import Field, Spec
-from ingot.dataset.write.copying import PackedField, PackedRows
-from ingot.dataset.write.encoding import Encoder, check_names, elements, flat
+from ingot.dataset.write.encoder import Encoder, check_names, elements, flat, run_of
+from ingot.dataset.write.packed import Cells, PackedField, PackedRows
 
 Column: TypeAlias = list[Any] | tuple[Any, ...] | npt.NDArray[Any]
 Truths: TypeAlias = npt.NDArray[np.bool_]
 
-_ROWS = 1 << 16
-_BYTES = 16 << 20
 _LIST_ROWS = 1024
 _LIST_BYTES = 1 << 20
 _LIST_ROWS_MIN = 8
@@ -73,7 +73,7 @@ def pieces(
 
 
 def _step(spec: Spec) -> int:
-    """Return how many rows of a list to encode at once: 1, if that is no faster."""
+    """Return how many rows of a list to encode at once: 1, if more are not faster."""
     fields = spec.fields.values()
     if not all(has_own_many(type(one.codec)) for one in fields):
         return 1
@@ -105,16 +105,28 @@ def _size(values: list[Any]) -> int:
     return sum([len(one) for one in values if one is not None])
 
 
-def blocks(rows: PackedRows) -> Iterator[PackedRows]:
-    """Yield rows in pieces of limited size."""
-    ends = np.cumsum(rows.sizes())
-    start = 0
-    while start < rows.count:
-        limit = _BYTES + (int(ends[start - 1]) if start else 0)
-        stop = max(start + 1, int(np.searchsorted(ends, limit, "right")))
-        stop = min(stop, start + _ROWS, rows.count)
-        yield rows.cut(start, stop)
-        start = stop
+def encoded(
+    source: Source, names: Sequence[str], numbers: Numbers, files: Source | None = None
+) -> Sequence[Stored]:
+    """Return values as an Ingot file stores them, as `Source.packed` does.
+
+    Args:
+        source: The rows.
+        names: The fields.
+        numbers: The row numbers.
+        files: The same rows with values as bytes, if images, audio and video are stored so.
+    """
+    wanted = dict.fromkeys(name.removesuffix("?") for name in names)
+    spec = Spec({name: source.spec.fields[name] for name in wanted}).own()
+    batch = {}
+    if files is not None:
+        kinds = {name: one.codec.name for name, one in spec.fields.items()}
+        media = [name for name, kind in kinds.items() if is_file_type(kind) or kind == "bytes"]
+        batch = read(files.plan(numbers, {name: wanted.pop(name) for name in media}))
+    batch |= read(source.plan(numbers, wanted))
+    rows = encode(spec, int(numbers[0]) if len(numbers) else 0, batch, check=False)
+    found = dict(zip((name for name, *_ in spec.stored()), rows.fields, strict=True))
+    return [found[name] for name in names]
 
 
 def _column(field: Field, given: Any) -> Column:
@@ -134,11 +146,10 @@ def _column(field: Field, given: Any) -> Column:
     elif isinstance(given, range):
         column = list(given)
     if not isinstance(column, list | tuple):
-        message = (
+        raise TypeError(
             f"field {field.name!r}: a column must be a list or an array of values, got "
             f"{type(given).__name__}; append takes a single row"
         )
-        raise TypeError(message)
     if field.is_sequence:
         return [list(one) if isinstance(one, Iterator) else one for one in column]
     return column
@@ -147,11 +158,9 @@ def _column(field: Field, given: Any) -> Column:
 def _length(columns: Mapping[str, Column]) -> int:
     lengths = {name: len(column) for name, column in columns.items()}
     if not lengths:
-        message = "a batch must have at least one column"
-        raise ValueError(message)
+        raise ValueError("a batch must have at least one column")
     if len(set(lengths.values())) > 1:
-        message = f"the columns of a batch must have the same length, got {lengths}"
-        raise ValueError(message)
+        raise ValueError(f"the columns of a batch must have the same length, got {lengths}")
     return next(iter(lengths.values()))
 
 
@@ -163,7 +172,7 @@ def _one_by_one(
     return packed_rows(spec, [encoder.encode(first + k, row) for k, row in enumerate(rows)])
 
 
-def packed_rows(spec: Spec, rows: Sequence[Sequence[Stored]]) -> PackedRows:
+def packed_rows(spec: Spec, rows: Sequence[Sequence[Cells]]) -> PackedRows:
     """Return rows that were encoded one by one in one piece."""
     kinds = [kind for _, kind, *_ in spec.stored()]
     columns = zip(*rows, strict=True) if rows else ([] for _ in kinds)
@@ -171,7 +180,7 @@ def packed_rows(spec: Spec, rows: Sequence[Sequence[Stored]]) -> PackedRows:
     return PackedRows(fields, len(rows))
 
 
-def _field(kind: str, column: Sequence[Stored]) -> PackedField:
+def _field(kind: str, column: Sequence[Cells]) -> PackedField:
     if kind != "sequence":
         return PackedField(*joined([one for one in column if isinstance(one, bytes)]))
     runs = [one for one in column if isinstance(one, list)]
@@ -191,8 +200,7 @@ def _at_once(spec: Spec, columns: Mapping[str, Column], count: int) -> PackedRow
         there = _present(column, count) if field.name in columns else np.zeros(count, np.bool_)
         if not there.all() and not (field.takes_none and field.name in columns):
             if not field.is_optional:
-                message = f"field {field.name!r} is missing"
-                raise ValueError(message)
+                raise ValueError(f"field {field.name!r} is missing")
             packed = _encoded(field, [one for one in column if one is not None])
             values.append(_spread(field, packed, there))
         else:
@@ -216,8 +224,7 @@ def _encoded(field: Field, column: Column) -> PackedField:
         return _runs(field, column)
     packed = PackedField(*encode_all(field.codec, column))
     if field.width is not None and (packed.sizes(len(column)) != field.width).any():
-        message = f"field {field.name!r}: a number has the wrong size"
-        raise ValueError(message)
+        raise ValueError(f"field {field.name!r}: a number has the wrong size")
     return packed
 
 
@@ -231,19 +238,11 @@ def _runs(field: Field, column: Column) -> PackedField:
     """Encode a run of numbers for each row."""
     if isinstance(column, np.ndarray) and (column.ndim, column.dtype) == (2, field.codec.dtype):
         return PackedField(*cells_of(column))
-    return PackedField(*joined([_run(field, one) for one in column]))
-
-
-def _run(field: Field, value: Any) -> bytes:
-    if not isinstance(value, np.ndarray):
-        value = list(elements(value))
-    elif value.dtype == field.codec.dtype and value.ndim == 1:
-        return value.tobytes()
-    return bytes(encode_all(field.codec, value)[0])
+    return PackedField(*joined([run_of(field, one) for one in column]))
 
 
 def _spread(field: Field, packed: PackedField, present: Truths) -> PackedField:
-    """Insert what stands for a missing value between the values that are present."""
+    """Insert placeholders for missing values between those that are present."""
     if packed.counts is not None:
         counts = np.zeros(len(present), np.uint64)
         counts[present] = np.frombuffer(packed.counts, np.uint64)
