@@ -54,9 +54,10 @@ class Pictures:
     `RandomResizedCrop`.
 
     **Pixels.** Interpolation is bilinear, with antialiasing where a picture shrinks, and gives the
-    bytes that Pillow gives for `crop(...).resize(..., BILINEAR)`. Colours become RGB first: gray
-    is repeated, opacity is left out, and of 16 bits the upper 8 count. With `colours=1` they
-    become gray as Pillow's mode "L" has it.
+    bytes that Pillow up to 12 gives for `crop(...).resize(..., BILINEAR)`. Those of Pillow 13
+    differ by at most 1, where it resizes columns before rows. Colours become RGB first: gray is
+    repeated, opacity is left out, and of 16 bits the upper 8 count. With `colours=1` they become
+    gray as Pillow's mode "L" has it.
 
     **Values.** Without `mean` and `dtype`, they are bytes. Otherwise they are computed in float32:
     `pixel / 255`, minus `mean`, divided by `std`, as torchvision does, and then rounded to
