@@ -9,7 +9,7 @@ from ingot.dataset import Dataset
 from ingot.errors import counted
 from ingot.extras import requirement
 from ingot.loader import Loader
-from ingot.loader.place import Place
+from ingot.loader.steps import Place
 from ingot.opening import open  # noqa: A004
 from ingot.order import Order
 from ingot.order.arguments import Indices, Samples

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from ingot.extras import requirement
 from ingot.loader import Loader
 from ingot.loader.arguments import global_batch_size_of
-from ingot.loader.arrays import arrays
+from ingot.loader.frameworks import arrays
 from ingot.order import Order
 from ingot.order.arguments import Samples
 

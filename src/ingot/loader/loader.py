@@ -1,4 +1,4 @@
-"""Batches along an order, read ahead by threads, with a place that can be saved."""
+"""Batches along an order, read ahead by threads, with a checkpointable position."""
 
 import threading
 import time
@@ -9,26 +9,23 @@ from typing import TYPE_CHECKING, Any, Literal, NoReturn, Self, SupportsIndex
 
 from ingot.errors import ClosedError, counted
 from ingot.loader.arguments import (
+    INSTEAD,
+    Shard,
     To,
     collate_of,
     converter_of,
-    global_batch_size_of,
-    one_of,
     part_of,
-    steps_of,
+    steps_over,
     threads_of,
+    topology_of,
 )
-from ingot.loader.foreign import refuses_foreign
-from ingot.loader.making import Conversion, Made, Maker, Replacement, Threads
-from ingot.loader.meter import Meter
+from ingot.loader.maker import Conversion, Made, Maker, Replacement, Threads
 from ingot.loader.pipeline import Pipeline, Work
-from ingot.loader.place import Place
-from ingot.loader.resume import verify_resume
-from ingot.loader.state import place_in, state_of
-from ingot.loader.timing import LoaderStats
-from ingot.loader.topology import Shard, refuse_shards, topology_of
-from ingot.options import names_options
-from ingot.order.arguments import Samples, count_of
+from ingot.loader.state import place_in, state_of, verify_resume
+from ingot.loader.stats import LoaderStats, Meter
+from ingot.loader.steps import Place
+from ingot.options import names_options_besides
+from ingot.order.arguments import Samples, count_of, one_of
 from ingot.order.order import Order
 from ingot.order.rows import Rows
 
@@ -112,8 +109,7 @@ class Loader:
 
     __module__ = "ingot"
 
-    @refuses_foreign
-    @names_options
+    @names_options_besides(INSTEAD)
     def __init__(
         self,
         order: Samples | Order,
@@ -135,21 +131,20 @@ class Loader:
         self.order = Order.of(order)
         self._topology = topology_of(shard)
         self.rank, self.world, _ = self._topology
-        size = global_batch_size_of(batch_size, global_batch_size, self.world)
-        self.global_batch_size = size
-        steps = steps_of(self.order, size, self.world, drop_last=bool(drop_last))
-        self.batch_size = part_of(size, self.rank, self.world)
+        sizes = batch_size, global_batch_size
+        steps = steps_over(self.order, *sizes, self.world, drop_last=drop_last)
+        self.global_batch_size = steps.batch_size
+        self.batch_size = part_of(steps.batch_size, self.rank, self.world)
         self.collate = collate = collate_of(collate)
         self.errors: list[Replacement] = []
         self._options: dict[str, Any] = {
             "to": to,
             "shard": (self.rank, self.world),
             "drop_last": bool(drop_last),
-            "on_error": one_of("on_error", on_error, "raise", "substitute"),
+            "on_error": one_of("on_error", on_error, ("raise", "substitute")),
             "collate": collate,
             "pin_memory": bool(pin_memory),
         }
-        refuse_shards(self.order.describe(data=False), self.world)
         self._conversion = Conversion(converter_of(to, pin_memory=pin_memory))
         self._epochs = self.order if self.order.is_infinite else self.order.repeat()
         topology = self.rank, self.world

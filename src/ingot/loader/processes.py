@@ -16,9 +16,8 @@ from multiprocessing.util import Finalize
 from typing import Any
 
 from ingot.errors import ClosedError, WorkerError
-from ingot.loader.making import Conversion, Made, Maker
-from ingot.loader.parcel import Receiver, Sender, pickled, unpickled
-from ingot.loader.pipes import Pipe, connected
+from ingot.loader.channel import Pipe, Receiver, Sender, connected, pickled, unpickled
+from ingot.loader.maker import Conversion, Made, Maker
 from ingot.processes import (
     GUARD,
     check_imported,

@@ -1,4 +1,4 @@
-"""Arguments of an order's steps, checked."""
+"""Arguments of orders and pictures, checked."""
 
 import inspect
 import operator
@@ -15,6 +15,13 @@ from ingot.dataset.read.mask import field_of
 Indices: TypeAlias = Sequence[SupportsIndex] | npt.NDArray[np.integer[Any]]
 Lengths: TypeAlias = str | npt.ArrayLike | Sequence[npt.ArrayLike]
 Plain: TypeAlias = str | tuple[npt.NDArray[np.int64], ...]
+Range: TypeAlias = tuple[float, float]
+
+INT64_MAX = (1 << 63) - 1
+"""Positions are below this, also those of an order without end."""
+
+_SEEDS = 1 << 64
+_SIDE_MAX = 65_535
 
 
 class Samples(Protocol):
@@ -23,10 +30,6 @@ class Samples(Protocol):
     def __len__(self) -> int: ...
 
     def __getitem__(self, number: int, /) -> Any: ...
-
-
-_SEEDS = 1 << 64
-_INT64_MAX = (1 << 63) - 1
 
 
 def integer_of(number: SupportsIndex, name: str) -> int:
@@ -54,7 +57,7 @@ def seed_of(seed: SupportsIndex) -> int:
 def count_of(number: SupportsIndex, name: str, least: int = 0) -> int:
     """Return a number that is at least `least` and fits into 63 bits."""
     count = integer_of(number, name)
-    if not least <= count <= _INT64_MAX:
+    if not least <= count <= INT64_MAX:
         message = f"{name} is at least {least} and below 2^63, got {count}"
         raise ValueError(message)
     return count
@@ -79,7 +82,7 @@ def integers_of(values: Any, name: str) -> npt.NDArray[np.int64]:
     if array.dtype.kind not in "iu":
         message = f"{name} are integers, got {array.dtype}"
         raise TypeError(message)
-    if array.dtype == np.uint64 and array.max() > _INT64_MAX:
+    if array.dtype == np.uint64 and array.max() > INT64_MAX:
         message = f"{name} are below 2^63, got {array.max()}"
         raise ValueError(message)
     return np.ascontiguousarray(array, np.int64)
@@ -138,3 +141,83 @@ def takes_rng(function: object) -> bool:
     except (TypeError, ValueError):  # A builtin without a signature.
         return False
     return "rng" in parameters
+
+
+def field_name_of(field: Any) -> str:
+    """Return the name of a field."""
+    if not isinstance(field, str):
+        message = f"field is the name of a field, not {type(field).__name__}"
+        raise TypeError(message)
+    return field
+
+
+def one_of(name: str, found: Any, known: Sequence[Any]) -> Any:
+    """Return what is among known values."""
+    if isinstance(found, bool) or found not in known:
+        texts = " or ".join(f'"{one}"' if isinstance(one, str) else str(one) for one in known)
+        message = f"{name} is {texts}, not {found!r:.80}"
+        raise ValueError(message)
+    return found
+
+
+def side_of(name: str, side: SupportsIndex) -> int:
+    """Return a number of pixels."""
+    number = operator.index(side)
+    if not 1 <= number <= _SIDE_MAX:
+        message = f"{name} is from 1 to {_SIDE_MAX} pixels, got {number}"
+        raise ValueError(message)
+    return number
+
+
+def size_of(size: Any) -> tuple[int, int]:
+    """Return height and width."""
+    if hasattr(size, "__index__"):
+        return side_of("size", size), side_of("size", size)
+    match size:
+        case (height, width):
+            return side_of("size", height), side_of("size", width)
+    message = f"size is a number of pixels, or (height, width), not {size!r:.80}"
+    raise TypeError(message)
+
+
+def number_of(name: str, value: Any) -> float:
+    """Return a finite number."""
+    if isinstance(value, bool):
+        message = f"{name} is a number, such as 0.5, not {value}"
+        raise TypeError(message)
+    try:
+        number = float(value)
+    except (TypeError, ValueError):
+        message = f"{name} is a number, not {value!r:.80}"
+        raise TypeError(message) from None
+    if not np.isfinite(number):
+        message = f"{name} is finite, got {number}"
+        raise ValueError(message)
+    return number
+
+
+def range_of(name: str, bounds: Any, most: float = float("inf")) -> Range:
+    """Return the least and the largest value of a range of positive numbers."""
+    match bounds:
+        case (low, high):
+            least, largest = number_of(name, low), number_of(name, high)
+        case _:
+            message = f"{name} is the least and the largest value, not {bounds!r:.80}"
+            raise TypeError(message)
+    if not 0 < least <= largest <= most:
+        limit = "" if most == float("inf") else f" <= {most:g}"
+        message = f"{name} is (a, b) with 0 < a <= b{limit}, got ({least:g}, {largest:g})"
+        raise ValueError(message)
+    return least, largest
+
+
+def per_colour(name: str, values: Any, colours: int) -> tuple[float, ...] | None:
+    """Return a number for each colour; None if there is none."""
+    if values is None:
+        return None
+    given = values if isinstance(values, Sequence | np.ndarray) else [values] * colours
+    numbers = tuple(number_of(name, one) for one in given)
+    if len(numbers) != colours:
+        message = f"{name} has a number for each of {colours} colours, got {len(numbers)}"
+        raise ValueError(message)
+    return numbers

@@ -10,6 +10,7 @@ import numpy as np
 
 from ingot.order import node as nodes
 from ingot.order.arguments import (
+    INT64_MAX,
     Indices,
     Lengths,
     Samples,
@@ -23,11 +24,9 @@ from ingot.order.arguments import (
 )
 from ingot.order.description import Description, fingerprint_of, lines_of, with_data
 from ingot.order.node import Condition, Node
-from ingot.order.origin import Origin, origins_of
-from ingot.order.reading import samples_of
-from ingot.order.rows import Rows, rows_of
+from ingot.order.rows import Origin, Rows, origins_of, rows_of
+from ingot.order.samples import samples_of
 
-_POSITIONS = (1 << 63) - 1
 _AHEAD = 32
 _SAME_CHOICES = (
     "whoever asks this order for the same positions in every epoch, as PyTorch's sampler does, "
@@ -210,7 +209,7 @@ class Order(Sequence[Any]):
 
     def _bound(self) -> int:
         length = self._node.native.length
-        return _POSITIONS if length is None else length
+        return INT64_MAX if length is None else length
 
     def _out_of_range(self, position: int) -> str:
         return f"position {position} is out of range for an order of {self._bound()} positions"
@@ -261,9 +260,9 @@ class Order(Sequence[Any]):
         step = 1 if step is None else step
         if self.is_infinite:
             start, step = count_of(start or 0, "start"), count_of(step, "step", 1)
-            stop = None if stop is None else min(stop, _POSITIONS)
+            stop = None if stop is None else min(stop, INT64_MAX)
         if not self.is_infinite:
-            step = max(-_POSITIONS, min(step, _POSITIONS))
+            step = max(-INT64_MAX, min(step, INT64_MAX))
             start, stop, step = slice(start, stop, step).indices(len(self))
             stop = None if stop < 0 else stop
         words = {"kind": "slice", "start": start, "stop": stop, "step": step}

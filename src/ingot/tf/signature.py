@@ -10,8 +10,9 @@ import tensorflow as tf
 from ingot.dataset.nested import at, deep
 from ingot.dataset.spec import Field
 from ingot.loader import Loader
-from ingot.order.columns import Columns
+from ingot.loader.frameworks import each_leaf
 from ingot.order.order import node_of
+from ingot.order.samples import Columns
 
 Value: TypeAlias = tuple[tf.DType, tuple[int | None, ...]]
 """The dtype and the shape of one value."""
@@ -33,7 +34,8 @@ def signature_of(loader: Loader) -> Any:
         first = None if has_all else loader.batch(loader.step)
         return _of_fields(fields, first, _size_of(loader))
     first = loader.batch(loader.step)
-    return _of_example(first, _num_samples(loader), _size_of(loader), "batch")
+    num_samples, size = _num_samples(loader), _size_of(loader)
+    return each_leaf(first, lambda leaf, where: _of_leaf(leaf, num_samples, size, where))
 
 
 def _num_samples(loader: Loader) -> int:
@@ -93,17 +95,7 @@ def _arrays(values: Any, depth: int) -> Iterator[npt.NDArray[Any]]:
             yield from _arrays(one, depth - 1)
 
 
-def _of_example(value: Any, num_samples: int, size: int | None, where: str) -> Any:
-    if isinstance(value, Mapping):
-        return {
-            key: _of_example(one, num_samples, size, f"{where}[{key!r}]")
-            for key, one in value.items()
-        }
-    if isinstance(value, tuple):
-        found = [
-            _of_example(one, num_samples, size, f"{where}[{k}]") for k, one in enumerate(value)
-        ]
-        return type(value)(*found) if hasattr(value, "_fields") else tuple(found)
+def _of_leaf(value: Any, num_samples: int, size: int | None, where: str) -> Any:
     if isinstance(value, list):
         return _of_list(value, size if len(value) == num_samples else len(value), where)
     array = np.asarray(value)

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 import tensorflow as tf
 
-from ingot.loader.memory import own_copy
+from ingot.loader.frameworks import own_copy
 
 
 def tensors(batch: Any, specs: Any, where: str = "batch") -> Any:

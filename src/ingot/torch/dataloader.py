@@ -1,4 +1,4 @@
-"""PyTorch's data loader along an order, with a place that can be saved."""
+"""PyTorch's data loader along an order, with a checkpointable position."""
 
 import multiprocessing
 import os
@@ -7,20 +7,32 @@ from typing import Any, SupportsIndex, cast
 
 import torch.utils.data
 
-from ingot.loader.place import Place
+from ingot.loader.arguments import Shard
+from ingot.loader.frameworks import each_leaf
 from ingot.loader.state import state_of
-from ingot.loader.topology import Shard
+from ingot.loader.steps import Place
 from ingot.order import Order
 from ingot.order.arguments import Samples
 from ingot.processes import check_pickles
-from ingot.torch.dataset import Dataset, Source
-from ingot.torch.parcel import Parcel
+from ingot.torch.dataset import Dataset, Source, as_tensors
 from ingot.torch.sampler import Sampler
 
 _OF_THE_ORDER = {
     "shuffle": "shuffle the order: order.shuffle(seed)",
     "sampler": "say which samples in the order, or use torch.utils.data.DataLoader",
     "batch_sampler": "say which samples in the order, or use torch.utils.data.DataLoader",
+}
+_PIPED_BYTES_MAX = 256 << 10
+_PIPED_TYPES = {
+    torch.bool,
+    torch.uint8,
+    torch.int8,
+    torch.int16,
+    torch.int32,
+    torch.int64,
+    torch.float16,
+    torch.float32,
+    torch.float64,
 }
 
 
@@ -87,7 +99,7 @@ class DataLoader(torch.utils.data.DataLoader[Any]):
         )
         self._place = Place(self._positions._steps)  # noqa: SLF001 -- what it is there for
         if collate_fn is None:
-            convert = Parcel if options.get("num_workers") else _unchanged
+            convert = _Piped if options.get("num_workers") else _unchanged
             options |= {"sampler": self._positions, "batch_size": None, "collate_fn": convert}
         else:
             options |= {"batch_sampler": self._positions, "collate_fn": collate_fn}
@@ -163,6 +175,29 @@ class DataLoader(torch.utils.data.DataLoader[Any]):
         self._positions.load_state_dict(state, allow_other_data=allow_other_data)
         self._place.resume(self._positions._steps, self._positions._skipped.ranges)  # noqa: SLF001
         self._place.put(self._positions.step)
+
+
+class _Piped:
+    """A batch on its way from a worker: what is unpickled of it is the batch, as tensors.
+
+    PyTorch puts each tensor into shared memory of its own and passes a file descriptor, which
+    costs the receiver as much as half a megabyte through the pipe. So small tensors go through
+    the pipe.
+    """
+
+    def __init__(self, batch: Any) -> None:
+        self._batch = each_leaf(batch, _piped, in_lists=True)
+
+    def __reduce__(self) -> tuple[Callable[[Any], Any], tuple[Any]]:
+        return as_tensors, (self._batch,)
+
+
+def _piped(value: Any, _: str) -> Any:
+    """Return a small tensor as an array, and anything else as it is."""
+    if type(value) is not torch.Tensor or value.nbytes > _PIPED_BYTES_MAX:
+        return value
+    is_plain = value.is_cpu and value.layout is torch.strided and value.dtype in _PIPED_TYPES
+    return value.numpy() if is_plain and not value.requires_grad and not value.is_neg() else value
 
 
 def _unchanged(batch: Any) -> Any:

@@ -10,15 +10,14 @@ import torch.utils.data
 from ingot.cached import cached_property
 from ingot.dataset import Dataset as Rows
 from ingot.loader.collate import collate
+from ingot.loader.frameworks import tensors
 from ingot.opening import open  # noqa: A004
 from ingot.order import Order
-from ingot.order.columns import Columns
 from ingot.order.order import node_of
-from ingot.order.reading import samples_of
+from ingot.order.samples import Columns, samples_of
 from ingot.records import Reader, View
 from ingot.records.expand import StrPath
 from ingot.records.indices import Indices
-from ingot.torch.parcel import as_tensors
 
 T_co = TypeVar("T_co", covariant=True)
 Source: TypeAlias = Reader | View | Rows | Order
@@ -166,3 +165,8 @@ class Dataset(torch.utils.data.Dataset[T_co], Generic[T_co]):
 
     def __repr__(self) -> str:
         return f"<ingot.torch.Dataset of {self.source!r}>"
+
+
+def as_tensors(batch: Any) -> Any:
+    """Turn the arrays of a batch into tensors."""
+    return tensors(pin_memory=False)(batch)

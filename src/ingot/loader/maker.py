@@ -10,16 +10,14 @@ import numpy as np
 from ingot.errors import FormatError, StorageError, WorkerError
 from ingot.loader.collate import collate as collate_alike
 from ingot.loader.steps import Steps
-from ingot.order.columns import Columns
+from ingot.order.arguments import INT64_MAX
 from ingot.order.order import Order, node_of
-from ingot.order.origin import text_of
-from ingot.order.reading import Content, items_of, read, transformed
-from ingot.order.rows import Rows
+from ingot.order.rows import Rows, text_of
+from ingot.order.samples import Columns, Content, items_of, read, transformed
 
 _ATTEMPTS = 16
 _NEAR = 1 << 16
 _MASK = (1 << 64) - 1
-_LAST = (1 << 63) - 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -233,7 +231,7 @@ class Maker:
         number = _hashed(position ^ (attempt << 56))
         length = self.cut.length
         if length is None:
-            return min(position + 1 + number % _NEAR, _LAST - 1)
+            return min(position + 1 + number % _NEAR, INT64_MAX - 1)
         return position - position % length + number % length
 
     def _place(self, position: int) -> str:
