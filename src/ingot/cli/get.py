@@ -5,14 +5,14 @@ from typing import Annotated, Any
 
 import typer
 
-from ingot.cli import opened
-from ingot.cli.files import write_file
+from ingot.cli.files import content_at, without_fields, write_file
 from ingot.cli.options import AsJson, Fields, Full, Overwrite, Partial, Source, write_json
 from ingot.cli.values import write_rows
 from ingot.dataset import Dataset
 from ingot.dataset.nested import at
 from ingot.dataset.spec import Spec
 from ingot.formats.content import bytes_of
+from ingot.opening import open as open_any
 from ingot.records import Reader
 from ingot.records.expand import absolute
 
@@ -55,7 +55,7 @@ def get(
     if output is None and element is not None:
         message = "--element chooses what -o writes; name a file with -o"
         raise ValueError(message)
-    with opened.opened(path, partial=partial) as found:
+    with open_any(path, partial=partial) as found:
         number = _number(path, row, len(found))
         if output is not None:
             data = stored_bytes(found, number, field or [], element)
@@ -63,7 +63,7 @@ def get(
             if as_json and output != "-":
                 write_json({"path": str(absolute(output)), "row": number, "bytes": len(data)})
             return
-    with opened.content(path, field, partial=partial) as content:
+    with content_at(path, field, partial=partial) as content:
         write_rows(content, range(number, number + 1), full=full, as_json=as_json)
 
 
@@ -85,7 +85,7 @@ def stored_bytes(
     """
     if isinstance(found, Reader):
         if names:
-            raise opened.without_fields(found.path)
+            raise without_fields(found.path)
         _refuse_element(f"{found.path}: row {number}", element)
         return found[number]
     name = _field(found.spec, names)

@@ -7,6 +7,8 @@ from typing import Annotated, Any, TypeAlias
 
 import typer
 
+from ingot.cli.text import line
+
 Source: TypeAlias = Annotated[
     str, typer.Argument(metavar="PATH", help="A file, a directory, or a pattern in quotes.")
 ]
@@ -54,6 +56,14 @@ def write_json(content: Any) -> None:
     if not text.isprintable():
         text = "".join(one if one.isprintable() else json.dumps(one)[1:-1] for one in text)
     sys.stdout.write(text + "\n")
+
+
+def report(content: Any, text: str, *, as_json: bool, quiet: bool = False) -> None:
+    """Print what a command has done: as JSON, or in words unless these are not wanted."""
+    if as_json:
+        write_json(content)
+    elif not quiet:
+        line(text)
 
 
 def progress(*, quiet: bool) -> bool:
