@@ -29,7 +29,7 @@ class Batches(Iterator[Any]):
     are the global ones: their first dimension is that of all processes together. What is not an
     array of numbers, such as text, has the samples of this process.
 
-    `next(batches)` goes on to the end of the epoch. `for batch in batches` is an epoch, as a loop
+    `next(batches)` continues to the end of the epoch. `for batch in batches` is an epoch, as a loop
     over an `ingot.Loader` is; after `load_state_dict`, it is the rest of one.
 
     Args:
@@ -115,7 +115,7 @@ class Batches(Iterator[Any]):
         return self.loader.state_dict()
 
     def load_state_dict(self, state: Mapping[str, Any], *, allow_other_data: bool = False) -> None:
-        """Go on where a loader was, on any number of processes and devices.
+        """Continue where a loader was, on any number of processes and devices.
 
         Args:
             state: What `state_dict` has returned.
@@ -140,7 +140,7 @@ class Batches(Iterator[Any]):
         return json.dumps(self.state_dict()).encode()
 
     def set_state(self, state: bytes) -> None:
-        """Go on from the state that `get_state` has returned.
+        """Continue from the state that `get_state` has returned.
 
         Raises:
             ValueError: It is the state of another order; the message names the difference.

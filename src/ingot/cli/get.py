@@ -26,7 +26,7 @@ Element = Annotated[int | None, typer.Option(help="The element of a sequence to 
 
 
 def _row(text: str) -> int:
-    """Read the number of a row; an unknown option arrives here too, as `-1` is no option."""
+    """Read the number of a row; an unknown option arrives here too, as `-1` is a row."""
     try:
         return int(text)
     except ValueError:
@@ -118,7 +118,7 @@ def _field(spec: Spec | Mapping[str, str], names: list[str]) -> str:
 
 def _refuse_element(where: str, element: int | None) -> None:
     if element is not None:
-        message = f"{where} is no sequence; leave out --element"
+        message = f"{where} is not a sequence; leave out --element"
         raise ValueError(message)
 
 

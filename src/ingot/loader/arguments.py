@@ -210,7 +210,7 @@ def _num_cores() -> int:
 
 
 class Topology(NamedTuple):
-    """A rank, the number of ranks, and who says so."""
+    """A rank, the number of ranks, and where they come from."""
 
     rank: int
     world: int

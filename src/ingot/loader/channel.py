@@ -1,7 +1,7 @@
 """Pipes to worker processes, and batches through them: large ones in anonymous shared memory.
 
 The end of a worker is noticed when its end of the pipe is closed. So no other child of a fork,
-of this loader or of anybody else, may have that end too.
+of this loader or of another library, may have that end too.
 
 A batch is a pickle and the buffers of its arrays. A large one is written to a memory file
 without a name, whose descriptor goes through the pipe once. The receiver maps the file: the
@@ -37,7 +37,7 @@ from ingot.loader.frameworks import bytes_of, is_plain_tensor, tensor_of
 Pipe: TypeAlias = "Connection[Any, Any]"
 
 Returned: TypeAlias = Sequence[tuple[int, bool]]
-"""Numbers of files that the receiver does not need any more, and whether to use them again."""
+"""Numbers of files that the receiver has released, and whether to use them again."""
 
 _IN_BAND = 1 << 12
 _THROUGH_PIPE = 1 << 16
@@ -173,7 +173,7 @@ class Sender:
         """Send a value, which `pickled` has taken apart.
 
         Raises:
-            OSError: There is nobody to send it to.
+            OSError: The receiver has ended.
         """
         sizes = [part.nbytes for part in parts]
         if _HAS_FILES and sum(sizes) > _THROUGH_PIPE and self._send_file(parts, sizes):
@@ -249,7 +249,7 @@ class Receiver:
         self._returned: deque[tuple[int, bool]] = deque()
 
     def give_back(self) -> Returned:
-        """Return the files that nobody needs any more, which the sender is to take back."""
+        """Return the files that no array uses, for the sender to take back."""
         given = [self._returned.popleft() for _ in range(len(self._returned))]
         for number, is_usable in given:
             if not is_usable:
@@ -318,7 +318,7 @@ def _next_descriptor(file: int) -> int:
     """Return the descriptor that a mapping of a file would hold."""
     try:
         found = os.dup(file)
-    except OSError:  # There is none.
+    except OSError:  # The process has no descriptor left.
         return _MAPPED_MAX
     os.close(found)
     return found

@@ -47,10 +47,10 @@ def each_leaf(
 
 
 def own_copy(array: npt.NDArray[Any], dtype: np.dtype[Any]) -> npt.NDArray[Any]:
-    """Return a copy that nobody else holds, aligned so that it need not be copied again.
+    """Return a copy without other references, aligned so that it need not be copied again.
 
     On the CPU, JAX and TensorFlow use the memory of an aligned array for as long as their own
-    array lives. So they must not get an array that somebody may write to.
+    array lives. So they must not get an array that may be written to.
     """
     size = array.size * dtype.itemsize
     memory = np.empty(size + _ALIGNMENT, np.uint8)
@@ -74,7 +74,7 @@ def tensors(*, pin_memory: bool) -> Callable[[Any], Any]:
         ModuleNotFoundError: PyTorch is not installed.
     """
     with requirement("torch", 'to="torch"'):
-        import torch  # noqa: PLC0415 -- only those who ask for tensors need it
+        import torch  # noqa: PLC0415 -- only needed for tensors
 
     pins = pin_memory and torch.cuda.is_available()
 
@@ -125,14 +125,14 @@ def arrays(put: Callable[[npt.NDArray[Any]], Any] | None = None) -> Callable[[An
     Without 64-bit types, numbers get 32 bits.
 
     Args:
-        put: Makes an array of JAX from an array that nobody else holds; by default the array is
+        put: Makes an array of JAX from an array without other references; by default the array is
             put on the default device.
 
     Raises:
         ModuleNotFoundError: JAX is not installed.
     """
     with requirement("jax", 'to="jax"'):
-        import jax  # noqa: PLC0415 -- only those who ask for its arrays need it
+        import jax  # noqa: PLC0415 -- only needed for its arrays
 
     is_wide = bool(jax.config.jax_enable_x64)
     device = jax.config.jax_default_device

@@ -46,8 +46,8 @@ class Loader:
 
     `for batch in loader` is an epoch, which is one pass over a finite order; the next loop is the
     next epoch, in which shuffles and random numbers are others, even if a loop was left early.
-    After `load_state_dict` or `seek`, the loop goes on from there to the end of that epoch. An
-    infinite order has no epochs and never ends: a loop goes on where the loader is. Steps count
+    After `load_state_dict` or `seek`, the loop continues from there to the end of that epoch. An
+    infinite order has no epochs and never ends: a loop continues where the loader is. Steps count
     on from epoch to epoch.
 
     All ranks have the same number of steps. In the last batch of an epoch, which may be shorter,
@@ -55,7 +55,7 @@ class Loader:
     beyond these get one of them again, so that none is without data.
 
     One thread at a time may use a loader; sources and functions are used by all of its threads.
-    A loader that is closed, or that nobody holds any more, has no threads.
+    A loader that is closed, or to which no reference is left, has no threads.
 
     Args:
         order: An order, a data set, a reader, a view, or any other sequence of samples.
@@ -194,7 +194,7 @@ class Loader:
         raise TypeError(message)
 
     def __iter__(self) -> Iterator[Any]:
-        """Begin an epoch, or go on where `load_state_dict` or `seek` has put the loader."""
+        """Begin an epoch, or continue where `load_state_dict` or `seek` has put the loader."""
         self._check_open()
         return _Batches(self)
 
@@ -247,7 +247,7 @@ class Loader:
     def seek(self, step: SupportsIndex) -> None:
         """Go to a step, which is handed out next: by the running loop, or by a new one.
 
-        `loader.seek(loader.step)` lets a new loop go on where one was left. A loader that has
+        `loader.seek(loader.step)` lets a new loop continue where one was left. A loader that has
         resumed within an epoch cuts it from there on; if it goes to a step before that, the
         epoch is cut from its beginning on again.
 
@@ -305,10 +305,10 @@ class Loader:
         return state_of(self.order, place.steps, place.next, place.skipped.ranges)
 
     def load_state_dict(self, state: Mapping[str, Any], *, allow_other_data: bool = False) -> None:
-        """Go on where a loader was, on any number of ranks and workers, with any batch size.
+        """Continue where a loader was, on any number of ranks and workers, with any batch size.
 
         The rest of that epoch is cut into batches from there on, and later epochs from their
-        beginning on. A running loop goes on there, too.
+        beginning on. A running loop continues there, too.
 
         Args:
             state: What `state_dict` of a loader has returned.

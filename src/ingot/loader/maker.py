@@ -126,7 +126,7 @@ class Maker:
         self,
         step: int,
         fetched: Fetched | None = None,
-        is_wanted: Callable[[], bool] | None = None,
+        is_wanted: Callable[[], bool] = lambda: True,
     ) -> Made:
         """Make the batch of a step.
 
@@ -138,11 +138,15 @@ class Maker:
 
         Raises:
             WorkerError: A sample could not be read, transformed or collated.
-            Unwanted: The batch was not wanted any more.
+            Unwanted: The batch was cancelled.
         """
         start, stop = self.cut.share(step, *self._topology)
         made = Made(stop - start)
-        check = _nothing if is_wanted is None else _checking(is_wanted)
+
+        def check() -> None:
+            if not is_wanted():
+                raise Unwanted
+
         began = time.perf_counter()
         try:
             self._fill(made, fetched or self._read(self._rows(step)), check)
@@ -289,18 +293,6 @@ class Threads:
 
     def stop(self) -> None:
         """Do nothing: the pipeline tells that a batch is not wanted."""
-
-
-def _checking(is_wanted: Callable[[], bool]) -> Callable[[], object]:
-    def check() -> None:
-        if not is_wanted():
-            raise Unwanted
-
-    return check
-
-
-def _nothing() -> None:
-    pass
 
 
 def _worker_error(step: int, error: Exception, place: str = "") -> WorkerError:

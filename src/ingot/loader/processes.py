@@ -46,7 +46,7 @@ class Processes:
     process that dies is replaced by one that makes the same batch.
 
     Args:
-        maker: Maker the batch of a step.
+        maker: Makes the batch of a step.
         conversion: Is applied to each batch in this process.
         count: The number of processes.
         context: How they are started: a context of `multiprocessing`, the name of a start method,
@@ -89,7 +89,7 @@ class Processes:
         Finalize(self, _stop, (weakref.ref(self),), exitpriority=_BEFORE_PROCESSES_END)
 
     def start(self) -> None:
-        """Start the processes, the first time. One that dies is replaced by who asked it.
+        """Start the processes, the first time; `make` replaces one that dies.
 
         Raises:
             TypeError: The processes are not forked, and a function cannot be sent to them.
@@ -148,7 +148,7 @@ class Processes:
         raise WorkerError(_death(step, how, is_forked=is_forked), None, step)
 
     def stop(self) -> None:
-        """End the processes, and let go of the memory that nobody holds an array of."""
+        """End the processes, and release the memory that no array uses."""
         if os.getpid() != self._process:
             return
         with self._changing:
@@ -208,7 +208,7 @@ class _Worker:
         return process
 
     def ask(self, step: int) -> tuple[Made, BaseException | None]:
-        """Return the batch of a step, or why there is none.
+        """Return the batch of a step, or the error that it raised.
 
         Raises:
             EOFError: The process died.

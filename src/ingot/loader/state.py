@@ -133,8 +133,8 @@ def _other_version(version: int) -> str:
         return f"the state is of version {version}, this Ingot reads up to {_VERSION}"
     return (
         f"the state is of order algorithm version {version}, this release has {ALGORITHM}: a mix, "
-        "an interleave or a concat has other samples at the same position; go on with the release "
-        "that saved the state, or begin an epoch here, loader.seek(epoch * len(loader))"
+        "an interleave or a concat has other samples at the same position; continue with the "
+        "release that saved the state, or begin an epoch here, loader.seek(epoch * len(loader))"
     )
 
 
@@ -152,12 +152,12 @@ def _refuse_other_order(state: Mapping[str, Any], order: Order, *, allow_other_d
         message = f"the state is of another order: it has {found[0]}, this loader has {found[1]}"
         step = state.get("step")
         if isinstance(step, int) and not difference_of_verbs(described, own):
-            message += f"; to go on at that step anyway, call seek({step})"
+            message += f"; to continue at that step anyway, call seek({step})"
         raise ValueError(message)
     if not allow_other_data and (found := other_data(described, own)):
         message = (
             f"the state was saved on other data: on {found[0]}, and this loader has {found[1]}; "
-            "to go on with these, pass allow_other_data=True to load_state_dict"
+            "to continue with these, pass allow_other_data=True to load_state_dict"
         )
         message += f", or call seek({state['step']})"
         raise ValueError(message)

@@ -46,7 +46,7 @@ class LoaderStats:
 
     @property
     def bottleneck(self) -> str:
-        """Who makes the others wait, in a sentence."""
+        """What the bottleneck is, in a sentence."""
         if not self.batches:
             return "no batch was handed out yet"
         share = self.wait_s / self.elapsed_s if self.elapsed_s > 0 else 0.0

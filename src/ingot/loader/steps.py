@@ -68,7 +68,7 @@ class Steps:
         return 0 if self.per_epoch is None else step // self.per_epoch
 
     def end_of_epoch(self, step: int) -> int | None:
-        """Return the first step of the next epoch; None if there is none."""
+        """Return the first step of the next epoch; None without epochs."""
         return None if self.per_epoch is None else (self.epoch_of(step) + 1) * self.per_epoch
 
     def span(self, step: int) -> tuple[int, int]:
@@ -154,8 +154,8 @@ class Place:
     A loop begins where the loader was put by `put` or `resume`, if nothing was handed out since;
     otherwise with the first epoch of which nothing was handed out. So a loop that was left is
     followed by the next epoch. Without epochs, it begins where the loader is. It ends with its
-    epoch. If the loader is put elsewhere, the running loop goes on there, to the end of that
-    epoch. Only the last loop that has begun may go on.
+    epoch. If the loader is put elsewhere, the running loop continues there, to the end of
+    that epoch. Only the last loop that has begun may continue.
 
     Args:
         steps: Which positions make which step.
@@ -164,7 +164,7 @@ class Place:
         steps: As given, or cut anew where the loader has resumed.
         skipped: The steps that are left out.
         moves: How often the loader was put somewhere.
-        stop: Where the running loop ends; None if it does not, or there is none.
+        stop: Where the running loop ends; None if it does not, or without a loop.
     """
 
     def __init__(self, steps: Steps) -> None:

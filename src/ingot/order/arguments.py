@@ -212,7 +212,7 @@ def range_of(name: str, bounds: Any, most: float = float("inf")) -> Range:
 
 
 def per_colour(name: str, values: Any, colours: int) -> tuple[float, ...] | None:
-    """Return a number for each colour; None if there is none."""
+    """Return a number for each colour; None stays None."""
     if values is None:
         return None
     given = values if isinstance(values, Sequence | np.ndarray) else [values] * colours

@@ -30,7 +30,7 @@ def concat(*orders: Samples | Order) -> Order:
 
 
 def interleave(*orders: Samples | Order) -> Order:
-    """Return the samples of orders or sources in turns; when one ends, the others go on.
+    """Return the samples of orders or sources in turns; when one ends, the others continue.
 
     Raises:
         TypeError: The orders are in a list.
@@ -64,7 +64,7 @@ def mix(orders: Mapping[str, Samples | Order], weights: Weights | Schedule) -> O
         orders: Orders or sources, by name.
         weights: A number for each name. To change them at some positions, a list of positions
             and weights from there on: `[(0, {...}), (100_000, {...})]`. At a change, every order
-            goes on where it was. Weights become integers that add up to at most 65,536; if the
+            continues where it was. Weights become integers that add up to at most 65,536; if the
             given ones cannot be expressed so, the nearest are used.
 
     Raises:
@@ -91,7 +91,7 @@ def schedule_of(names: Sequence[str], weights: Weights | Schedule) -> list[tuple
 
     Raises:
         TypeError: The weights are neither a dict nor a list of positions and dicts.
-        ValueError: They do not fit the names, or are no weights.
+        ValueError: They do not fit the names, or are not numbers of at least 0.
     """
     if isinstance(weights, Mapping):
         return [(0, _integers(names, weights))]

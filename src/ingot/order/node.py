@@ -70,7 +70,7 @@ class Node(ABC):
 
     @property
     def seed(self) -> int:
-        """The seed of the nearest shuffle; 0 if there is none, or several."""
+        """The seed of the nearest shuffle; 0 without a shuffle, or with several parts."""
         return self.parts[0].seed if len(self.parts) == 1 else 0
 
     @abstractmethod
@@ -136,8 +136,8 @@ class Leaf(Node):
         """Return the rows of a data set that meet a condition."""
         if not isinstance(self.source, Dataset):
             message = (
-                f"filter needs data sets, whose fields it can look at; {text_of(self.describe())} "
-                "is none"
+                "filter requires data sets, whose fields it can look at; "
+                f"{text_of(self.describe())} is not a data set"
             )
             raise TypeError(message)
         rows = self.source if self.table is None else self.source.take(self.table)

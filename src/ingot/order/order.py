@@ -29,7 +29,7 @@ from ingot.order.samples import samples_of
 
 _AHEAD = 32
 _SAME_CHOICES = (
-    "whoever asks this order for the same positions in every epoch, as PyTorch's sampler does, "
+    "a loader that asks this order for the same positions in every epoch, as PyTorch's does, "
     "gets the same random choices in every epoch: use ingot.torch.DataLoader(order, batch_size), "
     "or pass ingot.torch.Dataset(data, function) to PyTorch's loader"
 )
@@ -187,7 +187,7 @@ class Order(Sequence[Any]):
         wanted = integers_of(positions, "positions")
         if (wanted < 0).any():
             if self.is_infinite:
-                message = f"position {wanted.min()} counts from the end, and there is none"
+                message = f"position {wanted.min()} counts from the end, and the order has no end"
                 raise IndexError(message)
             wanted = np.where(wanted < 0, wanted + len(self), wanted)
         bad = (wanted < 0) | (wanted >= self._bound())

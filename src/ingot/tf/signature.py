@@ -25,7 +25,7 @@ def signature_of(loader: Loader) -> Any:
     """Return the signature of a loader's batches.
 
     Raises:
-        TypeError: A value is no tensor, or nobody knows its dtype.
+        TypeError: A value is not a tensor, or its dtype is unknown.
     """
     node = node_of(loader.order)
     if loader.collate is None and not node.maps and Columns.of(node) is not None:
@@ -113,7 +113,7 @@ def _of_list(values: list[Any], size: int | None, where: str) -> Any:
     filled = [one for one in arrays if len(one)] if all(one.ndim for one in arrays) else []
     kinds = {(_dtype_of(one, where), one.shape[1:]) for one in filled}
     if len(arrays) != len(values) or len(kinds) != 1:
-        message = f"{where} is a list of values that are no tensor together: map it, or select()"
+        message = f"{where} is a list of values that do not make a tensor: map it, or select()"
         raise TypeError(message)
     ((dtype, shape),) = kinds
     return _ragged(dtype, (size, None, *shape))
@@ -127,6 +127,6 @@ def _dtype_of(array: npt.NDArray[Any], where: str) -> tf.DType:
     if array.dtype.kind in "US":
         return tf.string
     if array.dtype.kind not in "biufc" and array.dtype.type.__module__ != "ml_dtypes":
-        message = f"{where} has values of type {array.dtype}, which are no tensor: map it"
+        message = f"{where} has values of type {array.dtype}, which tensors do not have: map it"
         raise TypeError(message)
     return tf.as_dtype(array.dtype)

@@ -76,7 +76,7 @@ def _ragged(value: Any, spec: tf.RaggedTensorSpec, where: str) -> tf.RaggedTenso
 
 
 def _inner(shape: Iterable[int | None]) -> tuple[int, ...]:
-    """Return the shape of a value of which there is none."""
+    """Return the shape of a value, with 0 for unknown dimensions."""
     return tuple(one or 0 for one in shape)
 
 
@@ -106,8 +106,8 @@ def _check_alike(shapes: list[tuple[int, ...]], where: str) -> None:
     different = sorted(set(shapes))
     if len(different) > 1:
         message = (
-            f"{where} has values of shapes {different[0]} and {different[1]}, which are no tensor "
-            "together: map them to one shape"
+            f"{where} has values of shapes {different[0]} and {different[1]}, which do not make a "
+            "tensor: map them to one shape"
         )
         raise ValueError(message)
 

@@ -40,7 +40,7 @@ class DataLoader(torch.utils.data.DataLoader[Any]):
     """PyTorch's data loader along an order: worker processes, and the batches of `ingot.Loader`.
 
     It counts the batches that it hands out, whatever its workers have read ahead. So its state
-    is exact, and it is the state of an `ingot.Loader`: a run may go on with either, with another
+    is exact, and it is the state of an `ingot.Loader`: a run may continue with either, with another
     number of workers, and on another number of ranks. Loops begin and end as those over an
     `ingot.Loader` do: each is an epoch, unless `seek` or `load_state_dict` say where it begins.
 
@@ -116,7 +116,7 @@ class DataLoader(torch.utils.data.DataLoader[Any]):
         return self._place.epoch
 
     def __iter__(self) -> Iterator[Any]:  # type: ignore[override]
-        """Begin an epoch, or go on where `load_state_dict` or `seek` has put the loader.
+        """Begin an epoch, or continue where `load_state_dict` or `seek` has put the loader.
 
         Raises:
             TypeError: Workers are not forked, and a function cannot be sent to them.
@@ -127,7 +127,7 @@ class DataLoader(torch.utils.data.DataLoader[Any]):
         return _Batches(self)
 
     def _started(self) -> Iterator[Any]:
-        """Return PyTorch's own iterator, from where the running or a new loop goes on."""
+        """Return PyTorch's own iterator, from where the running or a new loop continues."""
         self._positions._follow(self._place)  # noqa: SLF001
         return super().__iter__()
 
@@ -141,7 +141,7 @@ class DataLoader(torch.utils.data.DataLoader[Any]):
     def seek(self, step: SupportsIndex) -> None:
         """Go to a step, which is handed out next: by the running loop, or by a new one.
 
-        `loader.seek(loader.step)` lets a new loop go on where one was left.
+        `loader.seek(loader.step)` lets a new loop continue where one was left.
 
         Raises:
             ValueError: There is no such step.
@@ -158,10 +158,10 @@ class DataLoader(torch.utils.data.DataLoader[Any]):
         return state_of(self._positions.order, place.steps, place.next, place.skipped.ranges)
 
     def load_state_dict(self, state: Mapping[str, Any], *, allow_other_data: bool = False) -> None:
-        """Go on where a loader was, on any number of ranks and workers, with any batch size.
+        """Continue where a loader was, on any number of ranks and workers, with any batch size.
 
-        The rest of that epoch is cut into batches from there on. A running loop goes on there,
-        too.
+        The rest of that epoch is cut into batches from there on. A running loop continues
+        there, too.
 
         Args:
             state: What `state_dict` of this class or of an `ingot.Loader` has returned, or one
@@ -215,8 +215,7 @@ class _Batches(Iterator[Any]):
     """The batches of one loop over a data loader, which counts them.
 
     PyTorch's own iterator has read ahead. So it is replaced by another one if the loader was put
-    elsewhere, and after an error, after which it would go on with the batch behind the one that
-    failed.
+    elsewhere, and after an error, after which it would continue behind the batch that failed.
     """
 
     def __init__(self, loader: DataLoader) -> None:

@@ -24,7 +24,7 @@ class Sampler(torch.utils.data.Sampler[Positions]):
     samples. Batches are those of `ingot.Loader`.
 
     A loop over the data loader is an epoch, and the next loop is the next epoch, even if a loop
-    was left before its end. After `seek` or `load_state_dict`, the next loop goes on from there
+    was left before its end. After `seek` or `load_state_dict`, the next loop continues from there
     to the end of that epoch. A data loader with workers asks for batches before it
     hands them out, so a sampler cannot know how many you got: `ingot.torch.DataLoader` and
     torchdata's `StatefulDataLoader` count them, and with other loaders you do, see `state_at`.
@@ -84,7 +84,7 @@ class Sampler(torch.utils.data.Sampler[Positions]):
         """The step at which the next loop begins; steps count on from epoch to epoch.
 
         Raises:
-            RuntimeError: A loop over an infinite order was begun, and nobody said where to go on.
+            RuntimeError: A loop over an infinite order was begun, and `seek` was not called.
         """
         if self._step is None:
             message = (
@@ -118,7 +118,7 @@ class Sampler(torch.utils.data.Sampler[Positions]):
         self._step = number
 
     def _follow(self, place: Place) -> None:
-        """Begin the next loop where a loader begins or goes on with its own."""
+        """Begin the next loop where a loader begins or continues its own."""
         self._steps = place.steps
         self._skipped.set(place.skipped.ranges)
         self._step, _ = place.upcoming
