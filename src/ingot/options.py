@@ -36,13 +36,11 @@ def names_options(
             foreign = get_close_matches(wrong, [*known, *instead], 1) if instead else []
             if instead and foreign and foreign[0] in instead:
                 advice = instead[foreign[0]]
-                message = f"ingot.{name} has no argument {wrong!r}; instead: {advice}"
-                raise TypeError(message)
+                raise TypeError(f"ingot.{name} has no argument {wrong!r}; instead: {advice}")
             same = _ELSEWHERE.get(wrong)
             near = [same] if same in known else get_close_matches(wrong, options, 1)
             meant = f"; did you mean {near[0]!r}?" if near else ""
-            message = f"unknown option {wrong!r}{meant} ({name} has {', '.join(options)})"
-            raise TypeError(message)
+            raise TypeError(f"unknown option {wrong!r}{meant} ({name} has {', '.join(options)})")
         return function(*args, **kwargs)
 
     return checked

@@ -76,8 +76,7 @@ def bench(
             raise without_fields(path)
         data = found.select(*field) if field and isinstance(found, Dataset) else found
         if not len(data):
-            message = f"{path}: there are no rows to measure"
-            raise ValueError(message)
+            raise ValueError(f"{path}: there are no rows to measure")
         done = list(measure(data, batches, threads, seconds, cold=cold and is_evictable()))
         advice = advice_for(done, data.nbytes)
         about: dict[str, Any] = {"path": found.path, "rows": len(data), "bytes": data.nbytes}

@@ -53,8 +53,7 @@ def get(
     ingot get cats 7 --field image -o cat.jpg
     """
     if output is None and element is not None:
-        message = "--element chooses what -o writes; name a file with -o"
-        raise ValueError(message)
+        raise ValueError("--element chooses what -o writes; name a file with -o")
     with open_any(path, partial=partial) as found:
         number = _number(path, row, len(found))
         if output is not None:
@@ -95,8 +94,7 @@ def stored_bytes(
         rows = found.select(name)  # Its format has no stored form, but values.
     value: Any = at(rows[number], name)
     if value is None:
-        message = f"{found.path}: row {number}: field {name!r} is missing in this row"
-        raise ValueError(message)
+        raise ValueError(f"{found.path}: row {number}: field {name!r} is missing in this row")
     if isinstance(value, list):
         value = _element(found.path, number, name, value, element)
     else:
@@ -112,23 +110,20 @@ def _field(spec: Spec | Mapping[str, str], names: list[str]) -> str:
         return names[0]
     if not names and len(spec) == 1:
         return next(iter(spec))
-    message = f"-o writes one value: name one of the fields {list(spec)} with --field"
-    raise ValueError(message)
+    raise ValueError(f"-o writes one value: name one of the fields {list(spec)} with --field")
 
 
 def _refuse_element(where: str, element: int | None) -> None:
     if element is not None:
-        message = f"{where} is not a sequence; leave out --element"
-        raise ValueError(message)
+        raise ValueError(f"{where} is not a sequence; leave out --element")
 
 
 def _element(path: str, number: int, name: str, values: list[Any], element: int | None) -> Any:
     if element is None:
-        message = (
+        raise ValueError(
             f"{path}: row {number}: field {name!r} is a sequence of {len(values)}: name one of "
             "them with --element"
         )
-        raise ValueError(message)
     if not -len(values) <= element < len(values):
         message = f"{path}: row {number}: field {name!r} has {len(values)} elements, not {element}"
         raise IndexError(message)

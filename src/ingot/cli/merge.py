@@ -60,10 +60,9 @@ def merge(
 
 def _check_in_place(path: str, options: Mapping[str, object]) -> None:
     if not Path(path).is_dir():
-        message = (
+        raise ValueError(
             f"{path}: a single PATH is a data set directory; name the target behind the sources"
         )
-        raise ValueError(message)
     for name, given in options.items():
         if given:
             message = f"{path}: {name} needs a target: a data set is merged in place as it is"

@@ -45,8 +45,7 @@ def types_of(given: list[str] | None) -> dict[str, str] | None:
     pairs = [one.rpartition("=") for one in given or ()]
     for name, _, kind in pairs:
         if not name or not kind:
-            message = f"--spec is FIELD=TYPE, such as label=int, got {name or kind!r}"
-            raise ValueError(message)
+            raise ValueError(f"--spec is FIELD=TYPE, such as label=int, got {name or kind!r}")
     return {name: kind for name, _, kind in pairs} or None
 
 

@@ -86,8 +86,7 @@ def collate_of(function: Any) -> Callable[[list[Any]], Any] | None:
         TypeError: It is not a function.
     """
     if function is not None and not callable(function):
-        message = f"collate is a function of a list of samples, not {function!r:.80}"
-        raise TypeError(message)
+        raise TypeError(f"collate is a function of a list of samples, not {function!r:.80}")
     return function  # type: ignore[no-any-return]
 
 
@@ -109,14 +108,12 @@ def global_batch_size_of(batch_size: int | None, global_batch_size: int | None, 
         count = count_of(global_batch_size, "global_batch_size", 1)
     else:
         found = "neither" if batch_size is None else "both"
-        message = (
+        raise TypeError(
             "expected batch_size=, the number of samples of a step on each rank, or "
             f"global_batch_size=, the number on all ranks together, got {found}"
         )
-        raise TypeError(message)
     if count > _SAMPLES_MAX:
-        message = f"a step has at most {_SAMPLES_MAX:,} samples on all ranks, got {count:,}"
-        raise ValueError(message)
+        raise ValueError(f"a step has at most {_SAMPLES_MAX:,} samples on all ranks, got {count:,}")
     return count
 
 
@@ -133,8 +130,7 @@ def converter_of(to: To, *, pin_memory: bool) -> Callable[[Any], Any] | None:
         ModuleNotFoundError: The library is not installed.
     """
     if pin_memory and to != "torch":
-        message = 'pin_memory requires to="torch"'
-        raise ValueError(message)
+        raise ValueError('pin_memory requires to="torch"')
     if callable(to):
         return to
     given: object = to
@@ -167,20 +163,17 @@ def steps_over(
     length = None if order.is_infinite else len(order)
     steps = Steps(size, length, bool(drop_last))
     if length == 0:
-        message = "the order has no samples"
-        raise ValueError(message)
+        raise ValueError("the order has no samples")
     if not steps.per_epoch and length is not None:
-        message = (
+        raise ValueError(
             f"an order of {length} samples has no whole batch of {size} on all ranks: pass "
             "drop_last=False, or repeat the order"
         )
-        raise ValueError(message)
     if size < world:
-        message = (
+        raise ValueError(
             f"global_batch_size={size} has no sample for each of {world} ranks: pass at "
             f"least {world}, or batch_size=, the number of samples on each rank"
         )
-        raise ValueError(message)
     _refuse_shards(order.describe(data=False), world)
     return steps
 
@@ -193,11 +186,10 @@ def threads_of(workers: int | None, processes: int, prefetch: int | None) -> tup
     """
     if processes:
         if workers is not None:
-            message = (
+            raise ValueError(
                 f"workers={workers} asks for threads and processes={processes} for processes: "
                 "pass one of them"
             )
-            raise ValueError(message)
         count = processes
     else:
         count = min(_num_cores(), _WORKERS_MAX) if workers is None else count_of(workers, "workers")
@@ -243,13 +235,11 @@ def topology_of(shard: Shard | Any) -> Topology:
         case Mesh(ndim=1):
             return Topology(shard.get_local_rank(), shard.size(), "device mesh")
         case Mesh():
-            message = (
+            raise ValueError(
                 f"the device mesh has {shard.ndim} dimensions: pass the one that splits the data, "
                 'such as mesh["data"], or ingot.torch.shard_of(mesh, ...) for several'
             )
-            raise ValueError(message)
-    message = f'shard is "auto", (rank, world), a device mesh or None, not {shard!r:.80}'
-    raise TypeError(message)
+    raise TypeError(f'shard is "auto", (rank, world), a device mesh or None, not {shard!r:.80}')
 
 
 def _found() -> Topology:
@@ -292,8 +282,7 @@ def _of_environment() -> Topology:
 
 def _checked(rank: int, world: int, origin: str) -> Topology:
     if not 0 <= rank < world:
-        message = f"expected 0 <= rank < world, got rank {rank} of {world}"
-        raise ValueError(message)
+        raise ValueError(f"expected 0 <= rank < world, got rank {rank} of {world}")
     return Topology(rank, world, origin)
 
 
@@ -305,10 +294,9 @@ def _refuse_shards(description: Description, world: int) -> None:
     """
     for step in steps_of(description):
         if step["kind"] == "shard" and step["world"] > 1 and world > 1:
-            message = (
+            raise ValueError(
                 f"the order has {text_of(step)}, and the loader gives each of {world} ranks its "
                 "part of every batch: leave the step out, or pass shard=None"
             )
-            raise ValueError(message)
         for part in step.get("parts", ()):
             _refuse_shards(part, world)

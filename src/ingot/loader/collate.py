@@ -44,11 +44,10 @@ def _dict(samples: list[Any]) -> Any:
     for one in samples:
         if not isinstance(one, Mapping) or one.keys() != first.keys():
             found = sorted(map(str, one)) if isinstance(one, Mapping) else type(one).__name__
-            message = (
+            raise ValueError(
                 f"the samples of a batch have different fields, {sorted(map(str, first))} and "
                 f"{found}: map them to the same fields, select() these, or pass collate="
             )
-            raise ValueError(message)
     return {key: collate([one[key] for one in samples]) for key in first}
 
 
@@ -138,8 +137,7 @@ def collate_packs(
     starts = np.cumsum(lengths) - lengths
     totals = np.bincount(pack, lengths, len(packs)).astype(np.int64)
     if totals.max(initial=0) > length:
-        message = f"a pack has {totals.max()} elements: expected at most length={length}"
-        raise ValueError(message)
+        raise ValueError(f"a pack has {totals.max()} elements: expected at most length={length}")
     # Where each element goes, if packs follow each other.
     shift = np.arange(len(packs)) * length - (np.cumsum(totals) - totals)
     places = np.arange(lengths.sum()) + np.repeat(shift[pack], lengths)
@@ -171,14 +169,12 @@ def _rows_of(packs: Packs, names: Sequence[str]) -> list[Mapping[str, Any]]:
         message = f"expected the names of sequences, other than {' and '.join(_OWN)}: {names}"
         raise ValueError(message)
     if not all(isinstance(pack, Sequence) for pack in packs):
-        message = f"expected packs, which are lists of rows, got {type(packs[0]).__name__}"
-        raise TypeError(message)
+        raise TypeError(f"expected packs, which are lists of rows, got {type(packs[0]).__name__}")
     rows = list(chain.from_iterable(packs))
     for row in rows:
         if not isinstance(row, Mapping) or any(name not in row for name in names):
             found = list(row) if isinstance(row, Mapping) else type(row).__name__
-            message = f"expected rows with the fields {list(names)}, got {found}"
-            raise TypeError(message)
+            raise TypeError(f"expected rows with the fields {list(names)}, got {found}")
     return rows
 
 
@@ -187,8 +183,7 @@ def _check_lengths(
 ) -> None:
     for value, length in zip(values, lengths.tolist(), strict=True):
         if len(value) != length:
-            message = (
+            raise ValueError(
                 f"field {name!r} has {len(value)} elements in a row in which another one has "
                 f"{length}: pass the fields that belong together, and fields=[...] to pack"
             )
-            raise ValueError(message)

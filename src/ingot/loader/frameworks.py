@@ -175,9 +175,8 @@ def _check_fits(value: npt.NDArray[Any], dtype: np.dtype[Any], where: str) -> No
     limits = np.iinfo(dtype)
     for number in (int(value.min()), int(value.max())):
         if not limits.min <= number <= limits.max:
-            message = (
+            raise OverflowError(
                 f"{where} has {number}, which does not fit into {dtype}: without 64-bit types, JAX "
                 'has no larger integers; call jax.config.update("jax_enable_x64", True) before '
                 "the loader is made, or map the field to smaller numbers"
             )
-            raise OverflowError(message)

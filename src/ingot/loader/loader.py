@@ -188,10 +188,9 @@ class Loader:
         return True
 
     def __reduce__(self) -> NoReturn:
-        message = (
+        raise TypeError(
             "a loader has threads and cannot be pickled: pickle its order and its state_dict()"
         )
-        raise TypeError(message)
 
     def __iter__(self) -> Iterator[Any]:
         """Begin an epoch, or continue where `load_state_dict` or `seek` has put the loader."""
@@ -271,8 +270,7 @@ class Loader:
         """
         start, end = self._checked(first), count_of(stop, "stop")
         if end < start:
-            message = f"expected first <= stop, got {start} and {end}"
-            raise ValueError(message)
+            raise ValueError(f"expected first <= stop, got {start} and {end}")
         self._place.skipped.set([*self._place.skipped.ranges, range(start, end)])
         self._pipeline.restart()
 
@@ -380,8 +378,7 @@ class Loader:
 
     def _check_open(self) -> None:
         if self._is_closed:
-            message = "the loader is closed; create a new one and call load_state_dict()"
-            raise ClosedError(message)
+            raise ClosedError("the loader is closed; create a new one and call load_state_dict()")
 
     def _checked(self, step: SupportsIndex) -> int:
         return self._place.steps.checked(step)

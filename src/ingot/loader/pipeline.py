@@ -117,8 +117,7 @@ class Pipeline(Generic[T]):
     def _wait(self, step: int) -> T:
         while step not in self._done:
             if self._is_stopped:
-                message = "the loader was closed"
-                raise ClosedError(message)
+                raise ClosedError("the loader was closed")
             self._changed.wait()
         outcome = self._done.pop(step)
         self._front = self._follow(step)

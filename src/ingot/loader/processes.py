@@ -61,11 +61,10 @@ class Processes:
         context: BaseContext | str | None = None,
     ) -> None:
         if multiprocessing.current_process().daemon:
-            message = (
+            raise RuntimeError(
                 "a worker process, such as one of PyTorch's data loader, may not start processes: "
                 "pass workers= for threads, or use the loader in the main process"
             )
-            raise RuntimeError(message)
         self._maker = maker
         if context is None:
             context = multiprocessing.get_context()
@@ -105,8 +104,7 @@ class Processes:
     def _start(self, worker: "_Worker") -> None:
         with self._changing:
             if self._is_stopped:
-                message = "the loader is closed"
-                raise ClosedError(message)
+                raise ClosedError("the loader is closed")
             worker.start()
 
     def fetch(self, steps: Sequence[int]) -> Sequence[None]:

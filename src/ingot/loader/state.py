@@ -60,8 +60,7 @@ def place_in(
     """
     given: object = state
     if not isinstance(given, Mapping):
-        message = f"expected what state_dict() returned, got {given!r:.200}"
-        raise TypeError(message)
+        raise TypeError(f"expected what state_dict() returned, got {given!r:.200}")
     if (version := _count_in(state, "version", 1)) != _VERSION:
         raise ValueError(_other_version(version))
     position = _count_in(state, "position")
@@ -75,19 +74,17 @@ def place_in(
     if state["fingerprint"] != order.fingerprint:
         _refuse_other_order(state, order, allow_other_data=allow_other_data)
     if skipped and batch_size != steps.batch_size:
-        message = (
+        raise ValueError(
             f"the state leaves out steps of {batch_size} samples, and this loader has steps of "
             f"{steps.batch_size}: pass global_batch_size={batch_size}, or remove `skipped` from "
             "the state to read them"
         )
-        raise ValueError(message)
     drop_last = state.get("drop_last", steps.drop_last)
     if skipped and drop_last is not steps.drop_last and steps.length is not None:
-        message = (
+        raise ValueError(
             f"the state leaves out steps of a loader with drop_last={drop_last}: pass that, or "
             "remove `skipped` from the state to read them"
         )
-        raise ValueError(message)
     resumed = steps.resumed_at(position)
     resumed.checked(resumed.first)
     return resumed, skipped
@@ -146,8 +143,7 @@ def _refuse_other_order(state: Mapping[str, Any], order: Order, *, allow_other_d
     """
     described, own = state.get("order"), order.describe()
     if not isinstance(described, dict) or fingerprint_of(described) != state["fingerprint"]:
-        message = "the state is of another order"
-        raise ValueError(message)
+        raise ValueError("the state is of another order")
     if found := difference_of_composition(described, own):
         message = f"the state is of another order: it has {found[0]}, this loader has {found[1]}"
         step = state.get("step")
@@ -170,8 +166,7 @@ def verify_resume(loader: "Loader", steps: int, resumes: int, seed: int) -> int:
         ValueError: A batch differs.
     """
     if steps < 1 or resumes < 1:
-        message = f"expected at least one step and one resume, got {steps} and {resumes}"
-        raise ValueError(message)
+        raise ValueError(f"expected at least one step and one resume, got {steps} and {resumes}")
     with loader._again(workers=2) as straight:  # noqa: SLF001 -- this is a part of the loader
         states, batches = [], []
         following = _following(straight)
@@ -188,12 +183,11 @@ def verify_resume(loader: "Loader", steps: int, resumes: int, seed: int) -> int:
             for (step, _), batch in zip(states[start:], batches[start:], strict=True):
                 where = differing(batch, next(following))
                 if where is not None:
-                    message = (
+                    raise ValueError(
                         f"step {step} differs when it is read again, in {where}: a function of "
                         "map, the collate function or a source depends on something other than "
                         "its sample and `rng`"
                     )
-                    raise ValueError(message)
                 compared += 1
     return compared
 

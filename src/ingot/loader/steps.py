@@ -43,8 +43,7 @@ class Steps:
             TypeError: There are no epochs.
         """
         if self.per_epoch is None:
-            message = "an infinite order has no number of steps; take(n) makes it finite"
-            raise TypeError(message)
+            raise TypeError("an infinite order has no number of steps; take(n) makes it finite")
         return self.per_epoch
 
     @property
@@ -217,11 +216,10 @@ class Place:
             RuntimeError: Another loop has begun.
         """
         if loop is not self._loop:
-            message = (
+            raise RuntimeError(
                 "another loop over this loader has begun since; use one loader per loop, "
                 "or read single batches with batch(step)"
             )
-            raise RuntimeError(message)
         if not self._is_running:
             self._step, self._is_left, self._is_running = self._beginning, False, True
             self.stop = self.steps.end_of_epoch(self.step)

@@ -41,16 +41,14 @@ def integer_of(number: SupportsIndex, name: str) -> int:
     if not isinstance(number, bool | np.bool_):
         with suppress(TypeError):
             return operator.index(number)
-    message = f"{name} is an integer, not {number!r:.80}"
-    raise TypeError(message)
+    raise TypeError(f"{name} is an integer, not {number!r:.80}")
 
 
 def seed_of(seed: SupportsIndex) -> int:
     """Return a seed: an integer of 64 bits."""
     number = integer_of(seed, "a seed")
     if not 0 <= number < _SEEDS:
-        message = f"a seed is at least 0 and below 2^64, got {number}"
-        raise ValueError(message)
+        raise ValueError(f"a seed is at least 0 and below 2^64, got {number}")
     return number
 
 
@@ -58,8 +56,7 @@ def count_of(number: SupportsIndex, name: str, least: int = 0) -> int:
     """Return a number that is at least `least` and fits into 63 bits."""
     count = integer_of(number, name)
     if not least <= count <= INT64_MAX:
-        message = f"{name} is at least {least} and below 2^63, got {count}"
-        raise ValueError(message)
+        raise ValueError(f"{name} is at least {least} and below 2^63, got {count}")
     return count
 
 
@@ -72,19 +69,15 @@ def integers_of(values: Any, name: str) -> npt.NDArray[np.int64]:
     """
     array = np.asarray(values)
     if array.ndim != 1:
-        message = f"{name} have one dimension, got {array.ndim}"
-        raise ValueError(message)
+        raise ValueError(f"{name} have one dimension, got {array.ndim}")
     if not len(array):
         return np.empty(0, np.int64)
     if array.dtype.kind == "O" and all(isinstance(one, int) for one in array):
-        message = f"{name} fit into 64 bits, got {max(array, key=abs)}"
-        raise ValueError(message)
+        raise ValueError(f"{name} fit into 64 bits, got {max(array, key=abs)}")
     if array.dtype.kind not in "iu":
-        message = f"{name} are integers, got {array.dtype}"
-        raise TypeError(message)
+        raise TypeError(f"{name} are integers, got {array.dtype}")
     if array.dtype == np.uint64 and array.max() > INT64_MAX:
-        message = f"{name} are below 2^63, got {array.max()}"
-        raise ValueError(message)
+        raise ValueError(f"{name} are below 2^63, got {array.max()}")
     return np.ascontiguousarray(array, np.int64)
 
 
@@ -96,8 +89,7 @@ def lengths_of(lengths: Lengths, num_sources: int) -> Plain:
     if num_sources == 1 and isinstance(lengths, list | tuple) and len(lengths) == 1:
         arrays = lengths if np.ndim(lengths[0]) else arrays
     if np.ndim(arrays[0] if len(arrays) else 0) == 0:
-        message = f"expected an array of lengths for each of {num_sources} sources"
-        raise ValueError(message)
+        raise ValueError(f"expected an array of lengths for each of {num_sources} sources")
     return tuple(integers_of(one, "lengths") for one in arrays)
 
 
@@ -117,8 +109,7 @@ def fields_of(
         if not isinstance(source, Dataset):
             continue
         if not chosen:
-            message = "expected the names of the sequences to cut: fields=[...]"
-            raise TypeError(message)
+            raise TypeError("expected the names of the sequences to cut: fields=[...]")
         for name in chosen:
             field = field_of(source.spec, name, source.path)
             if not field.is_sequence:
@@ -134,8 +125,7 @@ def takes_rng(function: object) -> bool:
         TypeError: It is not a function.
     """
     if not callable(function):
-        message = f"map expects a function, not {type(function).__name__}"
-        raise TypeError(message)
+        raise TypeError(f"map expects a function, not {type(function).__name__}")
     try:
         parameters = inspect.signature(function).parameters
     except (TypeError, ValueError):  # A builtin without a signature.
@@ -146,8 +136,7 @@ def takes_rng(function: object) -> bool:
 def field_name_of(field: Any) -> str:
     """Return the name of a field."""
     if not isinstance(field, str):
-        message = f"field is the name of a field, not {type(field).__name__}"
-        raise TypeError(message)
+        raise TypeError(f"field is the name of a field, not {type(field).__name__}")
     return field
 
 
@@ -155,8 +144,7 @@ def one_of(name: str, found: Any, known: Sequence[Any]) -> Any:
     """Return what is among known values."""
     if isinstance(found, bool) or found not in known:
         texts = " or ".join(f'"{one}"' if isinstance(one, str) else str(one) for one in known)
-        message = f"{name} is {texts}, not {found!r:.80}"
-        raise ValueError(message)
+        raise ValueError(f"{name} is {texts}, not {found!r:.80}")
     return found
 
 
@@ -164,8 +152,7 @@ def side_of(name: str, side: SupportsIndex) -> int:
     """Return a number of pixels."""
     number = operator.index(side)
     if not 1 <= number <= _SIDE_MAX:
-        message = f"{name} is from 1 to {_SIDE_MAX} pixels, got {number}"
-        raise ValueError(message)
+        raise ValueError(f"{name} is from 1 to {_SIDE_MAX} pixels, got {number}")
     return number
 
 
@@ -176,23 +163,19 @@ def size_of(size: Any) -> tuple[int, int]:
     match size:
         case (height, width):
             return side_of("size", height), side_of("size", width)
-    message = f"size is a number of pixels, or (height, width), not {size!r:.80}"
-    raise TypeError(message)
+    raise TypeError(f"size is a number of pixels, or (height, width), not {size!r:.80}")
 
 
 def number_of(name: str, value: Any) -> float:
     """Return a finite number."""
     if isinstance(value, bool):
-        message = f"{name} is a number, such as 0.5, not {value}"
-        raise TypeError(message)
+        raise TypeError(f"{name} is a number, such as 0.5, not {value}")
     try:
         number = float(value)
     except (TypeError, ValueError):
-        message = f"{name} is a number, not {value!r:.80}"
-        raise TypeError(message) from None
+        raise TypeError(f"{name} is a number, not {value!r:.80}") from None
     if not np.isfinite(number):
-        message = f"{name} is finite, got {number}"
-        raise ValueError(message)
+        raise ValueError(f"{name} is finite, got {number}")
     return number
 
 
@@ -202,12 +185,10 @@ def range_of(name: str, bounds: Any, most: float = float("inf")) -> Range:
         case (low, high):
             least, largest = number_of(name, low), number_of(name, high)
         case _:
-            message = f"{name} is the least and the largest value, not {bounds!r:.80}"
-            raise TypeError(message)
+            raise TypeError(f"{name} is the least and the largest value, not {bounds!r:.80}")
     if not 0 < least <= largest <= most:
         limit = "" if most == float("inf") else f" <= {most:g}"
-        message = f"{name} is (a, b) with 0 < a <= b{limit}, got ({least:g}, {largest:g})"
-        raise ValueError(message)
+        raise ValueError(f"{name} is (a, b) with 0 < a <= b{limit}, got ({least:g}, {largest:g})")
     return least, largest
 
 
@@ -218,6 +199,5 @@ def per_colour(name: str, values: Any, colours: int) -> tuple[float, ...] | None
     given = values if isinstance(values, Sequence | np.ndarray) else [values] * colours
     numbers = tuple(number_of(name, one) for one in given)
     if len(numbers) != colours:
-        message = f"{name} has a number for each of {colours} colours, got {len(numbers)}"
-        raise ValueError(message)
+        raise ValueError(f"{name} has a number for each of {colours} colours, got {len(numbers)}")
     return numbers

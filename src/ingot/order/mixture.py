@@ -48,8 +48,7 @@ def _parts(name: str, orders: Sequence[Samples | Order]) -> tuple[nodes.Node, ..
     for one in orders:
         parts = one if isinstance(one, list | tuple) else []
         if parts and all(isinstance(part, Ordered | Order) for part in parts):
-            message = f"{name} takes orders one by one: ingot.{name}(*orders)"
-            raise TypeError(message)
+            raise TypeError(f"{name} takes orders one by one: ingot.{name}(*orders)")
     return tuple(map(node_of, orders))
 
 
@@ -76,11 +75,9 @@ def mix(orders: Mapping[str, Samples | Order], weights: Weights | Schedule) -> O
         [1, 1, 0, 1, 1, 1, 0, 1]
     """
     if not isinstance(orders, Mapping) or not all(isinstance(name, str) for name in orders):
-        message = "a mix is made of a dict of names and orders"
-        raise TypeError(message)
+        raise TypeError("a mix is made of a dict of names and orders")
     if not orders:
-        message = "a mix has at least one part"
-        raise ValueError(message)
+        raise ValueError("a mix has at least one part")
     parts = tuple(map(node_of, orders.values()))
     names = tuple(orders)
     return Order(nodes.Mix(parts, names, tuple(schedule_of(names, weights))))
@@ -96,18 +93,16 @@ def schedule_of(names: Sequence[str], weights: Weights | Schedule) -> list[tuple
     if isinstance(weights, Mapping):
         return [(0, _integers(names, weights))]
     if not isinstance(weights, Sequence) or not all(map(_is_entry, weights)):
-        message = (
+        raise TypeError(
             "weights are a dict of names and numbers, or a list such as "
             f"[(0, {{...}}), (1000, {{...}})], not {weights!r}"
         )
-        raise TypeError(message)
     starts = [start for start, _ in weights]
     if not starts or starts[0] != 0 or any(a >= b for a, b in pairwise(starts)):
         message = f"the positions at which weights change begin with 0 and go up, got {starts}"
         raise ValueError(message)
     if starts[-1] > INT64_MAX:
-        message = f"positions are below 2^63, got {starts[-1]}"
-        raise ValueError(message)
+        raise ValueError(f"positions are below 2^63, got {starts[-1]}")
     return [(start, _integers(names, one)) for start, one in weights]
 
 
@@ -125,8 +120,7 @@ def _integers(names: Sequence[str], weights: Weights) -> list[int]:
     exact = [_fraction(name, weights[name]) for name in names]
     total = sum(exact)
     if not total:
-        message = f"the weights of {list(names)} are all 0"
-        raise ValueError(message)
+        raise ValueError(f"the weights of {list(names)} are all 0")
     shares = [one / total for one in exact]
     near = [share.limit_denominator(WEIGHTS_MAX) for share in shares]
     period = math.lcm(*(one.denominator for one in near))

@@ -51,8 +51,7 @@ class Order(Sequence[Any]):
 
     def __init__(self, node: Node) -> None:
         if not hasattr(node, "filtered"):
-            message = f"call Order.of(source) to make an order of {type(node).__name__}"
-            raise TypeError(message)
+            raise TypeError(f"call Order.of(source) to make an order of {type(node).__name__}")
         _ = node.native  # The engine refuses what cannot be.
         self._node = node
 
@@ -72,10 +71,9 @@ class Order(Sequence[Any]):
         if isinstance(source, Order) and rows is None:
             return source
         if isinstance(source, str | os.PathLike):
-            message = (
+            raise TypeError(
                 f"expected a data set or an order, got a path: ingot.open({source!r}) opens it"
             )
-            raise TypeError(message)
         if not hasattr(source, "__len__") or not hasattr(source, "__getitem__"):
             message = f"an order is made of a sequence, not of {type(source).__name__}"
             if isinstance(source, Iterator):
@@ -118,8 +116,7 @@ class Order(Sequence[Any]):
     def __len__(self) -> int:
         length = self._node.native.length
         if length is None:
-            message = "an infinite order has no length; take(n) makes it finite"
-            raise TypeError(message)
+            raise TypeError("an infinite order has no length; take(n) makes it finite")
         return length
 
     def __bool__(self) -> bool:
@@ -133,12 +130,11 @@ class Order(Sequence[Any]):
         if isinstance(index, slice):
             return self._slice(index)
         if not hasattr(index, "__index__"):
-            message = (
+            raise TypeError(
                 f"positions are integers or slices, not {type(index).__name__}; "
                 "__getitems__ reads several samples, and a data loader with an "
                 "ingot.torch.Sampler takes ingot.torch.Dataset(order)"
             )
-            raise TypeError(message)
         position = operator.index(index)
         if position < 0 or position >= self._bound():
             (sample,) = samples_of(self._node, self.rows_at([position]))
@@ -172,8 +168,7 @@ class Order(Sequence[Any]):
         """
         first, last = operator.index(start), operator.index(stop)
         if not 0 <= first <= last:
-            message = f"expected 0 <= start <= stop, got {first} and {last}"
-            raise IndexError(message)
+            raise IndexError(f"expected 0 <= start <= stop, got {first} and {last}")
         if last > self._bound():
             raise IndexError(self._out_of_range(last - 1))
         return rows_of(self._node.native.rows(first, last))
@@ -233,8 +228,7 @@ class Order(Sequence[Any]):
         """Take every `world`-th sample, from position `rank` on: what one of several has to do."""
         rank, world = integer_of(rank, "rank"), integer_of(world, "world")
         if not 0 <= rank < world:
-            message = f"expected 0 <= rank < world, got rank {rank} of {world}"
-            raise ValueError(message)
+            raise ValueError(f"expected 0 <= rank < world, got rank {rank} of {world}")
         world = count_of(world, "world", 1)
         words = {"kind": "shard", "rank": rank, "world": world}
         return self._cut(rank, None, world, words)
@@ -359,8 +353,7 @@ class Order(Sequence[Any]):
             fields: The sequences that `long="cut"` cuts; by default the one that `lengths` names.
         """
         if long not in {"error", "cut", "drop"}:
-            message = f'long is "error", "cut" or "drop", not {long!r}'
-            raise ValueError(message)
+            raise ValueError(f'long is "error", "cut" or "drop", not {long!r}')
         plain = lengths_of(lengths, len(self._node.sources))
         cut = fields_of(self._node.sources, plain, fields) if long == "cut" or fields else ()
         most = count_of(max_length, "max_length", 1)

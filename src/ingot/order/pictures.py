@@ -132,29 +132,22 @@ class Pictures:
             message = f'resize goes with crop="center" or "random", not with crop={self.crop!r}'
             raise ValueError(message)
         if self.resize is not None and self.resize < min(self.size):
-            message = f"resize={self.resize} leaves no part of size {self.size}"
-            raise ValueError(message)
+            raise ValueError(f"resize={self.resize} leaves no part of size {self.size}")
         if self.crop != "resized" and (self.scale, self.ratio) != (_SCALE, _RATIO):
-            message = f'scale and ratio go with crop="resized", not with crop={self.crop!r}'
-            raise ValueError(message)
+            raise ValueError(f'scale and ratio go with crop="resized", not with crop={self.crop!r}')
         if not 0 <= self.flip <= 1:
-            message = f"flip is a probability, from 0 to 1, got {self.flip}"
-            raise ValueError(message)
+            raise ValueError(f"flip is a probability, from 0 to 1, got {self.flip}")
         if (self.mean is None) != (self.std is None):
-            message = "mean and std go together: give both, or none of them"
-            raise ValueError(message)
+            raise ValueError("mean and std go together: give both, or none of them")
         if self.mean is not None and max(self.mean) > 1:
-            message = (
+            raise ValueError(
                 f"mean and std are those of pixel / 255, got the mean {list(self.mean)}: divide "
                 "both by 255"
             )
-            raise ValueError(message)
         if self.std is not None and min(self.std) <= 0:
-            message = f"std is above 0, got {list(self.std)}"
-            raise ValueError(message)
+            raise ValueError(f"std is above 0, got {list(self.std)}")
         if self.mean is not None and self.dtype == np.uint8:
-            message = "with mean and std, values are float32 or float16, not uint8"
-            raise ValueError(message)
+            raise ValueError("with mean and std, values are float32 or float16, not uint8")
 
     @property
     def shape(self) -> tuple[int, int, int]:
@@ -212,19 +205,17 @@ class Pictures:
             ValueError: The picture is smaller than the crop.
         """
         if key is None and self.is_random:
-            message = (
+            raise TypeError(
                 "random crops and flips need a key, another one for each sample: "
                 "pictures(sample, key), or ds.map(pictures), which has keys of its own"
             )
-            raise TypeError(message)
         if isinstance(key, np.random.Generator):
             key = int(key.integers(1 << 64, dtype=np.uint64, endpoint=False))
         try:
             value = at(sample, self.field)
         except (KeyError, TypeError):
             found = list(sample) if isinstance(sample, Mapping) else type(sample).__name__
-            message = f"no field {self.field!r} in a sample of {found}"
-            raise KeyError(message) from None
+            raise KeyError(f"no field {self.field!r} in a sample of {found}") from None
         if value is None:
             return dict(sample)
         return _with(sample, self.field.split(DOT), self.of_array(value, key or 0))
@@ -242,8 +233,7 @@ class Pictures:
         try:
             made = self._native.make_of_pixels(pixels.data, shape, key)
         except ValueError as error:
-            message = f"field {self.field!r}: {error}"
-            raise ValueError(message) from None
+            raise ValueError(f"field {self.field!r}: {error}") from None
         return np.frombuffer(made, self.dtype).reshape(self.shape)
 
     def reads(self, field: Field) -> bool:
@@ -339,16 +329,14 @@ def _pixels_of(field: str, value: Any) -> npt.NDArray[np.uint8]:
         found = type(value).__name__
         if isinstance(value, np.ndarray):
             found = f"an array of {value.dtype} of shape {value.shape}"
-        message = (
+        raise TypeError(
             f"field {field!r} is {found}, expected a picture: uint8 or uint16 in height and "
             "width, or in height, width and colours"
         )
-        raise TypeError(message)
     if 0 in array.shape or (array.ndim > dimensions[0] and array.shape[2] > _COLOURS_MAX):
-        message = (
+        raise TypeError(
             f"field {field!r} has shape {array.shape}, expected 1 to 4 colours, which are last"
         )
-        raise TypeError(message)
     return np.ascontiguousarray(array)
 
 

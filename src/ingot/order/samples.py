@@ -192,11 +192,10 @@ def _read_rows(source: Samples, rows: Int64s) -> list[Any]:
     if read_many is not None:
         items = list(read_many(rows))
         if len(items) != len(rows):
-            message = (
+            raise ValueError(
                 f"__getitems__ of {type(source).__name__} returned {len(items)} items for "
                 f"{counted(len(rows), 'row')}"
             )
-            raise ValueError(message)
         return items
     return [source[row] for row in rows.tolist()]
 

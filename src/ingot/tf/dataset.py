@@ -70,12 +70,10 @@ def _loader_of(
 ) -> Loader:
     if not isinstance(order, Loader):
         if batch_size is None and options.get("global_batch_size") is None:
-            message = "expected a loader, or an order and a batch_size"
-            raise TypeError(message)
+            raise TypeError("expected a loader, or an order and a batch_size")
         return Loader(order, batch_size, **options)
     if batch_size is not None or options:
-        message = "batch_size and other options are those of the loader: pass them there"
-        raise TypeError(message)
+        raise TypeError("batch_size and other options are those of the loader: pass them there")
     return order
 
 

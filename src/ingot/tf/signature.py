@@ -77,11 +77,10 @@ def _value_of(field: Field, values: Any) -> Value:
         return tf.string, ()
     example = next(_arrays(values, 1 + field.is_sequence), None)
     if example is None or example.dtype.kind not in "biufc":
-        message = (
+        raise TypeError(
             f"field {field.name!r} is {field.type}, and the first batch has no array to learn its "
             "tensors from: leave it out with select(), map it to an array, or pass signature="
         )
-        raise TypeError(message)
     known = example.shape[-1:] if field.codec.name in _PICTURES and example.ndim > 2 else ()  # noqa: PLR2004 -- channels
     return tf.as_dtype(example.dtype), (*[None] * (example.ndim - len(known)), *known)
 

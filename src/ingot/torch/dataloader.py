@@ -84,8 +84,7 @@ class DataLoader(torch.utils.data.DataLoader[Any]):
     ) -> None:
         for name, advice in _OF_THE_ORDER.items():
             if options.get(name):
-                message = f"the order says which sample comes when, not {name}=: {advice}"
-                raise TypeError(message)
+                raise TypeError(f"the order says which sample comes when, not {name}=: {advice}")
         if not options.get("in_order", True):
             message = "batches that come in any order have no place to resume at: in_order=True"
             raise ValueError(message)

@@ -44,11 +44,10 @@ class Positions:
         return self.stop - self.start
 
     def __iter__(self) -> NoReturn:
-        message = (
+        raise TypeError(
             "a sampler of an order goes with the order: pass ingot.torch.Dataset(order) to the "
             "data loader"
         )
-        raise TypeError(message)
 
     __array__ = __iter__
 
@@ -102,8 +101,7 @@ class Dataset(torch.utils.data.Dataset[T_co], Generic[T_co]):
     ) -> None:
         given: object = source
         if isinstance(given, Iterator):
-            message = f"expected a data set, an order or a path, got {type(given).__name__}"
-            raise TypeError(message)
+            raise TypeError(f"expected a data set, an order or a path, got {type(given).__name__}")
         self.source = source if isinstance(source, Source) else open(source)
         self.transform = transform
 
@@ -126,11 +124,10 @@ class Dataset(torch.utils.data.Dataset[T_co], Generic[T_co]):
             rows = self._epochs.rows(indices.start, indices.stop)
             return samples_of(node_of(self._epochs), rows)
         if isinstance(indices, list) and any(isinstance(one, Positions) for one in indices[:1]):
-            message = (
+            raise TypeError(
                 "a sampler of an order has whole batches: pass batch_size=None to the data loader, "
                 "or pass the sampler as batch_sampler="
             )
-            raise TypeError(message)
         source: Any = self.source
         return self._transformed(source.__getitems__(indices))
 

@@ -87,11 +87,10 @@ class Sampler(torch.utils.data.Sampler[Positions]):
             RuntimeError: A loop over an infinite order was begun, and `seek` was not called.
         """
         if self._step is None:
-            message = (
+            raise RuntimeError(
                 "a sampler does not know where a loop over an infinite order was left: call "
                 "seek(step) before the next loop, or use ingot.torch.DataLoader, which counts"
             )
-            raise RuntimeError(message)
         return self._skipped.first_from(self._step)
 
     @property
@@ -249,8 +248,7 @@ def shard_of(mesh: DeviceMesh, *dimensions: str) -> tuple[int, int]:
     for name in dimensions:
         if name not in names:
             found = ", ".join(map(repr, names)) or "no names"
-            message = f"the mesh has no dimension {name!r}, it has {found}"
-            raise ValueError(message)
+            raise ValueError(f"the mesh has no dimension {name!r}, it has {found}")
         size = mesh.size(names.index(name))
         rank, world = rank * size + mesh.get_local_rank(name), world * size
     return rank, world
