@@ -31,11 +31,11 @@ __all__ = [
 ]
 
 
-def printable(text: str) -> str:
+def printable(text: str, kept: str = "\n\t") -> str:
     """Return text with control characters escaped, so that a terminal does not act on them."""
     if text.isprintable():
         return text
-    return "".join(one if one.isprintable() or one in "\n\t" else repr(one)[1:-1] for one in text)
+    return "".join(one if one.isprintable() or one in kept else repr(one)[1:-1] for one in text)
 
 
 class IngotError(Exception):

@@ -40,8 +40,15 @@ def requirement(package: str, user: str) -> Iterator[None]:
     try:
         yield
     except ModuleNotFoundError as error:
-        _explain(error, package, user)
-        raise
+        missing = (error.name or "").partition(".")[0]
+        if missing not in _EXTRAS:
+            raise
+        called, extra = _EXTRAS[package]
+        message = (
+            f"{user} requires {called}: "
+            f"pip install 'ingot-data[{extra}]' (in a checkout: pip install '.[{extra}]')"
+        )
+        raise ModuleNotFoundError(message, name=missing) from error
 
 
 def require(module: str, user: str) -> ModuleType:
@@ -54,19 +61,5 @@ def require(module: str, user: str) -> ModuleType:
     Raises:
         ModuleNotFoundError: The package is not installed; the message says how to install it.
     """
-    try:
+    with requirement(module.partition(".")[0], user):
         return import_module(module)
-    except ModuleNotFoundError as error:
-        _explain(error, module.partition(".")[0], user)
-        raise
-
-
-def _explain(error: ModuleNotFoundError, package: str, user: str) -> None:
-    missing = (error.name or "").partition(".")[0]
-    if missing in _EXTRAS:
-        called, extra = _EXTRAS[package]
-        message = (
-            f"{user} requires {called}: "
-            f"pip install 'ingot-data[{extra}]' (in a checkout: pip install '.[{extra}]')"
-        )
-        raise ModuleNotFoundError(message, name=missing) from error

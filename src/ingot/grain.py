@@ -9,7 +9,7 @@ from ingot.dataset import Dataset
 from ingot.errors import counted
 from ingot.extras import requirement
 from ingot.loader import Loader
-from ingot.loader.place import Place
+from ingot.loader.steps import Place
 from ingot.opening import open  # noqa: A004
 from ingot.order import Order
 from ingot.order.arguments import Indices, Samples
@@ -127,7 +127,7 @@ class BatchIterator(grain.DatasetIterator[Any]):
 
     Args:
         loader: The loader, which the iterator moves on, and closes when it ends: by `close`, or
-            when nobody holds the iterator any more.
+            when no reference to the iterator is left.
 
     Attributes:
         loader: As given.
@@ -158,7 +158,7 @@ class BatchIterator(grain.DatasetIterator[Any]):
         return self.loader.state_dict()
 
     def set_state(self, state: dict[str, Any]) -> None:
-        """Go on where a loader was; at the end of this epoch, there are no more batches.
+        """Continue where a loader was; at the end of this epoch, there are no more batches.
 
         Raises:
             ValueError: It is the state of another order; the message names the difference.

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from ingot.extras import requirement
 from ingot.loader import Loader
 from ingot.loader.arguments import global_batch_size_of
-from ingot.loader.arrays import arrays
+from ingot.loader.frameworks import arrays
 from ingot.order import Order
 from ingot.order.arguments import Samples
 
@@ -29,7 +29,7 @@ class Batches(Iterator[Any]):
     are the global ones: their first dimension is that of all processes together. What is not an
     array of numbers, such as text, has the samples of this process.
 
-    `next(batches)` goes on to the end of the epoch. `for batch in batches` is an epoch, as a loop
+    `next(batches)` continues to the end of the epoch. `for batch in batches` is an epoch, as a loop
     over an `ingot.Loader` is; after `load_state_dict`, it is the rest of one.
 
     Args:
@@ -70,11 +70,9 @@ class Batches(Iterator[Any]):
         **options: Any,  # noqa: ANN401 -- those of a loader
     ) -> None:
         if "to" in options:
-            message = "batches are arrays of JAX: leave out to=, or use ingot.Loader"
-            raise TypeError(message)
+            raise TypeError("batches are arrays of JAX: leave out to=, or use ingot.Loader")
         if sharding is not None and "shard" in options:
-            message = "the sharding says which samples this process has: leave out shard="
-            raise TypeError(message)
+            raise TypeError("the sharding says which samples this process has: leave out shard=")
         self._sharding = sharding
         if sharding is None:
             self.loader = Loader(
@@ -91,12 +89,11 @@ class Batches(Iterator[Any]):
 
     def _refuse_short_batches(self, sharding: NamedSharding) -> None:
         if not self.loader._place.steps.is_even:  # noqa: SLF001 -- the same library
-            message = (
+            raise ValueError(
                 f"the last batch of an epoch is shorter than {self.loader.global_batch_size}, and "
                 f"a layout over {_num_parts(sharding)} parts needs whole batches: pass "
                 "drop_last=True, or repeat the order"
             )
-            raise ValueError(message)
 
     def __iter__(self) -> Self:
         self._loop = iter(self.loader)
@@ -115,7 +112,7 @@ class Batches(Iterator[Any]):
         return self.loader.state_dict()
 
     def load_state_dict(self, state: Mapping[str, Any], *, allow_other_data: bool = False) -> None:
-        """Go on where a loader was, on any number of processes and devices.
+        """Continue where a loader was, on any number of processes and devices.
 
         Args:
             state: What `state_dict` has returned.
@@ -140,7 +137,7 @@ class Batches(Iterator[Any]):
         return json.dumps(self.state_dict()).encode()
 
     def set_state(self, state: bytes) -> None:
-        """Go on from the state that `get_state` has returned.
+        """Continue from the state that `get_state` has returned.
 
         Raises:
             ValueError: It is the state of another order; the message names the difference.
@@ -180,27 +177,24 @@ def shard_of(sharding: NamedSharding, global_batch_size: int) -> tuple[int, int]
     """
     parts = _num_parts(sharding)
     if global_batch_size % parts:
-        message = (
+        raise ValueError(
             f"a batch of {global_batch_size} samples in all processes cannot be divided into "
             f"{parts} equal parts, as {sharding.spec} does: make it a multiple of {parts}"
         )
-        raise ValueError(message)
     first = _cut(sharding, 1)
     found = first.addressable_devices_indices_map((global_batch_size,)).values()
     runs = sorted({rows.indices(global_batch_size)[:2] for (rows,) in found})
     if not runs:
-        message = "no device of the sharding's mesh belongs to this process"
-        raise ValueError(message)
+        raise ValueError("no device of the sharding's mesh belongs to this process")
     start, stop = runs[0][0], runs[-1][1]
     size = stop - start
     is_run = all(one[1] == other[0] for one, other in pairwise(runs))
     if not is_run or start % size or global_batch_size % size:
         texts = ", ".join(f"{one} to {other - 1}" for one, other in runs)
-        message = (
+        raise ValueError(
             f"the devices of this process hold samples {texts} of {global_batch_size}, expected "
             "one run of the same length for each process: order the devices of the mesh by process"
         )
-        raise ValueError(message)
     return start // size, global_batch_size // size
 
 
@@ -211,8 +205,7 @@ def _num_parts(sharding: NamedSharding) -> int:
         TypeError: It is not a `NamedSharding`.
     """
     if not isinstance(sharding, NamedSharding):
-        message = f"expected a jax.sharding.NamedSharding, got {type(sharding).__name__}"
-        raise TypeError(message)
+        raise TypeError(f"expected a jax.sharding.NamedSharding, got {type(sharding).__name__}")
     entry = sharding.spec[0] if len(sharding.spec) else None
     axes = () if entry is None else (entry,) if isinstance(entry, str) else entry
     return math.prod(sharding.mesh.shape[axis] for axis in axes)
@@ -231,11 +224,10 @@ def _layout(
 
     def put(own: npt.NDArray[Any]) -> jax.Array:
         if own.shape[:1] != (num_samples,):
-            message = (
+            raise ValueError(
                 f"an array of shape {own.shape} has no place in a batch of {num_samples} samples "
                 "per process: with a sharding, the first dimension of each array counts samples"
             )
-            raise ValueError(message)
         shape = (num_samples * world, *own.shape[1:])
         return jax.make_array_from_process_local_data(_cut(sharding, own.ndim), own, shape)
 

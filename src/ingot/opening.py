@@ -113,15 +113,13 @@ def open(  # noqa: A001
         ("separator=", separator is not None, "CSV files"),
     ):
         if is_given:
-            message = f"{source}: {name} {'are' if 'and' in name else 'is'} for {what}"
-            raise ValueError(message)
+            raise ValueError(f"{source}: {name} {'are' if 'and' in name else 'is'} for {what}")
     try:
         return Reader(source, partial=partial)
     except FormatError as error:
         if type(error) is not FormatError or format_of(error.path or "") is not None:
             raise
-        message = f"{error}; {OPENED}"
-        raise FormatError(message, error.path) from None
+        raise FormatError(f"{error}; {OPENED}", error.path) from None
 
 
 @names_options
@@ -162,8 +160,7 @@ def open_dataset(
     if not len(found) and first is not None and first.has_records:
         why = "the file is empty, so its fields are unknown: pass spec={...}"
     found.close()
-    message = f"{found.path}: {why}"
-    raise FormatError(message, found.path)
+    raise FormatError(f"{found.path}: {why}", found.path)
 
 
 @names_options

@@ -33,11 +33,10 @@ def check_imported() -> None:
         RuntimeError: It does.
     """
     if getattr(multiprocessing.current_process(), "_inheriting", False):
-        message = (
+        raise RuntimeError(
             "a worker process imports the main script, which would start workers once more: "
             f"{GUARD}"
         )
-        raise RuntimeError(message)
 
 
 def how_it_died(process: BaseProcess) -> str:
@@ -69,11 +68,10 @@ def check_pickles(work: object, otherwise: str) -> None:
     try:
         pickle.dumps(work)
     except (pickle.PicklingError, AttributeError, TypeError) as error:
-        message = (
+        raise TypeError(
             f"a function or a source cannot be sent to a process that is not forked: {error}; "
             f"define functions at the top level of a module, or {otherwise}"
-        )
-        raise TypeError(message) from error
+        ) from error
 
 
 def unpickling_error(work: object) -> Exception | None:

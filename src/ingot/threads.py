@@ -35,11 +35,9 @@ def set_threads(n: int) -> None:
         >>> ingot.set_threads(4)  # doctest: +SKIP
     """
     if not isinstance(n, int) or isinstance(n, bool):
-        message = f"expected a number of threads, got {n!r:.50}"
-        raise TypeError(message)
+        raise TypeError(f"expected a number of threads, got {n!r:.50}")
     if not 1 <= n < 1 << 63:
-        message = f"expected a positive number of threads, got {n!r:.50}"
-        raise ValueError(message)
+        raise ValueError(f"expected a positive number of threads, got {n!r:.50}")
     _set(n)
 
 

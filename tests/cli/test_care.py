@@ -5,7 +5,7 @@ import shutil
 import pytest
 
 import ingot
-from ingot.cli.measuring import Measurement, advice_for
+from ingot.cli.bench import Measurement, advice_for
 from tests.support import DATA
 from tests.support.containers import ALL
 

@@ -177,11 +177,11 @@ def test_get_writes_a_record_to_standard_output_as_it_is(data, ingot_cli, name):
         (["get", "rows", "1", "--element", "0"], "name a file with -o"),
         (
             ["get", "rows", "1", "-f", "image", "--element", "0", "-o", "x"],
-            "field 'image' is no sequence; leave out --element",
+            "field 'image' is not a sequence; leave out --element",
         ),
         (
             ["get", "records.bag", "1", "--element", "0", "-o", "x"],
-            "row 1 is no sequence; leave out --element",
+            "row 1 is not a sequence; leave out --element",
         ),
         (["get", "records.bag", "1", "-f", "label"], "these are records, which have no fields"),
         (["head", "rows", "-f", "lable"], "no field 'lable'"),

@@ -19,7 +19,7 @@ import numpy as np
 import pytest
 
 import ingot
-from ingot.loader.difference import differing
+from ingot.loader.state import differing
 from tests.support import FAULTS
 
 ROWS = 200

@@ -228,7 +228,7 @@ def test_an_infinite_order_has_positions_but_no_length():
         order[2**63]
     with pytest.raises(ValueError, match="positions fit into 64 bits"):
         order[2**70]
-    with pytest.raises(IndexError, match="position -1 counts from the end, and there is none"):
+    with pytest.raises(IndexError, match="position -1 counts from the end, and the order has"):
         order[-1]
     with pytest.raises(ValueError, match="an infinite order has no end to count from"):
         order[:-1]
@@ -295,7 +295,7 @@ def test_a_filter_reaches_the_data_sets(cats):
     ):
         with pytest.raises(TypeError, match=rf"filter goes before {name}"):
             step.filter(lambda label: label > 3, "label")
-    with pytest.raises(TypeError, match=r"filter needs data sets.*list\(3 rows\) is none"):
+    with pytest.raises(TypeError, match=r"filter requires.*list\(3 rows\) is not a data set"):
         Order.of([1, 2, 3]).filter(lambda label: label > 3, "label")
 
 

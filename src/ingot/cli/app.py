@@ -87,7 +87,7 @@ def _shielded(command: Callable[..., object]) -> Callable[..., object]:
             command(*arguments, **options)
             sys.stdout.flush()
         except BrokenPipeError:
-            # Whoever reads the output wants no more. Nothing may be written when Python ends.
+            # The reader of the output has closed it. Nothing may be written when Python ends.
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             raise typer.Exit(PIPE_CLOSED) from None
         except FAILURES as error:

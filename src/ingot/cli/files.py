@@ -1,12 +1,38 @@
-"""Writing a file that a user names: all of it, or nothing."""
+"""Opening what a command reads, and writing the file that it makes."""
 
 import errno
 import os
 import secrets
 import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 from ingot.dataset.atomic import writing
+from ingot.formats.base.content import Records, Rows, content_of
+from ingot.opening import open as open_any
+from ingot.records import Reader
+
+
+@contextmanager
+def content_at(
+    path: str, names: Sequence[str] | None = None, *, partial: bool = False
+) -> Iterator[Records | Rows]:
+    """Open some fields of rows, or records.
+
+    Raises:
+        KeyError: There is no such field.
+        ValueError: Records have no fields.
+    """
+    with open_any(path, partial=partial) as found:
+        if names and isinstance(found, Reader):
+            raise without_fields(path)
+        yield content_of(found, names or None)
+
+
+def without_fields(path: str) -> ValueError:
+    """Return the error for fields of records."""
+    return ValueError(f"{path}: these are records, which have no fields; leave out --field")
 
 
 def write_file(path: str, data: bytes, *, overwrite: bool) -> None:

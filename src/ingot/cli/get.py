@@ -5,14 +5,14 @@ from typing import Annotated, Any
 
 import typer
 
-from ingot.cli import opened
-from ingot.cli.files import write_file
+from ingot.cli.files import content_at, without_fields, write_file
 from ingot.cli.options import AsJson, Fields, Full, Overwrite, Partial, Source, write_json
 from ingot.cli.values import write_rows
 from ingot.dataset import Dataset
 from ingot.dataset.nested import at
 from ingot.dataset.spec import Spec
 from ingot.formats.base.content import bytes_of
+from ingot.opening import open as open_any
 from ingot.records import Reader
 from ingot.records.expand import absolute
 
@@ -26,7 +26,7 @@ Element = Annotated[int | None, typer.Option(help="The element of a sequence to 
 
 
 def _row(text: str) -> int:
-    """Read the number of a row; an unknown option arrives here too, as `-1` is no option."""
+    """Read the number of a row; an unknown option arrives here too, as `-1` is a row."""
     try:
         return int(text)
     except ValueError:
@@ -53,9 +53,8 @@ def get(
     ingot get cats 7 --field image -o cat.jpg
     """
     if output is None and element is not None:
-        message = "--element chooses what -o writes; name a file with -o"
-        raise ValueError(message)
-    with opened.opened(path, partial=partial) as found:
+        raise ValueError("--element chooses what -o writes; name a file with -o")
+    with open_any(path, partial=partial) as found:
         number = _number(path, row, len(found))
         if output is not None:
             data = stored_bytes(found, number, field or [], element)
@@ -63,7 +62,7 @@ def get(
             if as_json and output != "-":
                 write_json({"path": str(absolute(output)), "row": number, "bytes": len(data)})
             return
-    with opened.content(path, field, partial=partial) as content:
+    with content_at(path, field, partial=partial) as content:
         write_rows(content, range(number, number + 1), full=full, as_json=as_json)
 
 
@@ -85,7 +84,7 @@ def stored_bytes(
     """
     if isinstance(found, Reader):
         if names:
-            raise opened.without_fields(found.path)
+            raise without_fields(found.path)
         _refuse_element(f"{found.path}: row {number}", element)
         return found[number]
     name = _field(found.spec, names)
@@ -95,8 +94,7 @@ def stored_bytes(
         rows = found.select(name)  # Its format has no stored form, but values.
     value: Any = at(rows[number], name)
     if value is None:
-        message = f"{found.path}: row {number}: field {name!r} is missing in this row"
-        raise ValueError(message)
+        raise ValueError(f"{found.path}: row {number}: field {name!r} is missing in this row")
     if isinstance(value, list):
         value = _element(found.path, number, name, value, element)
     else:
@@ -112,23 +110,20 @@ def _field(spec: Spec | Mapping[str, str], names: list[str]) -> str:
         return names[0]
     if not names and len(spec) == 1:
         return next(iter(spec))
-    message = f"-o writes one value: name one of the fields {list(spec)} with --field"
-    raise ValueError(message)
+    raise ValueError(f"-o writes one value: name one of the fields {list(spec)} with --field")
 
 
 def _refuse_element(where: str, element: int | None) -> None:
     if element is not None:
-        message = f"{where} is no sequence; leave out --element"
-        raise ValueError(message)
+        raise ValueError(f"{where} is not a sequence; leave out --element")
 
 
 def _element(path: str, number: int, name: str, values: list[Any], element: int | None) -> Any:
     if element is None:
-        message = (
+        raise ValueError(
             f"{path}: row {number}: field {name!r} is a sequence of {len(values)}: name one of "
             "them with --element"
         )
-        raise ValueError(message)
     if not -len(values) <= element < len(values):
         message = f"{path}: row {number}: field {name!r} has {len(values)} elements, not {element}"
         raise IndexError(message)

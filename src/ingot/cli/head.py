@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from ingot.cli import opened
+from ingot.cli.files import content_at
 from ingot.cli.options import AsJson, Fields, Full, Partial, Source
 from ingot.cli.values import write_rows
 
@@ -22,5 +22,5 @@ def head(
     Images, arrays and long texts are summarized; --full prints them. With --json a line is
     {"row": 0, "value": ...}.
     """
-    with opened.content(path, field, partial=partial) as content:
+    with content_at(path, field, partial=partial) as content:
         write_rows(content, range(min(count, len(content))), full=full, as_json=as_json)

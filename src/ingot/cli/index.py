@@ -4,8 +4,7 @@ from typing import Annotated
 
 import typer
 
-from ingot.cli.options import AsJson, Source, write_json
-from ingot.cli.text import line
+from ingot.cli.options import AsJson, Source, report
 from ingot.dataset import Dataset
 from ingot.dataset.read.dataset import selection_of
 from ingot.errors import counted
@@ -26,14 +25,11 @@ def index(
 
     Opening the files does that too; so this is for doing it once, before many processes open them.
     """
-    opened = open_any(path, index_dir=directory)
-    with opened:
+    with open_any(path, index_dir=directory) as opened:
         rows = len(opened)
         num_indexes = _num_indexes(opened)
-    if as_json:
-        write_json({"path": opened.path, "rows": rows, "indexes": num_indexes})
-    else:
-        line(f"{path}: {counted(rows, 'row')}, {_state(num_indexes)}")
+    content = {"path": opened.path, "rows": rows, "indexes": num_indexes}
+    report(content, f"{path}: {counted(rows, 'row')}, {_state(num_indexes)}", as_json=as_json)
 
 
 def _num_indexes(opened: Reader | Dataset) -> int:

@@ -1,6 +1,5 @@
 """Figures about files and fields: what `ingot info` shows."""
 
-import math
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -176,9 +175,3 @@ def _size(path: Path) -> int:
         return sum(one.stat().st_size for one in path.iterdir() if one.is_file())
     # A location inside an HDF5 file is part of that file.
     return next(one for one in (path, *path.parents) if one.exists()).stat().st_size
-
-
-def bar(share: float, width: int) -> str:
-    """Return a bar of `width` characters, of which a share is filled."""
-    filled = min(width, max(0, math.ceil(share * width)))
-    return "#" * filled + "." * (width - filled)

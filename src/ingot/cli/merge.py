@@ -7,8 +7,7 @@ from typing import Annotated
 import typer
 
 from ingot.cli.convert import Check, Compress, ShardBytes, tell_conversion
-from ingot.cli.options import AsJson, Fields, Overwrite, Quiet, progress, write_json
-from ingot.cli.text import line
+from ingot.cli.options import AsJson, Fields, Overwrite, Quiet, progress, report
 from ingot.conversion import convert
 from ingot.dataset.write.compaction import compact
 from ingot.errors import counted
@@ -43,10 +42,8 @@ def merge(
             compression=chosen,
             progress=progress(quiet=quiet),
         )
-        if as_json:
-            write_json({"path": str(absolute(paths[0])), "files": files})
-        elif not quiet:
-            line(f"{paths[0]}: {counted(files, 'file')}")
+        content = {"path": str(absolute(paths[0])), "files": files}
+        report(content, f"{paths[0]}: {counted(files, 'file')}", as_json=as_json, quiet=quiet)
         return
     done = convert(
         paths[:-1],
@@ -63,10 +60,9 @@ def merge(
 
 def _check_in_place(path: str, options: Mapping[str, object]) -> None:
     if not Path(path).is_dir():
-        message = (
+        raise ValueError(
             f"{path}: a single PATH is a data set directory; name the target behind the sources"
         )
-        raise ValueError(message)
     for name, given in options.items():
         if given:
             message = f"{path}: {name} needs a target: a data set is merged in place as it is"

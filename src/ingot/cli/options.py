@@ -7,6 +7,8 @@ from typing import Annotated, Any, TypeAlias
 
 import typer
 
+from ingot.cli.text import line
+
 Source: TypeAlias = Annotated[
     str, typer.Argument(metavar="PATH", help="A file, a directory, or a pattern in quotes.")
 ]
@@ -43,8 +45,7 @@ def types_of(given: list[str] | None) -> dict[str, str] | None:
     pairs = [one.rpartition("=") for one in given or ()]
     for name, _, kind in pairs:
         if not name or not kind:
-            message = f"--spec is FIELD=TYPE, such as label=int, got {name or kind!r}"
-            raise ValueError(message)
+            raise ValueError(f"--spec is FIELD=TYPE, such as label=int, got {name or kind!r}")
     return {name: kind for name, _, kind in pairs} or None
 
 
@@ -54,6 +55,14 @@ def write_json(content: Any) -> None:
     if not text.isprintable():
         text = "".join(one if one.isprintable() else json.dumps(one)[1:-1] for one in text)
     sys.stdout.write(text + "\n")
+
+
+def report(content: Any, text: str, *, as_json: bool, quiet: bool = False) -> None:
+    """Print what a command has done: as JSON, or in words unless these are not wanted."""
+    if as_json:
+        write_json(content)
+    elif not quiet:
+        line(text)
 
 
 def progress(*, quiet: bool) -> bool:

@@ -5,8 +5,8 @@ from typing import Annotated, Literal
 
 import typer
 
-from ingot.cli.options import AsJson, Overwrite, Quiet, progress, write_json
-from ingot.cli.text import line, size
+from ingot.cli.options import AsJson, Overwrite, Quiet, progress, report
+from ingot.cli.text import size
 from ingot.errors import counted
 from ingot.packed import PackedFolder
 from ingot.packed import pack as pack_folder
@@ -31,7 +31,6 @@ def pack(
     with PackedFolder(target) as packed:
         files = len(packed)
     nbytes = Path(target).stat().st_size
-    if as_json:
-        write_json({"path": str(absolute(target)), "files": files, "bytes": nbytes})
-    elif not quiet:
-        line(f"{target}: {counted(files, 'file')}, {size(nbytes)}")
+    content = {"path": str(absolute(target)), "files": files, "bytes": nbytes}
+    text = f"{target}: {counted(files, 'file')}, {size(nbytes)}"
+    report(content, text, as_json=as_json, quiet=quiet)

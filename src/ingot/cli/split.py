@@ -6,7 +6,6 @@ from typing import Annotated
 
 import typer
 
-from ingot.cli import opened
 from ingot.cli.convert import Check, Compress, ShardBytes
 from ingot.cli.options import (
     AsJson,
@@ -26,6 +25,7 @@ from ingot.dataset.write.shards import limits
 from ingot.errors import counted
 from ingot.formats.base.sink import Writing
 from ingot.formats.table import target_format
+from ingot.opening import open as open_any
 from ingot.records import View
 from ingot.records.expand import absolute
 
@@ -70,7 +70,7 @@ def split(
         resume=False,
         progress=progress(quiet=quiet),
     )
-    with opened.opened(path) as found:
+    with open_any(path) as found:
         sources = paths_of(path, found)
         for target in targets:
             check_apart(sources, target)

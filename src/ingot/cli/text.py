@@ -4,6 +4,8 @@ import sys
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
+from ingot.errors import printable
+
 if TYPE_CHECKING:
     from rich.console import Console
 
@@ -12,9 +14,7 @@ _UNIT = 1000
 
 def safe(text: str) -> str:
     """Return text with everything that is not printable escaped, line ends too."""
-    if text.isprintable():
-        return text
-    return "".join(one if one.isprintable() else repr(one)[1:-1] for one in text)
+    return printable(text, kept="")
 
 
 def size(nbytes: float) -> str:

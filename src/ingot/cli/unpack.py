@@ -5,8 +5,7 @@ from typing import Annotated
 import typer
 
 from ingot.cli.ls import Pack
-from ingot.cli.options import AsJson, Quiet, progress, write_json
-from ingot.cli.text import line
+from ingot.cli.options import AsJson, Quiet, progress, report
 from ingot.errors import counted
 from ingot.packed import PackedFolder
 from ingot.records.expand import absolute
@@ -28,7 +27,5 @@ def unpack(
     with PackedFolder(pack) as packed:
         packed.unpack(target, overwrite=overwrite, progress=progress(quiet=quiet))
         files = len(packed)
-    if as_json:
-        write_json({"path": str(absolute(target)), "files": files})
-    elif not quiet:
-        line(f"{target}: {counted(files, 'file')}")
+    content = {"path": str(absolute(target)), "files": files}
+    report(content, f"{target}: {counted(files, 'file')}", as_json=as_json, quiet=quiet)

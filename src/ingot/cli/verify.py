@@ -6,13 +6,13 @@ from pathlib import Path
 
 import typer
 
-from ingot.cli import opened
 from ingot.cli.failures import DAMAGED, message_of, tell
 from ingot.cli.options import AsJson, Partial, Quiet, Source, progress, write_json
 from ingot.cli.text import line, safe
 from ingot.dataset.manifest import NAME
 from ingot.errors import CorruptFileError, FormatError, UnsupportedVersionError, counted
 from ingot.formats.table import format_of, plain_name
+from ingot.opening import open as open_any
 from ingot.records import Damage, Verification
 
 _LISTED = 100
@@ -29,7 +29,7 @@ def verify(
     The exit code is 1 if something is damaged. The damaged records are listed on standard output.
     """
     try:
-        with opened.opened(path, partial=partial) as found:
+        with open_any(path, partial=partial) as found:
             result = found.verify(progress(quiet=quiet))
             where = found.path
     except FormatError as error:

@@ -5,8 +5,7 @@ import platform
 import numpy as np
 
 from ingot._core import __version__
-from ingot.cli.options import AsJson, write_json
-from ingot.cli.text import line
+from ingot.cli.options import AsJson, report
 from ingot.formats.table import FORMATS
 
 
@@ -18,7 +17,5 @@ def version(as_json: AsJson = False) -> None:
         "numpy": np.__version__,
         "reads": [one.name for one in FORMATS],
     }
-    if as_json:
-        write_json(about)
-    else:
-        line(f"ingot {__version__}, Python {about['python']}, numpy {about['numpy']}")
+    text = f"ingot {__version__}, Python {about['python']}, numpy {about['numpy']}"
+    report(about, text, as_json=as_json)

@@ -14,7 +14,7 @@ from ingot.dataset import Dataset
 from ingot.hf.export import features_and_reader
 from ingot.order import Order
 from ingot.order.order import node_of
-from ingot.order.reading import samples_of
+from ingot.order.samples import samples_of
 
 _BYTES = 8 << 20
 _ROWS = 256

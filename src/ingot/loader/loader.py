@@ -1,4 +1,4 @@
-"""Batches along an order, read ahead by threads, with a place that can be saved."""
+"""Batches along an order, read ahead by threads, with a checkpointable position."""
 
 import threading
 import time
@@ -9,26 +9,23 @@ from typing import TYPE_CHECKING, Any, Literal, NoReturn, Self, SupportsIndex
 
 from ingot.errors import ClosedError, counted
 from ingot.loader.arguments import (
+    INSTEAD,
+    Shard,
     To,
     collate_of,
     converter_of,
-    global_batch_size_of,
-    one_of,
     part_of,
-    steps_of,
+    steps_over,
     threads_of,
+    topology_of,
 )
-from ingot.loader.foreign import refuses_foreign
-from ingot.loader.making import Conversion, Made, Maker, Replacement, Threads
-from ingot.loader.meter import Meter
+from ingot.loader.maker import Conversion, Made, Maker, Replacement, Threads
 from ingot.loader.pipeline import Pipeline, Work
-from ingot.loader.place import Place
-from ingot.loader.resume import verify_resume
-from ingot.loader.state import place_in, state_of
-from ingot.loader.timing import LoaderStats
-from ingot.loader.topology import Shard, refuse_shards, topology_of
-from ingot.options import names_options
-from ingot.order.arguments import Samples, count_of
+from ingot.loader.state import place_in, state_of, verify_resume
+from ingot.loader.stats import LoaderStats, Meter
+from ingot.loader.steps import Place
+from ingot.options import names_options_besides
+from ingot.order.arguments import Samples, count_of, one_of
 from ingot.order.order import Order
 from ingot.order.rows import Rows
 
@@ -49,8 +46,8 @@ class Loader:
 
     `for batch in loader` is an epoch, which is one pass over a finite order; the next loop is the
     next epoch, in which shuffles and random numbers are others, even if a loop was left early.
-    After `load_state_dict` or `seek`, the loop goes on from there to the end of that epoch. An
-    infinite order has no epochs and never ends: a loop goes on where the loader is. Steps count
+    After `load_state_dict` or `seek`, the loop continues from there to the end of that epoch. An
+    infinite order has no epochs and never ends: a loop continues where the loader is. Steps count
     on from epoch to epoch.
 
     All ranks have the same number of steps. In the last batch of an epoch, which may be shorter,
@@ -58,7 +55,7 @@ class Loader:
     beyond these get one of them again, so that none is without data.
 
     One thread at a time may use a loader; sources and functions are used by all of its threads.
-    A loader that is closed, or that nobody holds any more, has no threads.
+    A loader that is closed, or to which no reference is left, has no threads.
 
     Args:
         order: An order, a data set, a reader, a view, or any other sequence of samples.
@@ -112,8 +109,7 @@ class Loader:
 
     __module__ = "ingot"
 
-    @refuses_foreign
-    @names_options
+    @names_options_besides(INSTEAD)
     def __init__(
         self,
         order: Samples | Order,
@@ -135,21 +131,20 @@ class Loader:
         self.order = Order.of(order)
         self._topology = topology_of(shard)
         self.rank, self.world, _ = self._topology
-        size = global_batch_size_of(batch_size, global_batch_size, self.world)
-        self.global_batch_size = size
-        steps = steps_of(self.order, size, self.world, drop_last=bool(drop_last))
-        self.batch_size = part_of(size, self.rank, self.world)
+        sizes = batch_size, global_batch_size
+        steps = steps_over(self.order, *sizes, self.world, drop_last=drop_last)
+        self.global_batch_size = steps.batch_size
+        self.batch_size = part_of(steps.batch_size, self.rank, self.world)
         self.collate = collate = collate_of(collate)
         self.errors: list[Replacement] = []
         self._options: dict[str, Any] = {
             "to": to,
             "shard": (self.rank, self.world),
             "drop_last": bool(drop_last),
-            "on_error": one_of("on_error", on_error, "raise", "substitute"),
+            "on_error": one_of("on_error", on_error, ("raise", "substitute")),
             "collate": collate,
             "pin_memory": bool(pin_memory),
         }
-        refuse_shards(self.order.describe(data=False), self.world)
         self._conversion = Conversion(converter_of(to, pin_memory=pin_memory))
         self._epochs = self.order if self.order.is_infinite else self.order.repeat()
         topology = self.rank, self.world
@@ -193,13 +188,12 @@ class Loader:
         return True
 
     def __reduce__(self) -> NoReturn:
-        message = (
+        raise TypeError(
             "a loader has threads and cannot be pickled: pickle its order and its state_dict()"
         )
-        raise TypeError(message)
 
     def __iter__(self) -> Iterator[Any]:
-        """Begin an epoch, or go on where `load_state_dict` or `seek` has put the loader."""
+        """Begin an epoch, or continue where `load_state_dict` or `seek` has put the loader."""
         self._check_open()
         return _Batches(self)
 
@@ -252,7 +246,7 @@ class Loader:
     def seek(self, step: SupportsIndex) -> None:
         """Go to a step, which is handed out next: by the running loop, or by a new one.
 
-        `loader.seek(loader.step)` lets a new loop go on where one was left. A loader that has
+        `loader.seek(loader.step)` lets a new loop continue where one was left. A loader that has
         resumed within an epoch cuts it from there on; if it goes to a step before that, the
         epoch is cut from its beginning on again.
 
@@ -276,8 +270,7 @@ class Loader:
         """
         start, end = self._checked(first), count_of(stop, "stop")
         if end < start:
-            message = f"expected first <= stop, got {start} and {end}"
-            raise ValueError(message)
+            raise ValueError(f"expected first <= stop, got {start} and {end}")
         self._place.skipped.set([*self._place.skipped.ranges, range(start, end)])
         self._pipeline.restart()
 
@@ -310,10 +303,10 @@ class Loader:
         return state_of(self.order, place.steps, place.next, place.skipped.ranges)
 
     def load_state_dict(self, state: Mapping[str, Any], *, allow_other_data: bool = False) -> None:
-        """Go on where a loader was, on any number of ranks and workers, with any batch size.
+        """Continue where a loader was, on any number of ranks and workers, with any batch size.
 
         The rest of that epoch is cut into batches from there on, and later epochs from their
-        beginning on. A running loop goes on there, too.
+        beginning on. A running loop continues there, too.
 
         Args:
             state: What `state_dict` of a loader has returned.
@@ -385,8 +378,7 @@ class Loader:
 
     def _check_open(self) -> None:
         if self._is_closed:
-            message = "the loader is closed; create a new one and call load_state_dict()"
-            raise ClosedError(message)
+            raise ClosedError("the loader is closed; create a new one and call load_state_dict()")
 
     def _checked(self, step: SupportsIndex) -> int:
         return self._place.steps.checked(step)

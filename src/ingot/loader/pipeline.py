@@ -52,7 +52,7 @@ class Work(Protocol[T_co]):
 class Pipeline(Generic[T]):
     """Makes the results of steps on threads, at most `prefetch` of them ahead.
 
-    Threads start with the first `take`. They hold the pipeline, but not its owner, who stops
+    Threads start with the first `take`. They hold the pipeline, but not its owner, which stops
     them. In a forked child, the pipeline begins anew with threads of its own.
 
     Args:
@@ -101,7 +101,7 @@ class Pipeline(Generic[T]):
             self._hire()
 
     def take(self, step: int, stop: int | None) -> T:
-        """Return the result of a step, and go on with those after it up to `stop`.
+        """Return the result of a step, and continue with those after it up to `stop`.
 
         Raises:
             ClosedError: The pipeline was stopped meanwhile.
@@ -117,8 +117,7 @@ class Pipeline(Generic[T]):
     def _wait(self, step: int) -> T:
         while step not in self._done:
             if self._is_stopped:
-                message = "the loader was closed"
-                raise ClosedError(message)
+                raise ClosedError("the loader was closed")
             self._changed.wait()
         outcome = self._done.pop(step)
         self._front = self._follow(step)

@@ -16,9 +16,8 @@ from multiprocessing.util import Finalize
 from typing import Any
 
 from ingot.errors import ClosedError, WorkerError
-from ingot.loader.making import Conversion, Made, Maker
-from ingot.loader.parcel import Receiver, Sender, pickled, unpickled
-from ingot.loader.pipes import Pipe, connected
+from ingot.loader.channel import Pipe, Receiver, Sender, connected, pickled, unpickled
+from ingot.loader.maker import Conversion, Made, Maker
 from ingot.processes import (
     GUARD,
     check_imported,
@@ -47,7 +46,7 @@ class Processes:
     process that dies is replaced by one that makes the same batch.
 
     Args:
-        maker: Maker the batch of a step.
+        maker: Makes the batch of a step.
         conversion: Is applied to each batch in this process.
         count: The number of processes.
         context: How they are started: a context of `multiprocessing`, the name of a start method,
@@ -62,11 +61,10 @@ class Processes:
         context: BaseContext | str | None = None,
     ) -> None:
         if multiprocessing.current_process().daemon:
-            message = (
+            raise RuntimeError(
                 "a worker process, such as one of PyTorch's data loader, may not start processes: "
                 "pass workers= for threads, or use the loader in the main process"
             )
-            raise RuntimeError(message)
         self._maker = maker
         if context is None:
             context = multiprocessing.get_context()
@@ -90,7 +88,7 @@ class Processes:
         Finalize(self, _stop, (weakref.ref(self),), exitpriority=_BEFORE_PROCESSES_END)
 
     def start(self) -> None:
-        """Start the processes, the first time. One that dies is replaced by who asked it.
+        """Start the processes, the first time; `make` replaces one that dies.
 
         Raises:
             TypeError: The processes are not forked, and a function cannot be sent to them.
@@ -106,8 +104,7 @@ class Processes:
     def _start(self, worker: "_Worker") -> None:
         with self._changing:
             if self._is_stopped:
-                message = "the loader is closed"
-                raise ClosedError(message)
+                raise ClosedError("the loader is closed")
             worker.start()
 
     def fetch(self, steps: Sequence[int]) -> Sequence[None]:
@@ -149,7 +146,7 @@ class Processes:
         raise WorkerError(_death(step, how, is_forked=is_forked), None, step)
 
     def stop(self) -> None:
-        """End the processes, and let go of the memory that nobody holds an array of."""
+        """End the processes, and release the memory that no array uses."""
         if os.getpid() != self._process:
             return
         with self._changing:
@@ -209,7 +206,7 @@ class _Worker:
         return process
 
     def ask(self, step: int) -> tuple[Made, BaseException | None]:
-        """Return the batch of a step, or why there is none.
+        """Return the batch of a step, or the error that it raised.
 
         Raises:
             EOFError: The process died.

@@ -1,12 +1,11 @@
 """Which row is at which position: shuffled, repeated, sharded, mixed, cut and packed."""
 
 from ingot.order.description import difference
-from ingot.order.mixing import concat as concat
-from ingot.order.mixing import interleave as interleave
-from ingot.order.mixing import mix as mix
+from ingot.order.mixture import concat as concat
+from ingot.order.mixture import interleave as interleave
+from ingot.order.mixture import mix as mix
 from ingot.order.order import Order as Order
-from ingot.order.origin import Origin
 from ingot.order.pictures import Pictures as Pictures
-from ingot.order.rows import Groups, Rows
+from ingot.order.rows import Groups, Origin, Rows
 
 __all__ = ["Groups", "Origin", "Rows", "difference"]

@@ -141,9 +141,9 @@ def _each_source(
 def name_of(function: Callable[..., Any]) -> str:
     """Return the name of a function; of a callable object, that of its class.
 
-    The module is not part of it: a script and those who import it have the same function. The
-    arguments of a `functools.partial` are, if they are numbers, text, booleans or None. So are
-    all of `Pictures`.
+    The module is not part of it: in a script, and where it is imported, it is the same function.
+    The arguments of a `functools.partial` are, if they are numbers, text, booleans or None. So
+    are all of `Pictures`.
     """
     if isinstance(function, Pictures):
         return repr(function)

@@ -70,7 +70,7 @@ class Node(ABC):
 
     @property
     def seed(self) -> int:
-        """The seed of the nearest shuffle; 0 if there is none, or several."""
+        """The seed of the nearest shuffle; 0 without a shuffle, or with several parts."""
         return self.parts[0].seed if len(self.parts) == 1 else 0
 
     @abstractmethod
@@ -135,11 +135,10 @@ class Leaf(Node):
     def filtered(self, condition: Condition, names: Sequence[str]) -> "Leaf":
         """Return the rows of a data set that meet a condition."""
         if not isinstance(self.source, Dataset):
-            message = (
-                f"filter needs data sets, whose fields it can look at; {text_of(self.describe())} "
-                "is none"
+            raise TypeError(
+                "filter requires data sets, whose fields it can look at; "
+                f"{text_of(self.describe())} is not a data set"
             )
-            raise TypeError(message)
         rows = self.source if self.table is None else self.source.take(self.table)
         kept = rows.where(condition, *names)
         return Leaf(kept, len(kept))
@@ -168,11 +167,10 @@ class Step(Node):
     def filtered(self, condition: Condition, names: Sequence[str]) -> Self:
         """Return this step over what is left of the rows."""
         if not self.takes_filter:
-            message = (
+            raise TypeError(
                 f"filter goes before {text_of(self.describe())}: it would change which samples "
                 "that step has"
             )
-            raise TypeError(message)
         return replace(self, of=self.of.filtered(condition, names))
 
 
@@ -301,11 +299,10 @@ class Cutting(Step):
 
 def _field_lengths(source: Samples, name: str) -> npt.NDArray[np.int64]:
     if not isinstance(source, Dataset):
-        message = (
+        raise TypeError(
             f"expected an array of lengths: {type(source).__name__} has no field {name!r}, "
             "only data sets have fields"
         )
-        raise TypeError(message)
     return np.ascontiguousarray(source.lengths(name), np.int64)
 
 

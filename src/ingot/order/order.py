@@ -10,6 +10,7 @@ import numpy as np
 
 from ingot.order import node as nodes
 from ingot.order.arguments import (
+    INT64_MAX,
     Indices,
     Lengths,
     Samples,
@@ -23,14 +24,12 @@ from ingot.order.arguments import (
 )
 from ingot.order.description import Description, fingerprint_of, lines_of, with_data
 from ingot.order.node import Condition, Node
-from ingot.order.origin import Origin, origins_of
-from ingot.order.reading import samples_of
-from ingot.order.rows import Rows, rows_of
+from ingot.order.rows import Origin, Rows, origins_of, rows_of
+from ingot.order.samples import samples_of
 
-_POSITIONS = (1 << 63) - 1
 _AHEAD = 32
 _SAME_CHOICES = (
-    "whoever asks this order for the same positions in every epoch, as PyTorch's sampler does, "
+    "a loader that asks this order for the same positions in every epoch, as PyTorch's does, "
     "gets the same random choices in every epoch: use ingot.torch.DataLoader(order, batch_size), "
     "or pass ingot.torch.Dataset(data, function) to PyTorch's loader"
 )
@@ -52,8 +51,7 @@ class Order(Sequence[Any]):
 
     def __init__(self, node: Node) -> None:
         if not hasattr(node, "filtered"):
-            message = f"call Order.of(source) to make an order of {type(node).__name__}"
-            raise TypeError(message)
+            raise TypeError(f"call Order.of(source) to make an order of {type(node).__name__}")
         _ = node.native  # The engine refuses what cannot be.
         self._node = node
 
@@ -73,10 +71,9 @@ class Order(Sequence[Any]):
         if isinstance(source, Order) and rows is None:
             return source
         if isinstance(source, str | os.PathLike):
-            message = (
+            raise TypeError(
                 f"expected a data set or an order, got a path: ingot.open({source!r}) opens it"
             )
-            raise TypeError(message)
         if not hasattr(source, "__len__") or not hasattr(source, "__getitem__"):
             message = f"an order is made of a sequence, not of {type(source).__name__}"
             if isinstance(source, Iterator):
@@ -119,8 +116,7 @@ class Order(Sequence[Any]):
     def __len__(self) -> int:
         length = self._node.native.length
         if length is None:
-            message = "an infinite order has no length; take(n) makes it finite"
-            raise TypeError(message)
+            raise TypeError("an infinite order has no length; take(n) makes it finite")
         return length
 
     def __bool__(self) -> bool:
@@ -134,12 +130,11 @@ class Order(Sequence[Any]):
         if isinstance(index, slice):
             return self._slice(index)
         if not hasattr(index, "__index__"):
-            message = (
+            raise TypeError(
                 f"positions are integers or slices, not {type(index).__name__}; "
                 "__getitems__ reads several samples, and a data loader with an "
                 "ingot.torch.Sampler takes ingot.torch.Dataset(order)"
             )
-            raise TypeError(message)
         position = operator.index(index)
         if position < 0 or position >= self._bound():
             (sample,) = samples_of(self._node, self.rows_at([position]))
@@ -173,8 +168,7 @@ class Order(Sequence[Any]):
         """
         first, last = operator.index(start), operator.index(stop)
         if not 0 <= first <= last:
-            message = f"expected 0 <= start <= stop, got {first} and {last}"
-            raise IndexError(message)
+            raise IndexError(f"expected 0 <= start <= stop, got {first} and {last}")
         if last > self._bound():
             raise IndexError(self._out_of_range(last - 1))
         return rows_of(self._node.native.rows(first, last))
@@ -188,7 +182,7 @@ class Order(Sequence[Any]):
         wanted = integers_of(positions, "positions")
         if (wanted < 0).any():
             if self.is_infinite:
-                message = f"position {wanted.min()} counts from the end, and there is none"
+                message = f"position {wanted.min()} counts from the end, and the order has no end"
                 raise IndexError(message)
             wanted = np.where(wanted < 0, wanted + len(self), wanted)
         bad = (wanted < 0) | (wanted >= self._bound())
@@ -210,7 +204,7 @@ class Order(Sequence[Any]):
 
     def _bound(self) -> int:
         length = self._node.native.length
-        return _POSITIONS if length is None else length
+        return INT64_MAX if length is None else length
 
     def _out_of_range(self, position: int) -> str:
         return f"position {position} is out of range for an order of {self._bound()} positions"
@@ -234,8 +228,7 @@ class Order(Sequence[Any]):
         """Take every `world`-th sample, from position `rank` on: what one of several has to do."""
         rank, world = integer_of(rank, "rank"), integer_of(world, "world")
         if not 0 <= rank < world:
-            message = f"expected 0 <= rank < world, got rank {rank} of {world}"
-            raise ValueError(message)
+            raise ValueError(f"expected 0 <= rank < world, got rank {rank} of {world}")
         world = count_of(world, "world", 1)
         words = {"kind": "shard", "rank": rank, "world": world}
         return self._cut(rank, None, world, words)
@@ -261,9 +254,9 @@ class Order(Sequence[Any]):
         step = 1 if step is None else step
         if self.is_infinite:
             start, step = count_of(start or 0, "start"), count_of(step, "step", 1)
-            stop = None if stop is None else min(stop, _POSITIONS)
+            stop = None if stop is None else min(stop, INT64_MAX)
         if not self.is_infinite:
-            step = max(-_POSITIONS, min(step, _POSITIONS))
+            step = max(-INT64_MAX, min(step, INT64_MAX))
             start, stop, step = slice(start, stop, step).indices(len(self))
             stop = None if stop < 0 else stop
         words = {"kind": "slice", "start": start, "stop": stop, "step": step}
@@ -360,8 +353,7 @@ class Order(Sequence[Any]):
             fields: The sequences that `long="cut"` cuts; by default the one that `lengths` names.
         """
         if long not in {"error", "cut", "drop"}:
-            message = f'long is "error", "cut" or "drop", not {long!r}'
-            raise ValueError(message)
+            raise ValueError(f'long is "error", "cut" or "drop", not {long!r}')
         plain = lengths_of(lengths, len(self._node.sources))
         cut = fields_of(self._node.sources, plain, fields) if long == "cut" or fields else ()
         most = count_of(max_length, "max_length", 1)

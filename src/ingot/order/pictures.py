@@ -8,12 +8,12 @@ import numpy.typing as npt
 
 from ingot._core import Pictures as Native
 from ingot.cached import cached_property
-from ingot.codecs import Codec, Image
+from ingot.codecs import Codec, Image, codec_of
 from ingot.codecs.signature import name_of
 from ingot.codecs.text import Bytes
 from ingot.dataset.nested import DOT, at
 from ingot.dataset.spec import Field
-from ingot.order.picture_arguments import (
+from ingot.order.arguments import (
     Range,
     field_name_of,
     number_of,
@@ -23,11 +23,13 @@ from ingot.order.picture_arguments import (
     side_of,
     size_of,
 )
-from ingot.order.pixels import pixels_of
 
 Size = int | tuple[int, int]
 Numbers = float | Sequence[float]
 
+_FILES = ("jpg", "png", "webp")
+_COLOURS_MAX = 4
+_HIGH_BYTE = 8
 _NATIVE = {"jpg", "png"}
 _CROPS = (None, "center", "random", "resized")
 _LAYOUTS = ("hwc", "chw")
@@ -54,9 +56,10 @@ class Pictures:
     `RandomResizedCrop`.
 
     **Pixels.** Interpolation is bilinear, with antialiasing where a picture shrinks, and gives the
-    bytes that Pillow gives for `crop(...).resize(..., BILINEAR)`. Colours become RGB first: gray
-    is repeated, opacity is left out, and of 16 bits the upper 8 count. With `colours=1` they
-    become gray as Pillow's mode "L" has it.
+    bytes that Pillow up to 12 gives for `crop(...).resize(..., BILINEAR)`. Those of Pillow 13
+    differ by at most 1, where it resizes columns before rows. Colours become RGB first: gray is
+    repeated, opacity is left out, and of 16 bits the upper 8 count. With `colours=1` they become
+    gray as Pillow's mode "L" has it.
 
     **Values.** Without `mean` and `dtype`, they are bytes. Otherwise they are computed in float32:
     `pixel / 255`, minus `mean`, divided by `std`, as torchvision does, and then rounded to
@@ -129,29 +132,22 @@ class Pictures:
             message = f'resize goes with crop="center" or "random", not with crop={self.crop!r}'
             raise ValueError(message)
         if self.resize is not None and self.resize < min(self.size):
-            message = f"resize={self.resize} leaves no part of size {self.size}"
-            raise ValueError(message)
+            raise ValueError(f"resize={self.resize} leaves no part of size {self.size}")
         if self.crop != "resized" and (self.scale, self.ratio) != (_SCALE, _RATIO):
-            message = f'scale and ratio go with crop="resized", not with crop={self.crop!r}'
-            raise ValueError(message)
+            raise ValueError(f'scale and ratio go with crop="resized", not with crop={self.crop!r}')
         if not 0 <= self.flip <= 1:
-            message = f"flip is a probability, from 0 to 1, got {self.flip}"
-            raise ValueError(message)
+            raise ValueError(f"flip is a probability, from 0 to 1, got {self.flip}")
         if (self.mean is None) != (self.std is None):
-            message = "mean and std go together: give both, or none of them"
-            raise ValueError(message)
+            raise ValueError("mean and std go together: give both, or none of them")
         if self.mean is not None and max(self.mean) > 1:
-            message = (
+            raise ValueError(
                 f"mean and std are those of pixel / 255, got the mean {list(self.mean)}: divide "
                 "both by 255"
             )
-            raise ValueError(message)
         if self.std is not None and min(self.std) <= 0:
-            message = f"std is above 0, got {list(self.std)}"
-            raise ValueError(message)
+            raise ValueError(f"std is above 0, got {list(self.std)}")
         if self.mean is not None and self.dtype == np.uint8:
-            message = "with mean and std, values are float32 or float16, not uint8"
-            raise ValueError(message)
+            raise ValueError("with mean and std, values are float32 or float16, not uint8")
 
     @property
     def shape(self) -> tuple[int, int, int]:
@@ -209,19 +205,17 @@ class Pictures:
             ValueError: The picture is smaller than the crop.
         """
         if key is None and self.is_random:
-            message = (
+            raise TypeError(
                 "random crops and flips need a key, another one for each sample: "
                 "pictures(sample, key), or ds.map(pictures), which has keys of its own"
             )
-            raise TypeError(message)
         if isinstance(key, np.random.Generator):
             key = int(key.integers(1 << 64, dtype=np.uint64, endpoint=False))
         try:
             value = at(sample, self.field)
         except (KeyError, TypeError):
             found = list(sample) if isinstance(sample, Mapping) else type(sample).__name__
-            message = f"no field {self.field!r} in a sample of {found}"
-            raise KeyError(message) from None
+            raise KeyError(f"no field {self.field!r} in a sample of {found}") from None
         if value is None:
             return dict(sample)
         return _with(sample, self.field.split(DOT), self.of_array(value, key or 0))
@@ -233,14 +227,13 @@ class Pictures:
             TypeError: They are not those of a picture.
             ValueError: The picture is smaller than the crop.
         """
-        pixels = pixels_of(self.field, value)
+        pixels = _pixels_of(self.field, value)
         height, width, *colours = pixels.shape
         shape = (height, width, colours[0] if colours else 1)
         try:
             made = self._native.make_of_pixels(pixels.data, shape, key)
         except ValueError as error:
-            message = f"field {self.field!r}: {error}"
-            raise ValueError(message) from None
+            raise ValueError(f"field {self.field!r}: {error}") from None
         return np.frombuffer(made, self.dtype).reshape(self.shape)
 
     def reads(self, field: Field) -> bool:
@@ -319,3 +312,43 @@ def _again(field: str, options: dict[str, Any]) -> Pictures:
 def _with(sample: Mapping[str, Any], path: Sequence[str], value: Any) -> dict[str, Any]:
     first, *rest = path
     return {**sample, first: _with(sample[first], rest, value) if rest else value}
+
+
+def _pixels_of(field: str, value: Any) -> npt.NDArray[np.uint8]:
+    """Return pixels in one piece.
+
+    Raises:
+        TypeError: It is not a picture.
+    """
+    value = _decoded(field, value) if isinstance(value, bytes) else value
+    array = value if isinstance(value, np.ndarray) else None
+    if array is not None and array.dtype == np.uint16:
+        array = (array >> _HIGH_BYTE).astype(np.uint8)
+    dimensions = (2, 3)
+    if array is None or array.dtype != np.uint8 or array.ndim not in dimensions:
+        found = type(value).__name__
+        if isinstance(value, np.ndarray):
+            found = f"an array of {value.dtype} of shape {value.shape}"
+        raise TypeError(
+            f"field {field!r} is {found}, expected a picture: uint8 or uint16 in height and "
+            "width, or in height, width and colours"
+        )
+    if 0 in array.shape or (array.ndim > dimensions[0] and array.shape[2] > _COLOURS_MAX):
+        raise TypeError(
+            f"field {field!r} has shape {array.shape}, expected 1 to 4 colours, which are last"
+        )
+    return np.ascontiguousarray(array)
+
+
+def _decoded(field: str, data: bytes) -> Any:
+    """Return the pixels of a file, by its first bytes.
+
+    Raises:
+        TypeError: It is not the file of a picture.
+        ValueError: It cannot be decoded.
+    """
+    name = name_of(data)
+    if name not in _FILES:
+        message = f"field {field!r} is bytes that are not a JPEG, PNG or WebP file: {data[:12]!r}"
+        raise TypeError(message)
+    return codec_of(name).decode(data)

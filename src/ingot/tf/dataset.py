@@ -21,7 +21,7 @@ def dataset(
 ) -> tf.data.Dataset:
     """Return the batches of a loader as a `tf.data.Dataset`, one element for each step.
 
-    The loader reads ahead with its threads. The first loop over the data set goes on from where
+    The loader reads ahead with its threads. The first loop over the data set continues from where
     the loader is to the end of the epoch; each further loop is the next epoch, with another
     shuffle, also if the loop before it was left early. One loop at a time may run.
 
@@ -47,7 +47,7 @@ def dataset(
             `batch_size`.
 
     Raises:
-        TypeError: A field has values that are no tensors, such as `json`: leave it out with
+        TypeError: A field has values that are not tensors, such as `json`: leave it out with
             `select`, or `map` it. Or there are options for a loader that is made already.
 
     Example:
@@ -70,12 +70,10 @@ def _loader_of(
 ) -> Loader:
     if not isinstance(order, Loader):
         if batch_size is None and options.get("global_batch_size") is None:
-            message = "expected a loader, or an order and a batch_size"
-            raise TypeError(message)
+            raise TypeError("expected a loader, or an order and a batch_size")
         return Loader(order, batch_size, **options)
     if batch_size is not None or options:
-        message = "batch_size and other options are those of the loader: pass them there"
-        raise TypeError(message)
+        raise TypeError("batch_size and other options are those of the loader: pass them there")
     return order
 
 

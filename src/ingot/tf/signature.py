@@ -10,8 +10,9 @@ import tensorflow as tf
 from ingot.dataset.nested import at, deep
 from ingot.dataset.spec import Field
 from ingot.loader import Loader
-from ingot.order.columns import Columns
+from ingot.loader.frameworks import each_leaf
 from ingot.order.order import node_of
+from ingot.order.samples import Columns
 
 Value: TypeAlias = tuple[tf.DType, tuple[int | None, ...]]
 """The dtype and the shape of one value."""
@@ -24,7 +25,7 @@ def signature_of(loader: Loader) -> Any:
     """Return the signature of a loader's batches.
 
     Raises:
-        TypeError: A value is no tensor, or nobody knows its dtype.
+        TypeError: A value is not a tensor, or its dtype is unknown.
     """
     node = node_of(loader.order)
     if loader.collate is None and not node.maps and Columns.of(node) is not None:
@@ -33,7 +34,8 @@ def signature_of(loader: Loader) -> Any:
         first = None if has_all else loader.batch(loader.step)
         return _of_fields(fields, first, _size_of(loader))
     first = loader.batch(loader.step)
-    return _of_example(first, _num_samples(loader), _size_of(loader), "batch")
+    num_samples, size = _num_samples(loader), _size_of(loader)
+    return each_leaf(first, lambda leaf, where: _of_leaf(leaf, num_samples, size, where))
 
 
 def _num_samples(loader: Loader) -> int:
@@ -75,11 +77,10 @@ def _value_of(field: Field, values: Any) -> Value:
         return tf.string, ()
     example = next(_arrays(values, 1 + field.is_sequence), None)
     if example is None or example.dtype.kind not in "biufc":
-        message = (
+        raise TypeError(
             f"field {field.name!r} is {field.type}, and the first batch has no array to learn its "
             "tensors from: leave it out with select(), map it to an array, or pass signature="
         )
-        raise TypeError(message)
     known = example.shape[-1:] if field.codec.name in _PICTURES and example.ndim > 2 else ()  # noqa: PLR2004 -- channels
     return tf.as_dtype(example.dtype), (*[None] * (example.ndim - len(known)), *known)
 
@@ -93,17 +94,7 @@ def _arrays(values: Any, depth: int) -> Iterator[npt.NDArray[Any]]:
             yield from _arrays(one, depth - 1)
 
 
-def _of_example(value: Any, num_samples: int, size: int | None, where: str) -> Any:
-    if isinstance(value, Mapping):
-        return {
-            key: _of_example(one, num_samples, size, f"{where}[{key!r}]")
-            for key, one in value.items()
-        }
-    if isinstance(value, tuple):
-        found = [
-            _of_example(one, num_samples, size, f"{where}[{k}]") for k, one in enumerate(value)
-        ]
-        return type(value)(*found) if hasattr(value, "_fields") else tuple(found)
+def _of_leaf(value: Any, num_samples: int, size: int | None, where: str) -> Any:
     if isinstance(value, list):
         return _of_list(value, size if len(value) == num_samples else len(value), where)
     array = np.asarray(value)
@@ -121,7 +112,7 @@ def _of_list(values: list[Any], size: int | None, where: str) -> Any:
     filled = [one for one in arrays if len(one)] if all(one.ndim for one in arrays) else []
     kinds = {(_dtype_of(one, where), one.shape[1:]) for one in filled}
     if len(arrays) != len(values) or len(kinds) != 1:
-        message = f"{where} is a list of values that are no tensor together: map it, or select()"
+        message = f"{where} is a list of values that do not make a tensor: map it, or select()"
         raise TypeError(message)
     ((dtype, shape),) = kinds
     return _ragged(dtype, (size, None, *shape))
@@ -135,6 +126,6 @@ def _dtype_of(array: npt.NDArray[Any], where: str) -> tf.DType:
     if array.dtype.kind in "US":
         return tf.string
     if array.dtype.kind not in "biufc" and array.dtype.type.__module__ != "ml_dtypes":
-        message = f"{where} has values of type {array.dtype}, which are no tensor: map it"
+        message = f"{where} has values of type {array.dtype}, which tensors do not have: map it"
         raise TypeError(message)
     return tf.as_dtype(array.dtype)

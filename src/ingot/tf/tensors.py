@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 import tensorflow as tf
 
-from ingot.loader.memory import own_copy
+from ingot.loader.frameworks import own_copy
 
 
 def tensors(batch: Any, specs: Any, where: str = "batch") -> Any:
@@ -59,8 +59,7 @@ def _dense(value: Any, spec: tf.TensorSpec, where: str) -> npt.NDArray[Any]:
 
 def _ragged(value: Any, spec: tf.RaggedTensorSpec, where: str) -> tf.RaggedTensor:
     if spec.ragged_rank != 1:
-        message = f"{where}: expected a signature of ragged_rank 1, got {spec.ragged_rank}"
-        raise ValueError(message)
+        raise ValueError(f"{where}: expected a signature of ragged_rank 1, got {spec.ragged_rank}")
     lengths = [0 if one is None else len(one) for one in value]
     splits = np.cumsum([0, *lengths], dtype=spec.row_splits_dtype.as_numpy_dtype)
     inner = _inner(spec.shape[2:])
@@ -76,7 +75,7 @@ def _ragged(value: Any, spec: tf.RaggedTensorSpec, where: str) -> tf.RaggedTenso
 
 
 def _inner(shape: Iterable[int | None]) -> tuple[int, ...]:
-    """Return the shape of a value of which there is none."""
+    """Return the shape of a value, with 0 for unknown dimensions."""
     return tuple(one or 0 for one in shape)
 
 
@@ -105,11 +104,10 @@ def _joined(
 def _check_alike(shapes: list[tuple[int, ...]], where: str) -> None:
     different = sorted(set(shapes))
     if len(different) > 1:
-        message = (
-            f"{where} has values of shapes {different[0]} and {different[1]}, which are no tensor "
-            "together: map them to one shape"
+        raise ValueError(
+            f"{where} has values of shapes {different[0]} and {different[1]}, which do not make a "
+            "tensor: map them to one shape"
         )
-        raise ValueError(message)
 
 
 def _cast(array: npt.NDArray[Any], dtype: tf.DType, where: str) -> npt.NDArray[Any]:
@@ -124,18 +122,16 @@ def _owned(array: npt.NDArray[Any], dtype: tf.DType, where: str) -> npt.NDArray[
 def _checked_dtype(array: npt.NDArray[Any], dtype: tf.DType, where: str) -> np.dtype[Any]:
     wanted: np.dtype[Any] = np.dtype(dtype.as_numpy_dtype)
     if array.dtype != wanted and not np.can_cast(array.dtype, wanted, "safe"):
-        message = f"{where} has dtype {array.dtype}, and the signature has {wanted}: map it"
-        raise ValueError(message)
+        raise ValueError(f"{where} has dtype {array.dtype}, and the signature has {wanted}: map it")
     return wanted
 
 
 def _fitting(array: npt.NDArray[Any], shape: tf.TensorShape, where: str) -> npt.NDArray[Any]:
     if not shape.is_compatible_with(array.shape):
-        message = (
+        raise ValueError(
             f"{where} has shape {array.shape}, and the signature has {shape}: map it to one shape, "
             "or pass signature= with None for dimensions that differ"
         )
-        raise ValueError(message)
     return array
 
 

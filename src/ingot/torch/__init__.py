@@ -7,7 +7,6 @@ with requirement("torch", "ingot.torch"):
 
 from ingot.torch.dataloader import DataLoader
 from ingot.torch.dataset import Dataset, Positions
-from ingot.torch.mesh import shard_of
-from ingot.torch.sampler import Sampler
+from ingot.torch.sampler import Sampler, shard_of
 
 __all__ = ["DataLoader", "Dataset", "Positions", "Sampler", "shard_of"]

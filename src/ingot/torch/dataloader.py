@@ -1,4 +1,4 @@
-"""PyTorch's data loader along an order, with a place that can be saved."""
+"""PyTorch's data loader along an order, with a checkpointable position."""
 
 import multiprocessing
 import os
@@ -7,14 +7,14 @@ from typing import Any, SupportsIndex, cast
 
 import torch.utils.data
 
-from ingot.loader.place import Place
+from ingot.loader.arguments import Shard
+from ingot.loader.frameworks import each_leaf
 from ingot.loader.state import state_of
-from ingot.loader.topology import Shard
+from ingot.loader.steps import Place
 from ingot.order import Order
 from ingot.order.arguments import Samples
 from ingot.processes import check_pickles
-from ingot.torch.dataset import Dataset, Source
-from ingot.torch.parcel import Parcel
+from ingot.torch.dataset import Dataset, Source, as_tensors
 from ingot.torch.sampler import Sampler
 
 _OF_THE_ORDER = {
@@ -22,13 +22,25 @@ _OF_THE_ORDER = {
     "sampler": "say which samples in the order, or use torch.utils.data.DataLoader",
     "batch_sampler": "say which samples in the order, or use torch.utils.data.DataLoader",
 }
+_PIPED_BYTES_MAX = 256 << 10
+_PIPED_TYPES = {
+    torch.bool,
+    torch.uint8,
+    torch.int8,
+    torch.int16,
+    torch.int32,
+    torch.int64,
+    torch.float16,
+    torch.float32,
+    torch.float64,
+}
 
 
 class DataLoader(torch.utils.data.DataLoader[Any]):
     """PyTorch's data loader along an order: worker processes, and the batches of `ingot.Loader`.
 
     It counts the batches that it hands out, whatever its workers have read ahead. So its state
-    is exact, and it is the state of an `ingot.Loader`: a run may go on with either, with another
+    is exact, and it is the state of an `ingot.Loader`: a run may continue with either, with another
     number of workers, and on another number of ranks. Loops begin and end as those over an
     `ingot.Loader` do: each is an epoch, unless `seek` or `load_state_dict` say where it begins.
 
@@ -72,8 +84,7 @@ class DataLoader(torch.utils.data.DataLoader[Any]):
     ) -> None:
         for name, advice in _OF_THE_ORDER.items():
             if options.get(name):
-                message = f"the order says which sample comes when, not {name}=: {advice}"
-                raise TypeError(message)
+                raise TypeError(f"the order says which sample comes when, not {name}=: {advice}")
         if not options.get("in_order", True):
             message = "batches that come in any order have no place to resume at: in_order=True"
             raise ValueError(message)
@@ -87,7 +98,7 @@ class DataLoader(torch.utils.data.DataLoader[Any]):
         )
         self._place = Place(self._positions._steps)  # noqa: SLF001 -- what it is there for
         if collate_fn is None:
-            convert = Parcel if options.get("num_workers") else _unchanged
+            convert = _Piped if options.get("num_workers") else _unchanged
             options |= {"sampler": self._positions, "batch_size": None, "collate_fn": convert}
         else:
             options |= {"batch_sampler": self._positions, "collate_fn": collate_fn}
@@ -104,7 +115,7 @@ class DataLoader(torch.utils.data.DataLoader[Any]):
         return self._place.epoch
 
     def __iter__(self) -> Iterator[Any]:  # type: ignore[override]
-        """Begin an epoch, or go on where `load_state_dict` or `seek` has put the loader.
+        """Begin an epoch, or continue where `load_state_dict` or `seek` has put the loader.
 
         Raises:
             TypeError: Workers are not forked, and a function cannot be sent to them.
@@ -115,7 +126,7 @@ class DataLoader(torch.utils.data.DataLoader[Any]):
         return _Batches(self)
 
     def _started(self) -> Iterator[Any]:
-        """Return PyTorch's own iterator, from where the running or a new loop goes on."""
+        """Return PyTorch's own iterator, from where the running or a new loop continues."""
         self._positions._follow(self._place)  # noqa: SLF001
         return super().__iter__()
 
@@ -129,7 +140,7 @@ class DataLoader(torch.utils.data.DataLoader[Any]):
     def seek(self, step: SupportsIndex) -> None:
         """Go to a step, which is handed out next: by the running loop, or by a new one.
 
-        `loader.seek(loader.step)` lets a new loop go on where one was left.
+        `loader.seek(loader.step)` lets a new loop continue where one was left.
 
         Raises:
             ValueError: There is no such step.
@@ -146,10 +157,10 @@ class DataLoader(torch.utils.data.DataLoader[Any]):
         return state_of(self._positions.order, place.steps, place.next, place.skipped.ranges)
 
     def load_state_dict(self, state: Mapping[str, Any], *, allow_other_data: bool = False) -> None:
-        """Go on where a loader was, on any number of ranks and workers, with any batch size.
+        """Continue where a loader was, on any number of ranks and workers, with any batch size.
 
-        The rest of that epoch is cut into batches from there on. A running loop goes on there,
-        too.
+        The rest of that epoch is cut into batches from there on. A running loop continues
+        there, too.
 
         Args:
             state: What `state_dict` of this class or of an `ingot.Loader` has returned, or one
@@ -163,6 +174,29 @@ class DataLoader(torch.utils.data.DataLoader[Any]):
         self._positions.load_state_dict(state, allow_other_data=allow_other_data)
         self._place.resume(self._positions._steps, self._positions._skipped.ranges)  # noqa: SLF001
         self._place.put(self._positions.step)
+
+
+class _Piped:
+    """A batch on its way from a worker: what is unpickled of it is the batch, as tensors.
+
+    PyTorch puts each tensor into shared memory of its own and passes a file descriptor, which
+    costs the receiver as much as half a megabyte through the pipe. So small tensors go through
+    the pipe.
+    """
+
+    def __init__(self, batch: Any) -> None:
+        self._batch = each_leaf(batch, _piped, in_lists=True)
+
+    def __reduce__(self) -> tuple[Callable[[Any], Any], tuple[Any]]:
+        return as_tensors, (self._batch,)
+
+
+def _piped(value: Any, _: str) -> Any:
+    """Return a small tensor as an array, and anything else as it is."""
+    if type(value) is not torch.Tensor or value.nbytes > _PIPED_BYTES_MAX:
+        return value
+    is_plain = value.is_cpu and value.layout is torch.strided and value.dtype in _PIPED_TYPES
+    return value.numpy() if is_plain and not value.requires_grad and not value.is_neg() else value
 
 
 def _unchanged(batch: Any) -> Any:
@@ -180,8 +214,7 @@ class _Batches(Iterator[Any]):
     """The batches of one loop over a data loader, which counts them.
 
     PyTorch's own iterator has read ahead. So it is replaced by another one if the loader was put
-    elsewhere, and after an error, after which it would go on with the batch behind the one that
-    failed.
+    elsewhere, and after an error, after which it would continue behind the batch that failed.
     """
 
     def __init__(self, loader: DataLoader) -> None:

@@ -10,15 +10,14 @@ import torch.utils.data
 from ingot.cached import cached_property
 from ingot.dataset import Dataset as Rows
 from ingot.loader.collate import collate
+from ingot.loader.frameworks import tensors
 from ingot.opening import open  # noqa: A004
 from ingot.order import Order
-from ingot.order.columns import Columns
 from ingot.order.order import node_of
-from ingot.order.reading import samples_of
+from ingot.order.samples import Columns, samples_of
 from ingot.records import Reader, View
 from ingot.records.expand import StrPath
 from ingot.records.indices import Indices
-from ingot.torch.parcel import as_tensors
 
 T_co = TypeVar("T_co", covariant=True)
 Source: TypeAlias = Reader | View | Rows | Order
@@ -45,11 +44,10 @@ class Positions:
         return self.stop - self.start
 
     def __iter__(self) -> NoReturn:
-        message = (
+        raise TypeError(
             "a sampler of an order goes with the order: pass ingot.torch.Dataset(order) to the "
             "data loader"
         )
-        raise TypeError(message)
 
     __array__ = __iter__
 
@@ -103,8 +101,7 @@ class Dataset(torch.utils.data.Dataset[T_co], Generic[T_co]):
     ) -> None:
         given: object = source
         if isinstance(given, Iterator):
-            message = f"expected a data set, an order or a path, got {type(given).__name__}"
-            raise TypeError(message)
+            raise TypeError(f"expected a data set, an order or a path, got {type(given).__name__}")
         self.source = source if isinstance(source, Source) else open(source)
         self.transform = transform
 
@@ -127,11 +124,10 @@ class Dataset(torch.utils.data.Dataset[T_co], Generic[T_co]):
             rows = self._epochs.rows(indices.start, indices.stop)
             return samples_of(node_of(self._epochs), rows)
         if isinstance(indices, list) and any(isinstance(one, Positions) for one in indices[:1]):
-            message = (
+            raise TypeError(
                 "a sampler of an order has whole batches: pass batch_size=None to the data loader, "
                 "or pass the sampler as batch_sampler="
             )
-            raise TypeError(message)
         source: Any = self.source
         return self._transformed(source.__getitems__(indices))
 
@@ -166,3 +162,8 @@ class Dataset(torch.utils.data.Dataset[T_co], Generic[T_co]):
 
     def __repr__(self) -> str:
         return f"<ingot.torch.Dataset of {self.source!r}>"
+
+
+def as_tensors(batch: Any) -> Any:
+    """Turn the arrays of a batch into tensors."""
+    return tensors(pin_memory=False)(batch)

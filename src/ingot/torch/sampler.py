@@ -1,14 +1,14 @@
-"""Which samples of an order make a batch, for loaders of PyTorch."""
+"""Which samples of an order make a batch on which rank, for loaders of PyTorch."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any, SupportsIndex
 
 import torch.utils.data
+from torch.distributed.device_mesh import DeviceMesh
 
-from ingot.loader.arguments import global_batch_size_of, part_of, steps_of
-from ingot.loader.place import Place
-from ingot.loader.state import Skipped, place_in, state_of
-from ingot.loader.topology import Shard, refuse_shards, topology_of
+from ingot.loader.arguments import Shard, part_of, steps_over, topology_of
+from ingot.loader.state import place_in, state_of
+from ingot.loader.steps import Place, Skipped
 from ingot.order import Order
 from ingot.order.arguments import Samples, count_of
 from ingot.torch.dataset import Dataset, Positions
@@ -24,7 +24,7 @@ class Sampler(torch.utils.data.Sampler[Positions]):
     samples. Batches are those of `ingot.Loader`.
 
     A loop over the data loader is an epoch, and the next loop is the next epoch, even if a loop
-    was left before its end. After `seek` or `load_state_dict`, the next loop goes on from there
+    was left before its end. After `seek` or `load_state_dict`, the next loop continues from there
     to the end of that epoch. A data loader with workers asks for batches before it
     hands them out, so a sampler cannot know how many you got: `ingot.torch.DataLoader` and
     torchdata's `StatefulDataLoader` count them, and with other loaders you do, see `state_at`.
@@ -72,11 +72,10 @@ class Sampler(torch.utils.data.Sampler[Positions]):
         self.order = Order.of(order.source if isinstance(order, Dataset) else order)
         self._topology = topology_of(shard)
         self.rank, self.world, _ = self._topology
-        size = global_batch_size_of(batch_size, global_batch_size, self.world)
-        self.global_batch_size = size
-        self._steps = steps_of(self.order, size, self.world, drop_last=bool(drop_last))
-        self.batch_size = part_of(size, self.rank, self.world)
-        refuse_shards(self.order.describe(data=False), self.world)
+        sizes = batch_size, global_batch_size
+        self._steps = steps_over(self.order, *sizes, self.world, drop_last=drop_last)
+        self.global_batch_size = self._steps.batch_size
+        self.batch_size = part_of(self._steps.batch_size, self.rank, self.world)
         self._skipped = Skipped()
         self._step: int | None = 0
 
@@ -85,14 +84,13 @@ class Sampler(torch.utils.data.Sampler[Positions]):
         """The step at which the next loop begins; steps count on from epoch to epoch.
 
         Raises:
-            RuntimeError: A loop over an infinite order was begun, and nobody said where to go on.
+            RuntimeError: A loop over an infinite order was begun, and `seek` was not called.
         """
         if self._step is None:
-            message = (
+            raise RuntimeError(
                 "a sampler does not know where a loop over an infinite order was left: call "
                 "seek(step) before the next loop, or use ingot.torch.DataLoader, which counts"
             )
-            raise RuntimeError(message)
         return self._skipped.first_from(self._step)
 
     @property
@@ -119,7 +117,7 @@ class Sampler(torch.utils.data.Sampler[Positions]):
         self._step = number
 
     def _follow(self, place: Place) -> None:
-        """Begin the next loop where a loader begins or goes on with its own."""
+        """Begin the next loop where a loader begins or continues its own."""
         self._steps = place.steps
         self._skipped.set(place.skipped.ranges)
         self._step, _ = place.upcoming
@@ -221,3 +219,36 @@ def state_in(state: Mapping[str, Any]) -> tuple[Mapping[str, Any], int]:
         case {"_sampler_iter_state": Mapping() as own}:
             return own, 0
     return state, 0
+
+
+def shard_of(mesh: DeviceMesh, *dimensions: str) -> tuple[int, int]:
+    """Return rank and number of ranks among which data is split, for `shard=`.
+
+    Ranks that differ only in other dimensions, such as those of tensor parallelism, get the same
+    data.
+
+    Args:
+        mesh: A device mesh.
+        dimensions: The names of its dimensions that split the data, the outer ones first. A mesh
+            of one dimension needs none.
+
+    Raises:
+        ValueError: The mesh has no such dimension, or has several and none is named.
+
+    Example:
+        >>> mesh = init_device_mesh(
+        ...     "cuda", (2, 8, 4), mesh_dim_names=("replicate", "shard", "tensor")
+        ... )  # doctest: +SKIP
+        >>> shard = ingot.torch.shard_of(mesh, "replicate", "shard")  # doctest: +SKIP
+    """
+    if not dimensions:
+        return topology_of(mesh)[:2]
+    names = mesh.mesh_dim_names or ()
+    rank, world = 0, 1
+    for name in dimensions:
+        if name not in names:
+            found = ", ".join(map(repr, names)) or "no names"
+            raise ValueError(f"the mesh has no dimension {name!r}, it has {found}")
+        size = mesh.size(names.index(name))
+        rank, world = rank * size + mesh.get_local_rank(name), world * size
+    return rank, world

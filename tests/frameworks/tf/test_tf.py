@@ -360,7 +360,7 @@ def test_a_signature_chooses_fields_and_widens_types(cats):
         (
             [np.ones((1, 2)), np.ones((1, 3))],
             {"signature": ragged_of(tf.float64, 2, None, None)},
-            r"batch has values of shapes \(2,\) and \(3,\), which are no tensor together",
+            r"batch has values of shapes \(2,\) and \(3,\), which do not make a tensor",
         ),
         (
             [[1], [2]],
@@ -419,8 +419,8 @@ def test_a_field_without_tensors_is_rejected_by_name(tmp_path, spec, value):
         ((ingot.Loader(range(9), 3), 3), {}, TypeError, "options are those of the loader"),
         ((ingot.Loader(range(9), 3),), {"workers": 1}, TypeError, "options are those of the"),
         ((range(9), 10), {"drop_last": True}, ValueError, "9 samples has no whole batch of 10"),
-        (([{1}, {2}], 2), {}, TypeError, "batch is a list of values that are no tensor together"),
-        (([1, "a"], 2), {}, TypeError, "batch is a list of values that are no tensor together"),
+        (([{1}, {2}], 2), {}, TypeError, "batch is a list of values that do not make a tensor"),
+        (([1, "a"], 2), {}, TypeError, "batch is a list of values that do not make a tensor"),
         (([np.datetime64(1, "s")], 1), {}, TypeError, "batch has values of type datetime64"),
     ],
 )

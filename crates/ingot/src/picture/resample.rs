@@ -2,6 +2,7 @@
 //! mean of the values around it, under a triangle that is two values wide in the result, and at
 //! least two in the picture. Weights are multiples of 2^-22, sums are exact, and each of the two
 //! passes, along rows and then along columns, rounds to bytes: what Pillow computes, to the bit.
+//! (Pillow 13 turns the passes around for some sizes; these results never change.)
 #![allow(unsafe_code)]
 
 const BITS: u32 = 22;

@@ -10,16 +10,14 @@ import numpy as np
 from ingot.errors import FormatError, StorageError, WorkerError
 from ingot.loader.collate import collate as collate_alike
 from ingot.loader.steps import Steps
-from ingot.order.columns import Columns
+from ingot.order.arguments import INT64_MAX
 from ingot.order.order import Order, node_of
-from ingot.order.origin import text_of
-from ingot.order.reading import Content, items_of, read, transformed
-from ingot.order.rows import Rows
+from ingot.order.rows import Rows, text_of
+from ingot.order.samples import Columns, Content, items_of, read, transformed
 
 _ATTEMPTS = 16
 _NEAR = 1 << 16
 _MASK = (1 << 64) - 1
-_LAST = (1 << 63) - 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,7 +126,7 @@ class Maker:
         self,
         step: int,
         fetched: Fetched | None = None,
-        is_wanted: Callable[[], bool] | None = None,
+        is_wanted: Callable[[], bool] = lambda: True,
     ) -> Made:
         """Make the batch of a step.
 
@@ -140,11 +138,15 @@ class Maker:
 
         Raises:
             WorkerError: A sample could not be read, transformed or collated.
-            Unwanted: The batch was not wanted any more.
+            Unwanted: The batch was cancelled.
         """
         start, stop = self.cut.share(step, *self._topology)
         made = Made(stop - start)
-        check = _nothing if is_wanted is None else _checking(is_wanted)
+
+        def check() -> None:
+            if not is_wanted():
+                raise Unwanted
+
         began = time.perf_counter()
         try:
             self._fill(made, fetched or self._read(self._rows(step)), check)
@@ -233,7 +235,7 @@ class Maker:
         number = _hashed(position ^ (attempt << 56))
         length = self.cut.length
         if length is None:
-            return min(position + 1 + number % _NEAR, _LAST - 1)
+            return min(position + 1 + number % _NEAR, INT64_MAX - 1)
         return position - position % length + number % length
 
     def _place(self, position: int) -> str:
@@ -291,18 +293,6 @@ class Threads:
 
     def stop(self) -> None:
         """Do nothing: the pipeline tells that a batch is not wanted."""
-
-
-def _checking(is_wanted: Callable[[], bool]) -> Callable[[], object]:
-    def check() -> None:
-        if not is_wanted():
-            raise Unwanted
-
-    return check
-
-
-def _nothing() -> None:
-    pass
 
 
 def _worker_error(step: int, error: Exception, place: str = "") -> WorkerError:

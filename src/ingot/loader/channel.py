@@ -1,8 +1,11 @@
-"""Sending batches to another process: what is large goes through anonymous shared memory.
+"""Pipes to worker processes, and batches through them: large ones in anonymous shared memory.
 
-A parcel is a pickle and the buffers of its arrays. A large one is written to a memory file
+The end of a worker is noticed when its end of the pipe is closed. So no other child of a fork,
+of this loader or of another library, may have that end too.
+
+A batch is a pickle and the buffers of its arrays. A large one is written to a memory file
 without a name, whose descriptor goes through the pipe once. The receiver maps the file: the
-arrays are that memory. When the last of them is gone, the sender writes another parcel to the
+arrays are that memory. When the last of them is gone, the sender writes another batch to the
 file, since fresh memory costs several times as much as memory that is there. The system frees
 the memory with the last process.
 """
@@ -15,33 +18,84 @@ import pickle
 import resource
 import socket
 import sys
+import threading
 import weakref
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import accumulate
+from multiprocessing.connection import Connection
+from multiprocessing.context import BaseContext
+from multiprocessing.process import BaseProcess
 from typing import Any, TypeAlias
 
 import numpy as np
 
-from ingot.loader.pipes import Pipe
-from ingot.loader.tensors import bytes_of, is_plain_tensor, tensor_of
+from ingot.loader.frameworks import bytes_of, is_plain_tensor, tensor_of
+
+Pipe: TypeAlias = "Connection[Any, Any]"
 
 Returned: TypeAlias = Sequence[tuple[int, bool]]
-"""Numbers of files that the receiver does not need any more, and whether to use them again."""
+"""Numbers of files that the receiver has released, and whether to use them again."""
 
 _IN_BAND = 1 << 12
 _THROUGH_PIPE = 1 << 16
 _ALIGNMENT = 64
 _SPARE = 16
-"""Files that are kept for the next parcels, at most."""
+"""Files that are kept for the next batches, at most."""
 
 _MAPPED_MAX = 256
 """Before Python 3.13 a mapping holds a descriptor; with more of these open, or half of those that
-the process may have, parcels are copied."""
+the process may have, batches are copied."""
 
 _HAS_FILES = hasattr(os, "memfd_create")
+
+_forking = threading.RLock()
+_ends: "weakref.WeakSet[Pipe]" = weakref.WeakSet()
+_kept: list[Pipe] = []
+
+
+def connected(
+    context: BaseContext, start: Callable[[Pipe], BaseProcess]
+) -> tuple[Pipe, BaseProcess]:
+    """Return this process's end of a new pipe, and the process that has the other end.
+
+    Args:
+        context: How processes are started.
+        start: Starts the process with its end.
+    """
+    with _forking:
+        ours, theirs = context.Pipe()
+        _ends.update((ours, theirs))
+        _kept[:] = [theirs]
+        try:
+            with theirs:
+                return ours, start(theirs)
+        finally:
+            _kept.clear()
+
+
+def _lock() -> None:
+    _forking.acquire()
+
+
+def _unlock() -> None:
+    _forking.release()
+
+
+def _forget() -> None:
+    """Close all ends in a child, but for its own."""
+    global _forking  # noqa: PLW0603 -- a thread that is not here may have the old one
+    _forking = threading.RLock()
+    for end in list(_ends):
+        if not any(end is one for one in _kept):
+            end.close()
+    _ends.clear()
+
+
+os.register_at_fork(before=_lock, after_in_parent=_unlock, after_in_child=_forget)
+
 
 _forks = [0]
 
@@ -55,7 +109,7 @@ os.register_at_fork(after_in_parent=_count_fork)
 
 @dataclass(frozen=True, slots=True)
 class _Label:
-    """What is told of a parcel: its parts, and the file that they are in, if there is one.
+    """What is told of a batch: its parts, and the file that they are in, if there is one.
 
     Also the numbers of files that the receiver has given back, and that the sender has closed.
     """
@@ -119,7 +173,7 @@ class Sender:
         """Send a value, which `pickled` has taken apart.
 
         Raises:
-            OSError: There is nobody to send it to.
+            OSError: The receiver has ended.
         """
         sizes = [part.nbytes for part in parts]
         if _HAS_FILES and sum(sizes) > _THROUGH_PIPE and self._send_file(parts, sizes):
@@ -152,7 +206,7 @@ class Sender:
         return True
 
     def _file_of(self, length: int) -> tuple[int, bool]:
-        """Return a file for a parcel of some length, and whether the receiver does not know it."""
+        """Return a file for a batch of some length, and whether the receiver does not know it."""
         for place, number in enumerate(self._free):
             if length <= self._files[number][1] <= 4 * length:
                 del self._free[place]
@@ -169,7 +223,7 @@ class Sender:
         return self._next, True
 
     def _forget(self, free: Sequence[int]) -> None:
-        """Close files that the receiver has given back, and tell it with the next parcel."""
+        """Close files that the receiver has given back, and tell it with the next batch."""
         for number in free:
             self._free.remove(number)
             self._forgotten.append(number)
@@ -195,7 +249,7 @@ class Receiver:
         self._returned: deque[tuple[int, bool]] = deque()
 
     def give_back(self) -> Returned:
-        """Return the files that nobody needs any more, which the sender is to take back."""
+        """Return the files that no array uses, for the sender to take back."""
         given = [self._returned.popleft() for _ in range(len(self._returned))]
         for number, is_usable in given:
             if not is_usable:
@@ -264,7 +318,7 @@ def _next_descriptor(file: int) -> int:
     """Return the descriptor that a mapping of a file would hold."""
     try:
         found = os.dup(file)
-    except OSError:  # There is none.
+    except OSError:  # The process has no descriptor left.
         return _MAPPED_MAX
     os.close(found)
     return found
