@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from ingot.compat.bagz.errors import translated
 from ingot.compat.bagz.options import LimitsPlacement, WriterOptions
 from ingot.compat.bagz.spec import dictionary_of, level_of, limits_path, local
-from ingot.compat.closing import Closing
+from ingot.compat.handle import Closing
 from ingot.formats.bag import BagWriter
 
 if TYPE_CHECKING:

@@ -11,13 +11,13 @@ from typing import Any, SupportsIndex, TypeAlias, overload
 import numpy as np
 import numpy.typing as npt
 
-from ingot.compat.closing import Closing
 from ingot.compat.ffrecord.errors import (
     PathError,
     ReaderClosedError,
     SampleError,
     SampleIndexError,
 )
+from ingot.compat.handle import Closing
 from ingot.errors import ClosedError, CorruptFileError
 from ingot.formats.ffrecord import FFRecordReader
 
