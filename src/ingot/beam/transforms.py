@@ -171,7 +171,7 @@ class ReadAllFromIngot(beam.PTransform):
         """Apply the transform."""
         pairs = (
             patterns
-            | "Resolve" >> beam.Map(_resolve)
+            | "Resolve" >> beam.Map(absolute)
             | MatchAll(EmptyMatchTreatment.DISALLOW)
             | "Spread files" >> beam.Reshuffle()
             | "Split" >> beam.FlatMap(_ranges)
@@ -189,18 +189,12 @@ class ReadAllFromArrayRecord(ReadAllFromIngot):
     """Reads the records of ArrayRecord files, as `ReadAllFromIngot` does for Ingot files."""
 
 
-def _resolve(pattern: Any) -> str:
-    return absolute(pattern)
-
-
-def _ranges(file: Any) -> Iterator[tuple[str, int, int, Any]]:
+def _ranges(file: Any) -> Iterator[tuple[str, Any]]:
     source = RecordSource(file.path, file.size_in_bytes)
-    for bundle in source.split(SPLIT_BYTES):
-        yield file.path, file.size_in_bytes, bundle.start_position, bundle.stop_position
+    return ((file.path, bundle) for bundle in source.split(SPLIT_BYTES))
 
 
-def _read(wanted: tuple[str, int, int, Any]) -> Iterator[tuple[str, bytes]]:
-    path, num_bytes, start, stop = wanted
-    source = RecordSource(path, num_bytes)
-    for record in source.read(source.get_range_tracker(start, stop)):
-        yield path, record
+def _read(wanted: tuple[str, Any]) -> Iterator[tuple[str, bytes]]:
+    path, bundle = wanted
+    tracker = bundle.source.get_range_tracker(bundle.start_position, bundle.stop_position)
+    return ((path, record) for record in bundle.source.read(tracker))
