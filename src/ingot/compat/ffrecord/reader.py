@@ -4,9 +4,8 @@ import operator
 import os
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, SupportsIndex, TypeAlias, overload
+from typing import SupportsIndex, TypeAlias, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -17,7 +16,7 @@ from ingot.compat.ffrecord.errors import (
     SampleError,
     SampleIndexError,
 )
-from ingot.compat.handle import Closing
+from ingot.compat.handle import Closing, Reopening, translation
 from ingot.errors import ClosedError, CorruptFileError
 from ingot.formats.ffrecord import FFRecordReader
 
@@ -28,7 +27,7 @@ _CAUGHT = (CorruptFileError, IndexError, ClosedError)
 _LEGACY = "an old FFRecord file without a checksum of its index; rewrite it to add one"
 
 
-class FileReader(Closing):
+class FileReader(Closing, Reopening):
     """Reads samples of one or more `.ffr` files, in any order, as arrays of bytes.
 
     Forked processes and several threads may use it at the same time. The arrays of one `read`
@@ -44,13 +43,15 @@ class FileReader(Closing):
         RuntimeError: A file is damaged.
     """
 
+    OPENED = ("_reader",)
+
     def __init__(self, fname: StrPath | Sequence[StrPath], check_data: bool = True) -> None:
         self._fnames = _resolve(fname)
         self._check_data = bool(check_data)
         self._open()
 
     def _open(self) -> None:
-        with _translation():
+        with translation(_CAUGHT, _translated):
             self._reader = FFRecordReader(self._fnames, verify=self._check_data)
         self._n = len(self._reader)
         for file in self._reader.legacy_files():
@@ -75,10 +76,8 @@ class FileReader(Closing):
         """Return the samples at `indices`, in that order, in one native read."""
         if isinstance(indices, set | frozenset | Iterator):
             indices = list(indices)
-        try:
+        with translation(_CAUGHT, _translated):
             return list(self._reader.read(indices))
-        except _CAUGHT as error:
-            raise _translated(error) from error
 
     def read_one(self, index: SupportsIndex) -> Sample:
         """Return the sample at `index`."""
@@ -94,7 +93,7 @@ class FileReader(Closing):
             RuntimeError: An index is damaged.
         """
         for file, name in enumerate(self._fnames):
-            with _translation():
+            with translation(_CAUGHT, _translated):
                 intact = self._reader.is_intact(file)
             if not intact:
                 message = f"{name}: checksum of metadata mismached!"
@@ -102,13 +101,13 @@ class FileReader(Closing):
 
     def get_offsets(self, file_index: int) -> npt.NDArray[np.int64]:
         """Return where each sample of a file begins, followed by the size of the file."""
-        with _translation():
+        with translation(_CAUGHT, _translated):
             offsets = self._reader.offsets(file_index)
         return np.append(offsets, Path(self._fnames[file_index]).stat().st_size)
 
     def get_checksums(self, file_index: int) -> npt.NDArray[np.uint32]:
         """Return the CRC-32 of each sample of a file."""
-        with _translation():
+        with translation(_CAUGHT, _translated):
             return self._reader.checksums(file_index)
 
     def close(self) -> None:
@@ -129,24 +128,8 @@ class FileReader(Closing):
             return self.read_one(index)
         return self.read(index)
 
-    def __getstate__(self) -> dict[str, Any]:
-        return {name: value for name, value in vars(self).items() if name != "_reader"}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        vars(self).update(state)
-        self._open()
-
     def __repr__(self) -> str:
         return f"<FileReader {self._fnames!r}, {self._n} samples>"
-
-
-@contextmanager
-def _translation() -> Iterator[None]:
-    """Raise the exceptions that FFRecord's users catch."""
-    try:
-        yield
-    except _CAUGHT as error:
-        raise _translated(error) from error
 
 
 def _translated(error: CorruptFileError | IndexError | ClosedError) -> Exception:

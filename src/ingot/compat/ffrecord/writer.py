@@ -5,7 +5,8 @@ import os
 import warnings
 from typing import TYPE_CHECKING, Self, SupportsIndex, TypeAlias
 
-from ingot.compat.ffrecord.errors import CountError, PathError, refused
+from ingot.compat.ffrecord.errors import CountError, PathError, translated
+from ingot.compat.handle import translation
 from ingot.formats.ffrecord import FFRecordWriter
 
 if TYPE_CHECKING:
@@ -42,10 +43,8 @@ class FileWriter:
         self._name = path
         self._n = None if n is None else _count(n, path)
         self._count = 0
-        try:
+        with translation(OSError, translated, path):
             self._writer = FFRecordWriter(path, self._n, sync=sync)
-        except OSError as error:
-            raise refused(error, path) from error
 
     @property
     def n(self) -> int | None:
@@ -69,7 +68,7 @@ class FileWriter:
         try:
             self._writer.append(buf)
         except OSError as error:
-            raise refused(error, self._name) from error
+            raise translated(error, self._name) from error
         self._count += 1
 
     def close(self) -> None:
@@ -85,10 +84,8 @@ class FileWriter:
                 f"Wrote {self._count} samples but expected {self._n}"
             )
             raise CountError(message, self._name)
-        try:
+        with translation(OSError, translated, self._name):
             self._writer.close()
-        except OSError as error:
-            raise refused(error, self._name) from error
 
     def __enter__(self) -> Self:
         return self

@@ -18,8 +18,6 @@ class ReaderRegistry:
     It needs no constructor: `ffreaders` looks at the attributes when it is called.
     """
 
-    __module__ = "ingot.compat.ffrecord.torch"
-
     def ffreaders(self) -> list[FileReader]:
         """Return the readers among its attributes, then those of the registries among them.
 
@@ -47,8 +45,6 @@ class Dataset(torch.utils.data.Dataset[Any], ReaderRegistry):
         fnames: As given.
         reader: The `FileReader` over them.
     """
-
-    __module__ = "ingot.compat.ffrecord.torch"
 
     def __init__(self, fnames: StrPath | Sequence[StrPath], check_data: bool = True) -> None:
         self.fnames = fnames
@@ -111,8 +107,6 @@ class Subset(Dataset):
         indices: Item `k` of the subset is item `indices[k]` of the data set.
     """
 
-    __module__ = "ingot.compat.ffrecord.torch"
-
     def __init__(self, dataset: Dataset, indices: Sequence[int]) -> None:
         self.dataset = dataset
         self.indices = indices
@@ -134,8 +128,6 @@ class ConcatDataset(Dataset):
         datasets: As given.
         cumulative_sizes: Where each of them ends.
     """
-
-    __module__ = "ingot.compat.ffrecord.torch"
 
     def __init__(self, datasets: Iterable[torch.utils.data.Dataset[Any]]) -> None:
         self.datasets: list[Dataset] = []
@@ -176,12 +168,9 @@ class ConcatDataset(Dataset):
 
     def _locate(self, index: SupportsIndex) -> tuple[int, int]:
         index = operator.index(index)
-        if index < -len(self):
+        if not -len(self) <= index < len(self):
             message = f"index {index} is out of range for {len(self)} items"
-            raise ValueError(message)
-        if index >= len(self):
-            message = f"index {index} is out of range for {len(self)} items"
-            raise IndexError(message)
+            raise (ValueError if index < 0 else IndexError)(message)
         place = index + len(self) if index < 0 else index
         member = bisect_right(self.cumulative_sizes, place)
         return member, place - (self.cumulative_sizes[member - 1] if member else 0)
