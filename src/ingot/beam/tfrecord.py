@@ -153,13 +153,7 @@ def convert_tfrecord(
 ) -> beam.Pipeline:
     """Return a pipeline that converts TFRecord files; call `run()` to run it.
 
-    Args:
-        input_pattern: As for `ConvertTFRecord`.
-        output_prefix: As for `ConvertTFRecord`.
-        to: As for `ConvertTFRecord`.
-        num_shards: As for `ConvertTFRecord`.
-        pipeline_options: Options of Beam.
-        **options: Options of `WriteToIngot` or `WriteToArrayRecord`.
+    The arguments are those of `ConvertTFRecord`, and `pipeline_options` for Beam.
 
     Example:
         >>> convert_tfrecord("train-*.tfrecord", "out/train").run()  # doctest: +SKIP

@@ -84,22 +84,8 @@ class WriteToIngot(Write):
 class WriteToArrayRecord(Write):
     """Writes a bounded collection to ArrayRecord files and returns their paths.
 
-    Apart from the file format, this works as `WriteToIngot`.
-
-    Args:
-        file_path_prefix: The prefix of the paths of the files, on any file system of Beam.
-        file_name_suffix: Their suffix.
-        num_shards: The number of files; 0 leaves it to the runner.
-        shard_name_template: The part between prefix and suffix.
-        coder: Encodes an element as a record.
-        group_size: As for `ingot.formats.arrayrecord.ArrayRecordWriter`, as all that follow.
-        compression: How records are compressed.
-        level: The compression level.
-        window_log: Logarithm of the window size.
-        transpose: Split records that are protocol buffers by their fields.
-        transpose_bucket_size: How many bytes of fields are compressed together.
-        pad_to_block_boundary: Begin each group at a multiple of 64 KiB.
-        sync: Whether to wait until the bytes are on the storage device, on a local disk.
+    Apart from the file format, this works as `WriteToIngot`. Arguments from `group_size` on are
+    those of `ingot.formats.arrayrecord.ArrayRecordWriter`.
     """
 
     def __init__(

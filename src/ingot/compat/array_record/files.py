@@ -69,7 +69,7 @@ def listed(paths: ArrayRecordDataSourcePaths) -> list[PathLikeOrFileInstruction]
     """Return one or more paths as a list, with patterns expanded.
 
     Raises:
-        ValueError: There are none, or one has another type.
+        ValueError: The sequence is empty, or an element has another type.
     """
     if isinstance(paths, str | os.PathLike | FileInstruction):
         paths = [paths]
@@ -144,8 +144,10 @@ class Files:
         """Return the records at some rows, in one native read."""
         if self.reader is None:
             return []
-        with translation(CAUGHT, translated, self.reader.path):
+        try:
             return self.reader.__getitems__(rows)
+        except CAUGHT as error:
+            raise translated(error, self.reader.path) from error
 
     def iter(self, rows: range) -> Iterator[bytes]:
         """Iterate over records, reading ahead."""

@@ -152,7 +152,7 @@ class Reader(Sequence[bytes]):
         """Return `num_records` records, beginning at `start`.
 
         Raises:
-            IndexError: There are fewer.
+            IndexError: The reader has fewer.
         """
         return self._files.__getitems__(self._places(self._range(start, num_records)))
 
@@ -167,7 +167,7 @@ class Reader(Sequence[bytes]):
             read_ahead: Ignored: the engine chooses how far to read ahead.
 
         Raises:
-            IndexError: There are fewer.
+            IndexError: The reader has fewer.
         """
         _check(read_ahead)
         return self._stream(self._range(start, num_records))
@@ -206,11 +206,9 @@ class Reader(Sequence[bytes]):
 
     def _wanted(self, indices: Indices) -> Rows:
         wanted = np.asarray(indices)
-        if wanted.ndim != 1:
-            message = f"indices must be a sequence of integers, got {type(indices).__name__}"
-            raise TypeError(message)
-        if wanted.dtype.kind not in "iu" and wanted.size:
-            message = f"indices must be integers, got {wanted.dtype}"
+        if wanted.ndim != 1 or (wanted.size and wanted.dtype.kind not in "iu"):
+            found = type(indices).__name__ if wanted.ndim != 1 else str(wanted.dtype)
+            message = f"indices must be a sequence of integers, got {found}"
             raise TypeError(message)
         count = len(self._rows)
         wrong = (wanted < -count) | (wanted >= count)
@@ -242,7 +240,7 @@ class Reader(Sequence[bytes]):
         """Return the first index of a record, from `start` up to `stop`.
 
         Raises:
-            ValueError: There is none.
+            ValueError: The reader has no such record.
         """
         found = next(self._matches(value, range(len(self._rows))[start:stop]), None)
         if found is None:

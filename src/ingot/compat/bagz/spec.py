@@ -37,7 +37,7 @@ def paths_of(file_spec: str | os.PathLike[str]) -> list[str]:
     """Return the files of a comma-separated list of paths and sharded paths.
 
     Raises:
-        FileNotFoundError: There are none, or they are on another file system.
+        FileNotFoundError: No file matches, or a file is on another file system.
     """
     spec = os.fspath(file_spec)
     each = [local(one) for one in spec.split(",") if one]

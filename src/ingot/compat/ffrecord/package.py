@@ -7,8 +7,7 @@ from pathlib import Path, PurePath
 from typing import Any, TypeAlias
 
 from ingot.compat.ffrecord.errors import PathError
-from ingot.compat.ffrecord.reader import FileReader, Sample, StrPath
-from ingot.compat.ffrecord.writer import FileWriter
+from ingot.compat.ffrecord.fileio import FileReader, FileWriter, Sample, StrPath
 from ingot.formats.ffrecord import decode_tree
 
 Tree: TypeAlias = OrderedDict[str, Any]

@@ -1,21 +1,18 @@
 """`ffrecord.utils`."""
 
 import multiprocessing
-import os
 import re
 import warnings
 from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING
 
-from ingot.compat.ffrecord.writer import FileWriter
+from ingot.compat.ffrecord.fileio import FileWriter, StrPath
 
 if TYPE_CHECKING:
     from typing_extensions import Buffer as BytesLike
-
-StrPath: TypeAlias = str | os.PathLike[str]
 
 _PROCESSES = 16
 

@@ -2,7 +2,7 @@
 
 import struct
 from collections.abc import Mapping, Sequence
-from typing import Protocol, TypeAlias
+from typing import Any, TypeAlias
 
 from ingot.beam import write_tfrecord
 from ingot.formats.arrayrecord import ArrayRecordWriter
@@ -35,14 +35,6 @@ _ROWS: list[dict[str, Feature]] = [
         "Purchase Price": [3.0],
     },
 ]
-
-
-class Message(Protocol):
-    """A protocol buffer: an `Example` of this module or of TensorFlow."""
-
-    def SerializeToString(self) -> bytes:  # noqa: N802
-        """Serialize the message."""
-        ...
 
 
 class Example:
@@ -101,12 +93,12 @@ def generate_serialized_movie_examples() -> list[bytes]:
     return [one.SerializeToString() for one in generate_movie_examples()]
 
 
-def write_example_to_tfrecord(example: Message, file_path: str) -> None:
-    """Write a TFRecord file of one example."""
+def write_example_to_tfrecord(example: Any, file_path: str) -> None:
+    """Write a TFRecord file of one example, of this module or of TensorFlow."""
     write_tfrecord(file_path, [example.SerializeToString()])
 
 
-def write_example_to_arrayrecord(example: Message, file_path: str) -> None:
+def write_example_to_arrayrecord(example: Any, file_path: str) -> None:
     """Write an ArrayRecord file of one example."""
     with ArrayRecordWriter(file_path) as writer:
         writer.append(example.SerializeToString())

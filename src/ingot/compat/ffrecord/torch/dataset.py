@@ -9,7 +9,7 @@ from typing import Any, SupportsIndex
 import torch.utils.data
 
 from ingot.compat.ffrecord.errors import MisuseError
-from ingot.compat.ffrecord.reader import FileReader, Sample, StrPath
+from ingot.compat.ffrecord.fileio import FileReader, Sample, StrPath
 
 
 class ReaderRegistry:
