@@ -262,9 +262,9 @@ def _translated(error: CorruptFileError | IndexError | ClosedError) -> Exception
 
 def _resolve(fname: StrPath | Sequence[StrPath]) -> list[str]:
     if isinstance(fname, list | tuple):
-        names = [absolute(one) for one in fname]
+        names = [_absolute(one) for one in fname]
     elif isinstance(fname, str | os.PathLike):
-        path = Path(absolute(fname))
+        path = Path(_absolute(fname))
         names = sorted(str(one) for one in path.glob("*.ffr")) if path.is_dir() else [str(path)]
     else:
         message = "fname must be str, os.PathLike, list or tuple"
@@ -273,27 +273,17 @@ def _resolve(fname: StrPath | Sequence[StrPath]) -> list[str]:
         message = f"{fname}: At least one .ffr file as input"
         raise PathError(message, str(fname))
     for name in names:
-        check_file(name)
+        one = Path(name)
+        if not one.is_file() or one.suffix != ".ffr":
+            why = "does not end with .ffr" if one.is_file() else "is not a file"
+            message = f"{name} {why if one.exists() else 'does not exist'}"
+            raise PathError(message, name)
     return names
 
 
-def absolute(path: StrPath) -> str:
+def _absolute(path: StrPath) -> str:
     """Return an absolute path; a leading `~` is the home directory."""
     return str(Path(os.path.expanduser(path)).absolute())  # noqa: PTH111 -- no user is no error
-
-
-def check_file(name: str) -> None:
-    """Check that the file exists, and that its suffix is `.ffr`."""
-    path = Path(name)
-    if not path.exists():
-        message = f"{name} does not exist"
-    elif not path.is_file():
-        message = f"{name} is not a file"
-    elif path.suffix != ".ffr":
-        message = f"{name} does not end with .ffr"
-    else:
-        return
-    raise PathError(message, name)
 
 
 def _count(n: object, path: str) -> int:

@@ -1,10 +1,11 @@
 """`granular.Loader`: batches of a source, read ahead."""
 
-import multiprocessing
 import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from multiprocessing import parent_process
 from multiprocessing.context import BaseContext
+from operator import itemgetter
 from typing import Any, Self, TypeAlias
 
 import numpy as np
@@ -107,7 +108,7 @@ class Loader(Closing):
             batch_size=1,
             prefetch=self._num_pieces * (self.prefetch + 1),
             shard=None,
-            collate=_first,
+            collate=itemgetter(0),
             **self._workers,
         )
         self._made = iter(self._loader)
@@ -162,10 +163,6 @@ class Loader(Closing):
 
     def _close(self) -> None:
         self._stop()
-
-
-def _first(pieces: list[Arrays]) -> Arrays:
-    return pieces[0]
 
 
 class CancelledError(Exception):
@@ -227,7 +224,8 @@ class Pieces:
             try:
                 _put(arrays, place, next(points))
             except BaseException as error:
-                if not isinstance(error, Exception) and _is_main():
+                in_main = threading.current_thread() is threading.main_thread()
+                if not isinstance(error, Exception) and in_main and not parent_process():
                     raise
                 message = f"the datapoint of step {at} could not be made: {error!r}"
                 raise DatapointError(message) from error
@@ -248,11 +246,6 @@ def spec_of(datapoint: Any) -> Spec:
     """Return the dtype and the shape of each value."""
     values = {key: np.asarray(value) for key, value in _dict(datapoint).items()}
     return {key: (value.dtype, value.shape) for key, value in values.items()}
-
-
-def _is_main() -> bool:
-    is_main_thread = threading.current_thread() is threading.main_thread()
-    return is_main_thread and multiprocessing.parent_process() is None
 
 
 def _dict(datapoint: Any) -> Mapping[str, Any]:

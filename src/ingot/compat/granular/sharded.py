@@ -85,9 +85,9 @@ class ShardedDatasetWriter(Closing, Reopening):
         self._find_end()
 
     def _find_end(self) -> None:
-        while self._exists(self.shardnum + self.shardstep):
+        while (self._folder(self.shardstep) / SPEC).exists():
             self._pass_by()
-        if not self._exists(self.shardnum):
+        if not (self._folder() / SPEC).exists():
             return
         if REFS not in self._spec and (self._folder() / f"{REFS}.bag").exists():
             self._pass_by()
@@ -107,11 +107,8 @@ class ShardedDatasetWriter(Closing, Reopening):
         self._sizes.append(size)
         self.shardnum += self.shardstep
 
-    def _folder(self) -> Any:
-        return self.directory / shard_name(self.shardnum)
-
-    def _exists(self, number: int) -> bool:
-        return bool((self.directory / shard_name(number) / SPEC).exists())
+    def _folder(self, ahead: int = 0) -> Any:
+        return self.directory / shard_name(self.shardnum + ahead)
 
     def _shard(self) -> DatasetWriter:
         return DatasetWriter(self._folder(), self._spec, self.encoders, layout=self.layout)

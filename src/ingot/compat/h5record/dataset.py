@@ -124,7 +124,11 @@ class H5Dataset(Closing, Base):
         """Write rows to the file; with `append_mode`, after the existing rows."""
         path = self._path
         if data_iter is None or not self.schema:
-            raise FileNotFoundError(_nothing(path))
+            message = f"{path}: the file does not exist; pass schema and data_iter to create it"
+            if path.suffix != SUFFIX and partial_path(path).exists():
+                kept = f"{partial_path(path).name} holds the rows of an unfinished writer"
+                message += f"; {kept}, and append_mode=True continues it"
+            raise FileNotFoundError(message)
         began = shown = time.monotonic()
         writer = None
         try:
@@ -234,16 +238,6 @@ def _show(path: Path, writer: RowWriter, began: float) -> float:
     figures = f"{writer.rows:,} rows, {rate:,.0f}/s, {writer.nbytes / 1e6:,.1f} MB"
     sys.stderr.write(f"{name}: {figures}\n")
     return now
-
-
-def _nothing(path: Path) -> str:
-    message = f"{path}: the file does not exist; pass schema and data_iter to create it"
-    if path.suffix != SUFFIX and partial_path(path).exists():
-        message += (
-            f"; {partial_path(path).name} holds the rows of an unfinished writer, and "
-            "append_mode=True continues it"
-        )
-    return message
 
 
 def _kept_schema(opened: Dataset, path: Path) -> object:

@@ -88,24 +88,6 @@ class IngotTarget:
         self._is_done = False
 
     @classmethod
-    def create(
-        cls,
-        path: Path,
-        columns: Sequence[NewColumn],
-        metadata: dict[str, str],
-        compression: str | None,
-    ) -> Self:
-        """Start a file."""
-        spec = {one.name: _type(one) for one in columns}
-        packing = _INGOT_COMPRESSION[compression]
-        # The file of an unfinished writer is replaced when this one finishes.
-        replaces = path.exists()
-        writer = DatasetWriter(
-            path, spec, compression=packing, metadata=metadata, overwrite=replaces
-        )
-        return cls(path, writer, columns, replaces=replaces)
-
-    @classmethod
     def resume(cls, path: Path) -> Self:
         """Continue a file, even an unfinished one."""
         found = ingot.open(path, partial=True)
@@ -200,7 +182,16 @@ def create(
     columns = [one.column(first.get(name)) for name, one in schema.items()]
     metadata = {KEY: text_of(schema)}
     if path.suffix == SUFFIX:
-        return IngotTarget.create(path, columns, metadata, compression)
+        # The file of an unfinished writer is replaced when this one finishes.
+        replaces = path.exists()
+        writer = DatasetWriter(
+            path,
+            {one.name: _type(one) for one in columns},
+            compression=_INGOT_COMPRESSION[compression],
+            metadata=metadata,
+            overwrite=replaces,
+        )
+        return IngotTarget(path, writer, columns, replaces=replaces)
     return Hdf5Target.create(
         path,
         columns,

@@ -3,7 +3,6 @@
 import operator
 from bisect import bisect_right
 from collections.abc import Iterable, Sequence, Sized
-from itertools import accumulate
 from typing import Any, SupportsIndex
 
 import torch.utils.data
@@ -118,7 +117,7 @@ class Subset(Dataset):
         return self.dataset[[self.indices[index] for index in _checked(indices)]]
 
 
-class ConcatDataset(Dataset):
+class ConcatDataset(Dataset, torch.utils.data.ConcatDataset[Any]):
     """Concatenated data sets. A batch calls each of them once.
 
     Args:
@@ -130,7 +129,7 @@ class ConcatDataset(Dataset):
     """
 
     def __init__(self, datasets: Iterable[torch.utils.data.Dataset[Any]]) -> None:
-        self.datasets: list[Dataset] = []
+        datasets = list(datasets)
         for dataset in datasets:
             if not isinstance(dataset, Dataset):
                 message = (
@@ -138,16 +137,10 @@ class ConcatDataset(Dataset):
                     f"{type(dataset).__name__}; use torch.utils.data.ConcatDataset for others"
                 )
                 raise MisuseError(message)
-            self.datasets.append(dataset)
-        if not self.datasets:
+        if not datasets:
             message = "datasets should not be an empty iterable; pass at least one data set"
             raise MisuseError(message)
-        self.cumulative_sizes = self.cumsum(self.datasets)
-
-    @staticmethod
-    def cumsum(sequence: Iterable[Sized]) -> list[int]:
-        """Return where each of `sequence` ends in the concatenation."""
-        return list(accumulate(map(len, sequence)))
+        torch.utils.data.ConcatDataset.__init__(self, datasets)
 
     def __len__(self) -> int:
         return self.cumulative_sizes[-1]
