@@ -1,4 +1,4 @@
-"""What the readers and writers of all packages share: closing, pickling, translated errors."""
+"""What the readers and writers of all packages share: closing, pickling, errors and their words."""
 
 from abc import abstractmethod
 from collections.abc import Callable, Iterator
@@ -65,3 +65,8 @@ def refused(error: OSError, path: str, kind: type[Refused], missing: type[Refuse
     record, offset = getattr(error, "record", None), getattr(error, "offset", None)
     chosen = missing if isinstance(error, FileNotFoundError) else kind
     return chosen(str(error), path, record, offset, error.errno)
+
+
+def subject(count: int, noun: str) -> str:
+    """Return a count with its noun and verb, such as `1 row is` or `1,000 rows are`."""
+    return f"1 {noun} is" if count == 1 else f"{count:,} {noun}s are"

@@ -18,7 +18,7 @@ from ingot.compat.array_record.errors import (
     translated,
 )
 from ingot.compat.array_record.options import parse_reader_options, parse_writer_options
-from ingot.compat.handle import Closing
+from ingot.compat.handle import Closing, subject
 from ingot.formats import arrayrecord
 
 if TYPE_CHECKING:
@@ -130,7 +130,7 @@ class ArrayRecordWriter(_Handle):
             return
         count = len(writer)
         self._abandon()
-        lost = "1 record is" if count == 1 else f"{count:,} records are"
+        lost = subject(count, "record")
         message = f"{self._path}: the writer was never closed; its {lost} lost"
         warnings.warn(message, stacklevel=2)
 

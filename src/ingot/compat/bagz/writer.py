@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from ingot.compat.bagz.options import LimitsPlacement, WriterOptions
 from ingot.compat.bagz.spec import dictionary_of, level_of, limits_path, local, translated
-from ingot.compat.handle import Closing, translation
+from ingot.compat.handle import Closing, subject, translation
 from ingot.formats.bag import BagWriter
 
 if TYPE_CHECKING:
@@ -99,8 +99,7 @@ def _settle(writer: BagWriter, path: str, is_separate: bool, process: int) -> No
     """Keep all records of a writer that was never closed, and warn; the bag is not finished."""
     if writer.closed or process != os.getpid():
         return
-    count = len(writer)
-    done = f"its {'1 record is' if count == 1 else f'{count:,} records are'} there"
+    done = f"its {subject(len(writer), 'record')} there"
     if is_separate:
         writer.close()
     else:

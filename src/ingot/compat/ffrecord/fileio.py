@@ -20,7 +20,7 @@ from ingot.compat.ffrecord.errors import (
     SampleIndexError,
     translated,
 )
-from ingot.compat.handle import Closing, Reopening, translation
+from ingot.compat.handle import Closing, Reopening, subject, translation
 from ingot.errors import ClosedError, CorruptFileError
 from ingot.formats.ffrecord import FFRecordReader, FFRecordWriter
 
@@ -233,7 +233,8 @@ class FileWriter:
             writer.close()
             return
         writer.abandon()
-        message = f"{self._name}: the writer was never closed; its {self._count} samples are lost"
+        lost = subject(self._count, "sample")
+        message = f"{self._name}: the writer was never closed; its {lost} lost"
         warnings.warn(message, stacklevel=2)
 
 

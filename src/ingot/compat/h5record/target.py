@@ -11,6 +11,7 @@ import ingot
 from ingot import Dataset, DatasetWriter
 from ingot.codecs import FixedArray
 from ingot.compat.h5record.schema import KEY, Schema, parsed, text_of
+from ingot.compat.handle import subject
 from ingot.errors import FormatError
 from ingot.formats.hdf5 import Hdf5Writer, NewColumn, partial_path
 
@@ -55,7 +56,7 @@ class Hdf5Target(Hdf5Writer):
             return f"{path} has its {self.begun} rows as before, and none of the new ones"
         if not kept:
             return f"{path} was not made"
-        rows = "1 row is" if kept == 1 else f"{kept:,} rows are"
+        rows = subject(kept, "row")
         if path.exists():
             kept_in = partial_path(path).name
             return f"another process has meanwhile created {path}; {rows} kept in {kept_in}"
