@@ -9,11 +9,15 @@ from ingot.extras import requirement
 with requirement("apache_beam", "ingot.beam"):
     import apache_beam as _  # noqa: F401
 
-from ingot.beam.conversion import ConvertTFRecord, convert_tfrecord
-from ingot.beam.shard import Shard
 from ingot.beam.sink import RecordSink
 from ingot.beam.source import RecordSource
-from ingot.beam.tfrecord import read_tfrecord, write_tfrecord
+from ingot.beam.tfrecord import (
+    ConvertTFRecord,
+    convert_tfrecord,
+    read_tfrecord,
+    write_tfrecord,
+)
+from ingot.beam.transfer import Shard, absolute
 from ingot.beam.transforms import (
     ReadAllFromArrayRecord,
     ReadAllFromIngot,
@@ -36,6 +40,7 @@ __all__ = [
     "Write",
     "WriteToArrayRecord",
     "WriteToIngot",
+    "absolute",
     "convert_tfrecord",
     "read_tfrecord",
     "write_tfrecord",

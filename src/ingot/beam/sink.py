@@ -14,8 +14,7 @@ from apache_beam.io.filesystems import FileSystems
 from apache_beam.io.iobase import Writer
 from apache_beam.options.value_provider import ValueProvider
 
-from ingot.beam.shard import RecordWriter, Shard
-from ingot.beam.transfer import absolute
+from ingot.beam.transfer import Shard, absolute
 from ingot.records.expand import StrPath
 
 Move: TypeAlias = tuple[str, str]
@@ -64,7 +63,7 @@ class RecordSink(FileBasedSink):
 
     def __init__(
         self,
-        make_writer: Callable[..., RecordWriter],
+        make_writer: Callable[..., Any],
         options: Mapping[str, Any],
         file_path_prefix: StrPath | ValueProvider,
         file_name_suffix: str | ValueProvider = "",

@@ -1,7 +1,6 @@
 """Record files as a Beam source, split by record number."""
 
 from collections.abc import Iterator
-from typing import Any
 
 from apache_beam.coders import BytesCoder, Coder
 from apache_beam.io.concat_source import ConcatSource
@@ -84,43 +83,25 @@ class RecordSource(BoundedSource):
         return BytesCoder()
 
 
-class PatternSource(BoundedSource):
+class PatternSource(ConcatSource):
     """The records of all files that match a pattern, file by file.
 
     Args:
-        pattern: A path or a pattern of Beam's file systems.
+        pattern: A path or a pattern of Beam's file systems, matched when the pipeline runs.
     """
 
     def __init__(self, pattern: str) -> None:
         self._pattern = pattern
 
     @cached_property
-    def _files(self) -> ConcatSource:
+    def _source_bundles(self) -> list[SourceBundle]:
         (match,) = FileSystems.match([self._pattern])
         if not match.metadata_list:
             message = f"{self._pattern}: no file matches this pattern"
             raise FileNotFoundError(message)
         files = sorted((file.path, file.size_in_bytes) for file in match.metadata_list)
-        return ConcatSource([RecordSource(*file) for file in files])
-
-    def estimate_size(self) -> int:
-        """Return the size of all files."""
-        return self._files.estimate_size()
-
-    def split(
-        self, desired_bundle_size: int, start_position: Any = None, stop_position: Any = None
-    ) -> Iterator[SourceBundle]:
-        """Yield ranges of the files."""
-        return self._files.split(desired_bundle_size, start_position, stop_position)
-
-    def get_range_tracker(self, start_position: Any, stop_position: Any) -> RangeTracker:
-        """Return a tracker of files and the records in them."""
-        return self._files.get_range_tracker(start_position, stop_position)
-
-    def read(self, range_tracker: RangeTracker) -> Iterator[bytes]:
-        """Yield the records of a range."""
-        return self._files.read(range_tracker)
+        return [SourceBundle(None, RecordSource(*file), None, None) for file in files]
 
     def default_output_coder(self) -> Coder:
-        """Return the coder of bytes."""
+        """Return the coder of bytes, without a look at the files."""
         return BytesCoder()

@@ -84,22 +84,8 @@ class WriteToIngot(Write):
 class WriteToArrayRecord(Write):
     """Writes a bounded collection to ArrayRecord files and returns their paths.
 
-    Apart from the file format, this works as `WriteToIngot`.
-
-    Args:
-        file_path_prefix: The prefix of the paths of the files, on any file system of Beam.
-        file_name_suffix: Their suffix.
-        num_shards: The number of files; 0 leaves it to the runner.
-        shard_name_template: The part between prefix and suffix.
-        coder: Encodes an element as a record.
-        group_size: As for `ingot.formats.arrayrecord.ArrayRecordWriter`, as all that follow.
-        compression: How records are compressed.
-        level: The compression level.
-        window_log: Logarithm of the window size.
-        transpose: Split records that are protocol buffers by their fields.
-        transpose_bucket_size: How many bytes of fields are compressed together.
-        pad_to_block_boundary: Begin each group at a multiple of 64 KiB.
-        sync: Whether to wait until the bytes are on the storage device, on a local disk.
+    Apart from the file format, this works as `WriteToIngot`. Arguments from `group_size` on are
+    those of `ingot.formats.arrayrecord.ArrayRecordWriter`.
     """
 
     def __init__(
@@ -171,7 +157,7 @@ class ReadAllFromIngot(beam.PTransform):
         """Apply the transform."""
         pairs = (
             patterns
-            | "Resolve" >> beam.Map(_resolve)
+            | "Resolve" >> beam.Map(absolute)
             | MatchAll(EmptyMatchTreatment.DISALLOW)
             | "Spread files" >> beam.Reshuffle()
             | "Split" >> beam.FlatMap(_ranges)
@@ -189,18 +175,12 @@ class ReadAllFromArrayRecord(ReadAllFromIngot):
     """Reads the records of ArrayRecord files, as `ReadAllFromIngot` does for Ingot files."""
 
 
-def _resolve(pattern: Any) -> str:
-    return absolute(pattern)
-
-
-def _ranges(file: Any) -> Iterator[tuple[str, int, int, Any]]:
+def _ranges(file: Any) -> Iterator[tuple[str, Any]]:
     source = RecordSource(file.path, file.size_in_bytes)
-    for bundle in source.split(SPLIT_BYTES):
-        yield file.path, file.size_in_bytes, bundle.start_position, bundle.stop_position
+    return ((file.path, bundle) for bundle in source.split(SPLIT_BYTES))
 
 
-def _read(wanted: tuple[str, int, int, Any]) -> Iterator[tuple[str, bytes]]:
-    path, num_bytes, start, stop = wanted
-    source = RecordSource(path, num_bytes)
-    for record in source.read(source.get_range_tracker(start, stop)):
-        yield path, record
+def _read(wanted: tuple[str, Any]) -> Iterator[tuple[str, bytes]]:
+    path, bundle = wanted
+    tracker = bundle.source.get_range_tracker(bundle.start_position, bundle.stop_position)
+    return ((path, record) for record in bundle.source.read(tracker))

@@ -84,7 +84,7 @@ def test_each_file_with_groups_is_logged_once(tmp_path, caplog):
     assert len(caplog.records) == 1
 
 
-def test_files_are_one_behind_the_other(digits):
+def test_files_are_concatenated(digits):
     source = ArrayRecordDataSource(digits)
     assert len(source) == 10
     assert list(source) == DIGITS

@@ -44,7 +44,7 @@ def listed(change):
 
 
 def replaced(entries, number, **fields):
-    """Return entries of which one says something else."""
+    """Return entries, one of them changed."""
     names = ("offset", "decoded", "records")
     changed = dict(zip(names, entries[number], strict=True)) | fields
     return [*entries[:number], tuple(changed.values()), *entries[number + 1 :]]
@@ -246,7 +246,7 @@ LIES = {
     "snappy that it is not": lambda: chunk(data=b"s" + simple(RECORDS)[1:]),
     "compressed records that are longer": lambda: squeezed(RECORDS, decoded=50),
     "compressed records that are shorter": lambda: squeezed(RECORDS, decoded=500),
-    "bytes behind what is compressed": lambda: chunk(
+    "bytes after the compressed data": lambda: chunk(
         data=simple(RECORDS, codec=b"z", compress=zstd) + b"more"
     ),
     "2^56 records": lambda: chunk(claimed=2**56 - 1),
@@ -303,7 +303,7 @@ LIES = {
     "a footer at the first chunk": lambda: footer_at(64),
     "a footer beside itself": lambda: footer_at(65),
     "a footer in the postscript": lambda: footer_at(BLOCK),
-    "a footer behind the end": lambda: footer_at(10**9),
+    "a footer beyond the end": lambda: footer_at(10**9),
     "a footer at nowhere": lambda: footer_at(2**64 - 1),
 }
 
@@ -338,7 +338,7 @@ def outcome(call):
 
 
 def read_varint(data):
-    """Return the number at the front of bytes, and what is behind it."""
+    """Return the number at the front of bytes, and the rest."""
     number = 0
     for k, byte in enumerate(data):
         number |= (byte & 127) << 7 * k
@@ -360,7 +360,7 @@ def compressed(path, codec, record):
 
 
 def bomb(path, codec, claimed, count):
-    """Return a file whose first record says that it has so many bytes, of which 8 MB come."""
+    """Return a file whose first record claims this size; 8 MB of it follow."""
     letter, values = compressed(path, codec, bytes(8 << 20))
     sizes = varint(claimed) + bytes(count - 1)
     sizes = varint(len(sizes)) + compressed(path, codec, sizes)[1]
@@ -426,7 +426,7 @@ def test_a_file_cut_short_is_never_a_shorter_one(path):
             reader.read_all()
 
 
-def test_anything_behind_the_end_is_noticed(path):
+def test_bytes_after_the_end_are_rejected(path):
     content = (GOLDEN / "g10_brotli6.array_record").read_bytes()
     for more in (b"\0", b"x" * 100, bytes(BLOCK), b"x" * BLOCK):
         path.write_bytes(content + more)

@@ -72,7 +72,7 @@ def message_of(rng, depth=0):
 
 
 def records_of(count, longest, seed):
-    """Return records of which some repeat themselves, some are random, and some are empty."""
+    """Return repetitive, random and empty records."""
     rng = random.Random(seed)
     if longest > 10_000:
         count //= 8
@@ -334,7 +334,7 @@ READS = {
     "a range from the end": lambda reader: reader.read(-3, -1),
     "a range to the end": lambda reader: reader.read(-3, N),
     "a range over the end": lambda reader: reader.read(0, N + 1),
-    "a range behind the end": lambda reader: reader.read(N + 5, N + 6),
+    "a range beyond the end": lambda reader: reader.read(N + 5, N + 6),
     "an empty range": lambda reader: reader.read(5, 5),
     "a range backwards": lambda reader: reader.read(5, 3),
     "a range before the front": lambda reader: reader.read(-N - 1, 3),
@@ -392,7 +392,7 @@ def test_a_file_cut_after_its_first_block_is_not_taken_for_an_empty_one(files, t
 
 
 def words(error):
-    """Return the words of the real error that those who match it will look for."""
+    """Return the words of the real error that programs match."""
     text = str(error) if isinstance(error, RuntimeError | IndexError) else ""
     for known in ("chunk data hash mismatch", "Failed to read RiegeliPostscript"):
         if known in text:

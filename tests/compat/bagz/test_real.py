@@ -98,10 +98,9 @@ def test_views_match_the_real_package(folder, records, first, second, index):
         if index < len(expected):
             assert read(views[0]) == read(views[1])
         else:
-            # The real package finds a record in a view of none.
-            for view in views if expected else views[1:]:
-                with pytest.raises(IndexError):
-                    read(view)
+            # The real package finds records beyond the end of a view.
+            with pytest.raises(IndexError):
+                read(views[1])
 
 
 @EACH
@@ -148,7 +147,7 @@ def _parameters(signature):
 CALLS = {
     "one": lambda r: r[3],
     "numpy": lambda r: r[np.int64(3)],
-    "behind": lambda r: r[10],
+    "beyond": lambda r: r[10],
     "float": lambda r: r[1.0],
     "text": lambda r: r["1"],
     "list": lambda r: r[[1]],
@@ -160,14 +159,14 @@ CALLS = {
     "set": lambda r: r.read_indices({1}),
     "slice": lambda r: r.read_indices(slice(8, 1, -3)),
     "range": lambda r: r.read_range(8, 2),
-    "range behind": lambda r: r.read_range(8, 3),
+    "range beyond": lambda r: r.read_range(8, 3),
     "empty range": lambda r: r.read_range(10, 0),
     "far empty range": lambda r: r.read_range(11, 0),
     "range iterator": lambda r: list(r.read_range_iter(2, 3, read_ahead=1)),
-    "range iterator behind": lambda r: r.read_range_iter(8, 3),
+    "range iterator beyond": lambda r: r.read_range_iter(8, 3),
     "positional": lambda r: r.read_range_iter(1, 2, 1),
     "endless": lambda r: list(itertools.islice(r.read_indices_iter(itertools.cycle([2])), 3)),
-    "iterator behind": lambda r: list(r.read_indices_iter([1, 10])),
+    "iterator beyond": lambda r: list(r.read_indices_iter([1, 10])),
     "no iterable": lambda r: r.read_indices_iter(5),
     "texts": lambda r: list(r.read_indices_iter(["a"])),
     "zero step": lambda r: r[::0],

@@ -1,4 +1,4 @@
-"""What writers that died have left behind is repaired or refused, and never read wrongly."""
+"""Leftovers of killed writers are repaired or refused, never read wrongly."""
 
 import shutil
 import signal

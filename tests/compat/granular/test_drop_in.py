@@ -47,7 +47,7 @@ def files(folder):
 
 
 @BOTH
-def test_parts_of_a_reader_can_be_asked_for(package, tmp_path):
+def test_the_parts_of_a_reader_are_attributes(package, tmp_path):
     reader = package.DatasetReader(write(package, tmp_path / "x"), package.decoders)
     assert reader.length == len(reader) == 3
     assert list(reader.decoders) == list(reader.readers) == ["a", "b"]
@@ -59,7 +59,7 @@ def test_parts_of_a_reader_can_be_asked_for(package, tmp_path):
 
 
 @BOTH
-def test_parts_of_a_writer_can_be_asked_for(package, tmp_path):
+def test_the_parts_of_a_writer_are_attributes(package, tmp_path):
     with package.DatasetWriter(tmp_path / "x", SPEC, package.encoders) as writer:
         writer.append({"a": b"xyz", "b": 1})
         assert list(writer.encoders) == list(writer.writers) == ["a", "b"]
@@ -218,7 +218,7 @@ def test_a_reopened_bag_is_appended_to(package, tmp_path):
     assert package.BagReader(tmp_path / "x.bag")[0:3] == [b"0", b"1", b"2"]
 
 
-def test_a_writer_that_another_has_gone_on_from_loses_nothing_and_writes_no_more(tmp_path):
+def test_a_writer_that_another_continues_loses_nothing_and_writes_no_more(tmp_path):
     first = granular.ShardedDatasetWriter(tmp_path, SPEC, granular.encoders, shardlen=3)
     first.append({"a": b"x", "b": 0}, flush=False)
     second = granular.ShardedDatasetWriter(tmp_path, SPEC, granular.encoders, shardlen=3)

@@ -118,7 +118,7 @@ def test_the_arguments_of_both_versions_are_understood(tmp_path):
         assert (len(reader), reader[0:0]) == (0, [])
 
 
-def test_the_layout_is_that_of_the_types_or_as_asked_for(tmp_path):
+def test_the_layout_follows_the_types_unless_given(tmp_path):
     write(tmp_path / "new", 3)
     write(tmp_path / "old", 3, layout="0.21")
     assert {path.name for path in (tmp_path / "new").iterdir()} == {
@@ -183,7 +183,7 @@ def test_sequences_are_any_iterable_but_text(tmp_path):
     assert reader.available(1) == {"a": range(0)}
 
 
-def test_integers_of_all_sizes_and_signs_come_back():
+def test_integers_of_all_sizes_and_signs_round_trip():
     encode, decode = granular.encoders["int"], granular.decoders["int"]
     for bits in range(130):
         for number in (2**bits - 1, 2**bits, -(2**bits), -(2**bits) - 1):
@@ -222,7 +222,7 @@ def test_a_data_set_of_two_processes_is_rejected(tmp_path):
         granular.DatasetWriter(tmp_path / "x", {"foo": "utf8"}, granular.encoders)
 
 
-def test_an_old_data_set_is_not_gone_on_with(tmp_path):
+def test_an_old_data_set_is_not_appended_to(tmp_path):
     write(tmp_path / "x", 2, layout="0.21")
     for layout in ("0.21", "0.22", None):
         with pytest.raises(FileExistsError):
@@ -231,7 +231,7 @@ def test_an_old_data_set_is_not_gone_on_with(tmp_path):
 
 
 @pytest.mark.parametrize("shardlen", [None, 4, 5, 10])
-def test_shards_are_gone_on_with_at_their_end(tmp_path, shardlen):
+def test_shards_are_appended_to(tmp_path, shardlen):
     for start in (0, 10):
         with granular.ShardedDatasetWriter(tmp_path, INTS, granular.encoders, shardlen) as writer:
             assert len(writer) == start
@@ -243,7 +243,7 @@ def test_shards_are_gone_on_with_at_their_end(tmp_path, shardlen):
     assert all(length == shardlen for length in lengths[:-1])
 
 
-def test_old_shards_are_gone_on_with_in_the_next_one(tmp_path):
+def test_rows_after_old_shards_go_to_the_next_one(tmp_path):
     for start in (0, 6):
         with granular.ShardedDatasetWriter(
             tmp_path, INTS, granular.encoders, 4, layout="0.21"
@@ -340,7 +340,7 @@ def test_keys_are_any_names_of_files(tmp_path):
         ingot.open(tmp_path / "y")
 
 
-def test_decoders_may_be_none_or_ones_own(tmp_path):
+def test_decoders_may_be_none_or_custom(tmp_path):
     write(tmp_path / "x", 2)
     assert granular.DatasetReader(tmp_path / "x", None)[1] == {"foo": b"\1"}
     own = granular.DatasetReader(tmp_path / "x", {"int": lambda data: data.hex()})
@@ -351,7 +351,7 @@ def test_decoders_may_be_none_or_ones_own(tmp_path):
         granular.DatasetReader(tmp_path / "x", None, cache_keys=["bar"])
 
 
-def test_values_may_be_bytes_already(tmp_path):
+def test_values_may_be_encoded_already(tmp_path):
     with granular.DatasetWriter(tmp_path / "x", {"a": "mine"}, None) as writer:
         writer.append({"a": b"1"})
         with pytest.raises(TypeError, match="bytes"):

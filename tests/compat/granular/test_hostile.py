@@ -282,7 +282,7 @@ def test_pictures_of_other_formats_are_rejected():
             granular.decoders["jpg"](data)
 
 
-def test_videos_of_any_size_come_back():
+def test_videos_of_any_size_round_trip():
     for height, width in ((16, 16), (17, 33)):
         video = np.full((4, height, width, 3), 100, np.uint8)
         for kind in ("mp4", "webm"):
@@ -291,7 +291,7 @@ def test_videos_of_any_size_come_back():
             assert np.abs(found.astype(int) - 100).max() < 8
 
 
-def test_values_that_would_not_come_back_are_not_encoded():
+def test_values_that_would_not_round_trip_are_not_encoded():
     for kind, value, error in (
         ("array", np.array([object()]), TypeError),
         ("msgpack", {(1, 2): 2}, ValueError),

@@ -12,7 +12,7 @@ import pytest
 
 from ingot.compat import granular
 from ingot.compat.granular import sources
-from ingot.compat.granular.pieces import CancelledError, Pieces
+from ingot.compat.granular.loader import CancelledError, Pieces
 
 EXIT = """
 import sys
@@ -54,7 +54,7 @@ def test_batches_are_the_users_to_keep():
 
 
 @pytest.mark.parametrize("is_started", [False, True])
-def test_a_state_is_gone_on_from(is_started):
+def test_a_loader_resumes_from_a_state(is_started):
     first = granular.Loader(square, 3, workers=2)
     steps(first, 4)
     state = first.save()

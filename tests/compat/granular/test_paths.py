@@ -89,7 +89,7 @@ def rows(reader):
 
 @pytest.mark.parametrize("kinds", [{"a": "int", "b": "utf8"}, {"a": "int", "b": "utf8[]"}])
 @pytest.mark.parametrize("cached", [(), ("a", "refs")])
-def test_a_data_set_behind_a_path_of_ones_own(folder, kinds, cached):
+def test_a_data_set_is_read_through_a_custom_path(folder, kinds, cached):
     is_list = kinds["b"].endswith("[]")
     expected = [{"a": k - 2, "b": ["w"] * k if is_list else "w" * k} for k in range(5)]
     with granular.DatasetWriter(folder, kinds, granular.encoders) as writer:
@@ -106,7 +106,7 @@ def test_a_data_set_behind_a_path_of_ones_own(folder, kinds, cached):
             reader[5]
 
 
-def test_a_data_set_behind_a_path_is_gone_on_with(folder):
+def test_a_data_set_is_appended_to_through_a_custom_path(folder):
     for start in (0, 3):
         with granular.DatasetWriter(folder, {"a": "int"}, granular.encoders) as writer:
             assert len(writer) == start
@@ -118,7 +118,7 @@ def test_a_data_set_behind_a_path_is_gone_on_with(folder):
         granular.DatasetWriter(folder, {"a": "int"}, granular.encoders)
 
 
-def test_shards_behind_a_path_are_gone_on_with(folder):
+def test_shards_are_appended_to_through_a_custom_path(folder):
     for start in (0, 5):
         with granular.ShardedDatasetWriter(folder, {"a": "int"}, granular.encoders, 3) as writer:
             for k in range(start, start + 5):
@@ -143,7 +143,7 @@ def test_the_bytes_match_local_files(folder, tmp_path):
         assert reader.size == granular.BagReader(tmp_path / f"{version}.bag").size
 
 
-def test_a_bag_behind_a_path_is_read_by_several_threads(folder):
+def test_several_threads_read_a_bag_through_a_custom_path(folder):
     with granular.BagWriter(folder / "x.bag") as writer:
         for k in range(300):
             writer.append(str(k).encode() * (k % 7), flush=False)
@@ -179,7 +179,7 @@ def test_the_child_of_a_fork_opens_files_of_its_own(folder):
 @pytest.mark.parametrize(
     "table", [b"\1", b"\7" + bytes(7), b"\2" + bytes(7) + b"\1" + bytes(7), b"\xff" * 8]
 )
-def test_invalid_limits_behind_a_path_are_rejected(folder, table):
+def test_invalid_limits_are_rejected_through_a_custom_path(folder, table):
     STORE["bucket/data/x.bag"] = b"abc"
     STORE["bucket/data/x.idx"] = table
     if len(table) == 1:

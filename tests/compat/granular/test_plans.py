@@ -1,7 +1,5 @@
 """Loaders of Granular, 0.24 in this process and 0.21 in another, beside that of Ingot."""
 
-import os
-import pickle
 import subprocess
 import sys
 from pathlib import Path
@@ -16,8 +14,6 @@ from ingot.compat import granular
 from tests.compat.granular import plans
 from tests.compat.granular.plans import ROWS, batches, change, datapoint, made
 
-HERE = Path(__file__).parent
-OLD = Path(sys.prefix) / "granular-0.21"
 MANY = settings(
     max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
@@ -70,28 +66,6 @@ PLANS = st.recursive(
 
 
 @pytest.fixture(scope="module")
-def ask():
-    """Return a function that asks Granular 0.21."""
-    with subprocess.Popen(
-        [sys.executable, HERE / "old.py"],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        env={**os.environ, "PYTHONPATH": str(OLD)},
-    ) as process:
-
-        def ask(name, *arguments):
-            pickle.dump((name, arguments), process.stdin)
-            process.stdin.flush()
-            answer = pickle.load(process.stdout)  # noqa: S301 -- our own program answers
-            if isinstance(answer, Exception):
-                raise answer
-            return answer
-
-        yield ask
-        process.stdin.close()
-
-
-@pytest.fixture(scope="module")
 def folders(tmp_path_factory):
     """Return a data set in the layout of each version."""
     found = {}
@@ -107,13 +81,13 @@ def folders(tmp_path_factory):
 
 
 @pytest.fixture(params=["0.24", "0.21"])
-def load(request, ask, folders):
+def load(request, old, folders):
     """Return the loaders of Granular and of Ingot over the same data set."""
     folder = folders["0.21" if request.param == "0.21" else "0.22"]
 
     def theirs(plan, *rest):
         if request.param == "0.21":
-            return ask("load", plan, folder, *rest)
+            return old("load", plan, folder, *rest)
         return plans.theirs(real, made(real, plan, folder), *rest)
 
     def ours(plan, *rest):

@@ -1,11 +1,7 @@
 """Granular itself, 0.24 in this process and 0.21 in another, beside `ingot.compat.granular`."""
 
 import inspect
-import os
-import pickle
 import shutil
-import subprocess
-import sys
 import tempfile
 from pathlib import Path
 
@@ -17,37 +13,11 @@ from hypothesis import strategies as st
 
 from ingot.compat import granular
 
-HERE = Path(__file__).parent
-OLD = Path(sys.prefix) / "granular-0.21"
 SPEC = {"foo": "int", "bar": "utf8", "baz": "msgpack", "abc": "png", "xyz": "array", "raw": "bytes"}
 LISTS = {"title": "utf8", "frames": "array[]", "times": "int[]", "words": "utf8[]"}
 FEW = settings(
     max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
-
-
-@pytest.fixture(scope="module")
-def old():
-    """Return a function that asks Granular 0.21."""
-    environment = {**os.environ, "PYTHONPATH": str(OLD)}
-    with subprocess.Popen(
-        [sys.executable, HERE / "old.py"],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        env=environment,
-    ) as process:
-
-        def ask(name, *arguments):
-            pickle.dump((name, arguments), process.stdin)
-            process.stdin.flush()
-            answer = pickle.load(process.stdout)  # noqa: S301 -- our own program answers
-            if isinstance(answer, Exception):
-                raise answer
-            return answer
-
-        yield ask
-        process.stdin.close()
 
 
 @pytest.fixture

@@ -78,7 +78,7 @@ def test_ragged_sequences(path, to_memory):
 
 
 @pytest.mark.parametrize("multiprocess", [False, True])
-def test_a_film(path, tmp_path, multiprocess):
+def test_an_image_sequence(path, tmp_path, multiprocess):
     frames = [Picture.new("RGB", (40, 30), (k, 255 - k, 7 * k)) for k in range(20)]
     frames[0].save(tmp_path / "x.gif", save_all=True, append_images=frames[1:])
     column = ImageSequence(name="film", h=32, w=32)

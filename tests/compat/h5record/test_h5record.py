@@ -215,7 +215,7 @@ class TestWriting:
         dataset = H5Dataset(schema(), path, rows(3), append_mode=True)
         assert same(expected(schema(), rows(3)), list(dataset))
 
-    def test_appended_rows_go_behind_the_others(self, path):
+    def test_rows_are_appended_after_the_others(self, path):
         H5Dataset(PAIR, path, pairs(350), append_mode=True)
         assert len(H5Dataset(PAIR, path, append_mode=True)) == 350
         dataset = H5Dataset(PAIR, path, iter(pairs(350, start=350)), append_mode=True)

@@ -355,7 +355,7 @@ class TestSubset:
 
 
 class TestConcatDataset:
-    def test_data_sets_stand_one_behind_the_other(self, path):
+    def test_data_sets_are_concatenated(self, path):
         both = fftorch.ConcatDataset([Processing(path), Own(path)])
         assert len(both) == 2 * COUNT
         assert both.cumulative_sizes == [COUNT, 2 * COUNT]

@@ -6,7 +6,7 @@ import os
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import accumulate, islice
-from typing import Any, Protocol, Self, SupportsIndex, TypeAlias, overload
+from typing import Any, Self, SupportsIndex, TypeAlias, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -14,21 +14,20 @@ import numpy.typing as npt
 from ingot.compat.array_record.array_record_module import ArrayRecordReader
 from ingot.compat.array_record.errors import CAUGHT, RecordIndexError, RecordKeyError, translated
 from ingot.compat.array_record.files import (
+    ArrayRecordDataSourcePaths,
+    FileInstruction,
     Files,
+    PathLikeOrFileInstruction,
+    ReadInstruction,
     check_group_size,
     create_reader,
     create_readers,
-    run_in_parallel,
-)
-from ingot.compat.array_record.instructions import (
-    ArrayRecordDataSourcePaths,
-    FileInstruction,
-    PathLikeOrFileInstruction,
-    ReadInstruction,
     listed,
     part_of,
+    run_in_parallel,
 )
 from ingot.compat.array_record.options import parse_reader_options
+from ingot.compat.handle import Reopening
 from ingot.locks import ProcessLock
 
 __all__ = [
@@ -40,8 +39,6 @@ __all__ = [
 
 Keys: TypeAlias = Iterable[SupportsIndex] | npt.NDArray[np.integer[Any]]
 
-_OPEN = {"_files", "_lock", "_readers"}
-
 # Names that ArrayRecord's own tests and some of its users import.
 _ReadInstruction = ReadInstruction
 _check_group_size = check_group_size
@@ -49,7 +46,7 @@ _create_reader = create_reader
 _run_in_parallel = run_in_parallel
 
 
-class ArrayRecordDataSource:
+class ArrayRecordDataSource(Reopening):
     """The records of one or more files, numbered across all of them.
 
     A batch is one native read over all files. Several threads and forked processes may use a
@@ -67,6 +64,8 @@ class ArrayRecordDataSource:
         RuntimeError: A file cannot be read.
     """
 
+    OPENED = ("_files", "_lock", "_readers")
+
     def __init__(
         self,
         paths: ArrayRecordDataSourcePaths,
@@ -79,14 +78,14 @@ class ArrayRecordDataSource:
         self._paths = [one.filename for one in self._read_instructions]
         self._prefix_sums = list(accumulate(one.num_records for one in self._read_instructions))
         self._num_records = self._prefix_sums[-1]
-        self._begin(opened)
+        self._open(opened)
 
-    def _begin(self, opened: Mapping[str, ArrayRecordReader]) -> None:
+    def _open(self, opened: Mapping[str, ArrayRecordReader] | None = None) -> None:
         self._lock = ProcessLock()
-        self._readers = [opened.get(path) for path in self._paths]
+        self._readers = [(opened or {}).get(path) for path in self._paths]
         self._files = Files(self._read_instructions, self._readers)
 
-    def _open(self, numbers: Sequence[int]) -> Files:
+    def _with(self, numbers: Sequence[int]) -> Files:
         """Open the files of these instructions, unless they are already open.
 
         This also tries to open as many other files as are already open, so that a data source of
@@ -96,26 +95,19 @@ class ArrayRecordDataSource:
         if all(files.ends[number] >= 0 for number in numbers):
             return files
         with self._lock.own:
-            closed = dict.fromkeys(
-                path
-                for path, reader in zip(self._paths, self._readers, strict=True)
-                if reader is None
-            )
+            pairs = [*zip(self._paths, self._readers, strict=True)]
+            closed = dict.fromkeys(path for path, reader in pairs if reader is None)
             wanted = [path for path in {self._paths[n] for n in numbers} if path in closed]
             if wanted:
-                num_open = len(self._paths) - len(closed)
-                others = islice((path for path in closed if path not in wanted), num_open)
-                self._add(wanted, [*others])
+                others = (path for path in closed if path not in wanted)
+                extra = islice(others, len(self._paths) - len(closed))
+                created = create_readers([*wanted, *extra], self._reader_options_string)
+                for path in wanted:
+                    created[path].ingot_reader()
+                opened = {path: reader for path, reader in created.items() if reader.ok()}
+                self._readers = [opened.get(path, reader) for path, reader in pairs]
+                self._files = Files(self._read_instructions, self._readers)
             return self._files
-
-    def _add(self, wanted: Sequence[str], others: Sequence[str]) -> None:
-        created = create_readers([*wanted, *others], self._reader_options_string)
-        for path in wanted:
-            created[path].ingot_reader()
-        opened = {path: reader for path, reader in created.items() if reader.ok()}
-        pairs = zip(self._paths, self._readers, strict=True)
-        self._readers = [opened.get(path, reader) for path, reader in pairs]
-        self._files = Files(self._read_instructions, self._readers)
 
     def __len__(self) -> int:
         return self._num_records
@@ -184,7 +176,7 @@ class ArrayRecordDataSource:
         numbers = np.searchsorted(files.table[0], keys, side="right")
         _, shifts, ends = files.table[:, numbers]
         if (ends < 0).any():
-            files = self._open(np.unique(numbers).tolist())
+            files = self._with(np.unique(numbers).tolist())
             _, shifts, ends = files.table[:, numbers]
         rows = keys + shifts
         beyond = rows >= ends
@@ -221,7 +213,7 @@ class ArrayRecordDataSource:
             yield from map(self.__getitem__, range(self._num_records))
             return
         for number, instruction in enumerate(self._read_instructions):
-            files = self._open([number])
+            files = self._with([number])
             first = self._prefix_sums[number] - instruction.num_records + files.shifts[number]
             count = min(instruction.num_records, files.ends[number] - first)
             yield from files.iter(range(first, first + count))
@@ -234,16 +226,9 @@ class ArrayRecordDataSource:
     def __exit__(self, *_: object) -> None:
         """Close the files. The next read opens them again."""
         readers = {reader for reader in self._readers if reader is not None}
-        self._begin({})
+        self._open()
         for reader in readers:
             reader.close()
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {name: value for name, value in self.__dict__.items() if name not in _OPEN}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state)
-        self._begin({})
 
     def __repr__(self) -> str:
         """Return a text that depends only on the paths: Grain stores it in checkpoints."""
@@ -274,9 +259,5 @@ def _get_read_instructions(
     ]
 
 
-class _Flag(Protocol):
-    value: int
-
-
-def _get_flag_value(flag: _Flag) -> int:
+def _get_flag_value(flag: Any) -> Any:  # noqa: ANN401 -- any object of a flag
     return flag.value

@@ -4,6 +4,7 @@ import operator
 import os
 import warnings
 from collections.abc import Iterator, Sequence
+from itertools import chain
 from typing import TYPE_CHECKING, Any, Self, SupportsIndex, TypeAlias, overload
 
 import numpy as np
@@ -17,7 +18,7 @@ from ingot.compat.array_record.errors import (
     translated,
 )
 from ingot.compat.array_record.options import parse_reader_options, parse_writer_options
-from ingot.compat.closing import Closing
+from ingot.compat.handle import Closing, subject
 from ingot.formats import arrayrecord
 
 if TYPE_CHECKING:
@@ -29,7 +30,31 @@ StrPath: TypeAlias = str | bytes | os.PathLike[str]
 Indices: TypeAlias = Sequence[SupportsIndex] | npt.NDArray[np.integer[Any]]
 
 
-class ArrayRecordWriter:
+class _Handle:
+    """A file that may be closed, or may have failed."""
+
+    def __init__(self, path: StrPath) -> None:
+        self._path = os.fsdecode(path)
+        self._is_open = True
+        self._failure: Caught | None = None
+
+    def ok(self) -> bool:
+        """Return whether the file is open and has not failed."""
+        return self._is_open and self._failure is None
+
+    def is_open(self) -> bool:
+        """Return whether it is not closed."""
+        return self._is_open
+
+    def _check(self) -> None:
+        if self._failure is not None:
+            raise translated(self._failure, self._path) from self._failure
+
+    def _closed(self) -> ObjectClosedError:
+        return ObjectClosedError(f"{self._path}: Object closed", self._path)
+
+
+class ArrayRecordWriter(_Handle):
     """Writes records to a file that ArrayRecord itself can read.
 
     The file appears under its name when it is closed, and replaces an existing file. Errors with
@@ -47,9 +72,7 @@ class ArrayRecordWriter:
     def __init__(self, path: StrPath, options: str = "", **kwargs: object) -> None:
         del kwargs
         arguments = parse_writer_options(options)
-        self._path = os.fsdecode(path)
-        self._is_open = True
-        self._failure: Caught | None = None
+        super().__init__(path)
         self._writer: arrayrecord.ArrayRecordWriter | None = None
         try:
             self._writer = arrayrecord.ArrayRecordWriter(self._path, **arguments)
@@ -62,9 +85,11 @@ class ArrayRecordWriter:
         Raises:
             RuntimeError: The file cannot be written, or the writer is closed.
         """
-        writer = self._opened()
+        self._check()
+        if self._writer is None or not self._is_open:
+            raise self._closed()
         try:
-            writer.append(record)
+            self._writer.append(record)
         except CAUGHT as error:
             self._failure = error
             raise translated(error, self._path) from error
@@ -83,23 +108,7 @@ class ArrayRecordWriter:
                 self._failure = error
         if self._failure is not None:
             self._abandon()
-            raise translated(self._failure, self._path) from self._failure
-
-    def ok(self) -> bool:
-        """Return whether the file is open and can be written."""
-        return self._is_open and self._failure is None
-
-    def is_open(self) -> bool:
-        """Return whether the writer is not closed."""
-        return self._is_open
-
-    def _opened(self) -> arrayrecord.ArrayRecordWriter:
-        if self._failure is not None:
-            raise translated(self._failure, self._path) from self._failure
-        if self._writer is None or not self._is_open:
-            message = f"{self._path}: Object closed"
-            raise ObjectClosedError(message, self._path)
-        return self._writer
+        self._check()
 
     def _abandon(self) -> None:
         self._is_open = False
@@ -121,12 +130,12 @@ class ArrayRecordWriter:
             return
         count = len(writer)
         self._abandon()
-        lost = "1 record is" if count == 1 else f"{count:,} records are"
+        lost = subject(count, "record")
         message = f"{self._path}: the writer was never closed; its {lost} lost"
         warnings.warn(message, stacklevel=2)
 
 
-class ArrayRecordReader(Closing):
+class ArrayRecordReader(_Handle, Closing):
     """Reads records of a file, in order or at random.
 
     Errors with the file are raised by the first read, not by the constructor. Several threads
@@ -145,9 +154,7 @@ class ArrayRecordReader(Closing):
     def __init__(self, path: StrPath, options: str = "", **kwargs: object) -> None:
         del kwargs
         parse_reader_options(options)
-        self._path = os.fsdecode(path)
-        self._is_open = True
-        self._failure: Caught | None = None
+        super().__init__(path)
         self._reader: arrayrecord.ArrayRecordReader | None = None
         self._num_records = 0
         self._position = 0
@@ -225,16 +232,7 @@ class ArrayRecordReader(Closing):
         self._stream = None
         if self._reader is not None:
             self._reader.close()
-        if self._failure is not None:
-            raise translated(self._failure, self._path) from self._failure
-
-    def ok(self) -> bool:
-        """Return whether the file is open and can be read."""
-        return self._is_open and self._failure is None
-
-    def is_open(self) -> bool:
-        """Return whether the reader is not closed."""
-        return self._is_open
+        self._check()
 
     def ingot_reader(self) -> arrayrecord.ArrayRecordReader:
         """Return Ingot's own reader of the file, which has more functions.
@@ -242,44 +240,26 @@ class ArrayRecordReader(Closing):
         Raises:
             RuntimeError: The file cannot be read, or is closed.
         """
-        if self._failure is not None:
-            raise translated(self._failure, self._path) from self._failure
+        self._check()
         if self._reader is None or not self._is_open:
-            message = f"{self._path}: Object closed"
-            raise ObjectClosedError(message, self._path)
+            raise self._closed()
         return self._reader
 
     def _next(self) -> bytes:
         if self._stream is None:
-            return self._first(self.ingot_reader())
+            reader, rows = self.ingot_reader(), range(self._position, self._num_records)
+            # The first record is read alone: after a `seek`, it may be the only one.
+            self._stream = chain(map(reader.__getitem__, rows[:1]), reader.iter(rows[1:]))
         try:
             record = next(self._stream)
         except StopIteration:
-            raise self._at_end() from None
+            message = f"{self._path}: Out of range of num_records: {self._num_records}"
+            raise IndexError(message) from None
         except CAUGHT as error:
-            raise self._failed(error) from error
+            self._failure, self._stream = error, None
+            raise translated(error, self._path) from error
         self._position += 1
         return record
-
-    def _first(self, reader: arrayrecord.ArrayRecordReader) -> bytes:
-        """Return one record; after a `seek`, it may be the only one to be read."""
-        position, count = self._position, self._num_records
-        if position == count:
-            raise self._at_end()
-        try:
-            record = reader[position]
-        except CAUGHT as error:
-            raise self._failed(error) from error
-        self._position = position + 1
-        self._stream = reader.iter(range(position + 1, count))
-        return record
-
-    def _at_end(self) -> IndexError:
-        return IndexError(f"{self._path}: Out of range of num_records: {self._num_records}")
-
-    def _failed(self, error: Caught) -> Exception:
-        self._failure, self._stream = error, None
-        return translated(error, self._path)
 
     def _many(self, indices: Indices) -> list[bytes]:
         reader = self.ingot_reader()

@@ -2,6 +2,7 @@
 
 import errno
 import os
+from contextlib import suppress
 from pathlib import Path
 from typing import TypeAlias
 
@@ -51,7 +52,10 @@ class RecordKeyError(IngotError, ValueError):
 def translated(error: Caught, path: str) -> Exception:
     """Return the exception that ArrayRecord's users catch for an error of a file."""
     if isinstance(error, CorruptFileError):
-        message = _damage(error) + _shortage(path)
+        place = f"offset {error.offset}: "
+        message = str(error).replace(place, f"{place}Corrupted Riegeli/records file: ", 1)
+        notes = [note for words, note in _NOTES.items() if words in message]
+        message = "; ".join([message, *notes]) + _shortage(path)
         return DamagedFileError(message, error.path, error.record, error.offset)
     if isinstance(error, FormatError):
         message = f"{error}, nor that of ArrayRecord{_shortage(path)}"
@@ -61,26 +65,15 @@ def translated(error: Caught, path: str) -> Exception:
     if isinstance(error, StorageError):
         return OpenError(str(error), error.path, error.record, error.offset, error.errno)
     if isinstance(error, OSError):
-        return _refusal(error, path)
+        number = errno.ENOENT if error.errno is None else error.errno
+        kind = MissingFileError if number == errno.ENOENT else OpenError
+        message = f"open() failed: {os.strerror(number)}; opening {path}"
+        return kind(message, path, errno=number)
     return RecordIndexError(str(error), path)
 
 
-def _damage(error: CorruptFileError) -> str:
-    place = f"offset {error.offset}: "
-    message = str(error).replace(place, f"{place}Corrupted Riegeli/records file: ", 1)
-    return "; ".join([message, *(note for words, note in _NOTES.items() if words in message)])
-
-
 def _shortage(path: str) -> str:
-    try:
-        is_short = Path(path).stat().st_size < _LEAST_BYTES
-    except OSError:
-        return ""
-    return "; ArrayRecord file should be at least 64KB big" if is_short else ""
-
-
-def _refusal(error: OSError, path: str) -> OpenError:
-    number = errno.ENOENT if error.errno is None else error.errno
-    kind = MissingFileError if number == errno.ENOENT else OpenError
-    message = f"open() failed: {os.strerror(number)}; opening {path}"
-    return kind(message, path, errno=number)
+    with suppress(OSError):
+        if Path(path).stat().st_size < _LEAST_BYTES:
+            return "; ArrayRecord file should be at least 64KB big"
+    return ""

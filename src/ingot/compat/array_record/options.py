@@ -2,64 +2,50 @@
 
 import math
 import re
-from collections.abc import Callable, Iterator, Mapping
-from typing import Any, TypeAlias
-
-Parser: TypeAlias = Callable[[str], Any]
-"""Parses the text of a value; raises `InvalidValueError` with the valid values."""
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
 
 _INT_MAX = 2**31 - 1
 _SUFFIXES = {"": 0, "B": 0, "k": 1, "K": 1, "M": 2, "G": 3, "T": 4, "P": 5, "E": 6}
 _SIZE = re.compile(r"((?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)\s*([BkKMGTPE]?)(?:i?B)?")
 
 
-class InvalidValueError(Exception):
-    """The text of a value is invalid; the argument describes the valid values."""
+class Option(NamedTuple):
+    """An option: its valid values, and the function that parses one or raises `ValueError`."""
+
+    valid: str
+    parse: Callable[[str], Any]
 
 
-def _integer(least: int, most: int, *words: str) -> Parser:
-    valid = ", ".join([*words, f"integers in the range [{least}..{most}]"])
-
+def _integer(least: int, most: int, *words: str) -> Option:
     def parse(text: str) -> int | None:
         if (text or "(empty)") in words:
             return None
         if re.fullmatch(r"\s*[+-]?\d+\s*", text) is None or not least <= int(text) <= most:
-            raise InvalidValueError(valid)
+            raise ValueError(text)
         return int(text)
 
-    return parse
+    return Option(", ".join([*words, f"integers in the range [{least}..{most}]"]), parse)
 
 
-def _size(least: int, most: int) -> Parser:
+def _size(least: int, most: int) -> Option:
     """Sizes such as 16M, 0.5k and 16MB."""
-    valid = (
-        "auto, integers expressed as reals with optional suffix [BkKMGTPE], "
-        f"in the range [{least}..{most}]"
-    )
 
     def parse(text: str) -> int | None:
         if text == "auto":
             return None
         found = _SIZE.fullmatch(text.strip())
-        if found is None:
-            raise InvalidValueError(valid)
-        number = float(found[1]) * 1024.0 ** _SUFFIXES[found[2]]
+        number = math.inf if found is None else float(found[1]) * 1024.0 ** _SUFFIXES[found[2]]
         if not math.isfinite(number) or not least <= number <= most:
-            raise InvalidValueError(valid)
+            raise ValueError(text)
         return round(number)
 
-    return parse
+    reals = "integers expressed as reals with optional suffix [BkKMGTPE]"
+    return Option(f"auto, {reals}, in the range [{least}..{most}]", parse)
 
 
-def _choice(words: Mapping[str, Any]) -> Parser:
-    valid = ", ".join(word or "(empty)" for word in words)
-
-    def parse(text: str) -> object:
-        if text not in words:
-            raise InvalidValueError(valid)
-        return words[text]
-
-    return parse
+def _choice(words: Mapping[str, Any]) -> Option:
+    return Option(", ".join(word or "(empty)" for word in words), words.__getitem__)
 
 
 _SWITCH = _choice({"": True, "true": True, "false": False})
@@ -73,7 +59,7 @@ _CONFLICTS = {
     "window_log": ("uncompressed", "snappy"),
 }
 
-_WRITER: dict[str, Parser] = {
+_WRITER: dict[str, Option] = {
     "default": _choice({"": None}),
     "group_size": _integer(1, _INT_MAX),
     "max_parallelism": _integer(1, _INT_MAX, "auto"),
@@ -87,7 +73,7 @@ _WRITER: dict[str, Parser] = {
     "window_log": _integer(10, 31, "auto"),
     "pad_to_block_boundary": _SWITCH,
 }
-_READER: dict[str, Parser] = {
+_READER: dict[str, Option] = {
     "max_parallelism": _integer(0, _INT_MAX, "auto"),
     "readahead_buffer_size": _size(0, 2**30),
     "index_storage_option": _choice(
@@ -97,26 +83,21 @@ _READER: dict[str, Parser] = {
 }
 
 
-def _items(text: str) -> Iterator[tuple[str, str]]:
-    for item in str.split(text, ","):
-        key, _, value = item.partition(":")
-        if key or value:
-            yield key, value
-
-
-def _value(key: str, text: str, parse: Parser) -> object:
+def _value(key: str, text: str, option: Option) -> object:
     try:
-        return parse(text)
-    except InvalidValueError as invalid:
-        message = (
-            f"Option {key}: invalid value: {text or '(empty)'}, valid values: {invalid.args[0]}"
-        )
+        return option.parse(text)
+    except (ValueError, KeyError):
+        found = text or "(empty)"
+        message = f"Option {key}: invalid value: {found}, valid values: {option.valid}"
         raise ValueError(message) from None
 
 
-def _parse(text: str, known: Mapping[str, Parser]) -> dict[str, Any]:
+def _parse(text: str, known: Mapping[str, Option]) -> dict[str, Any]:
     found: dict[str, Any] = {}
-    for key, value in _items(text):
+    for item in str.split(text, ","):
+        key, _, value = item.partition(":")
+        if not key and not value:
+            continue
         if key not in known:
             message = f"Unknown option {key}, valid options: {', '.join(known)}"
             raise ValueError(message)
@@ -154,12 +135,8 @@ def parse_writer_options(text: str) -> dict[str, Any]:
         arguments["window_log"] = _value(
             "window_log", "auto" if log is None else str(log), _WINDOW_LOGS[codec]
         )
-    for key in ("group_size", "transpose", "pad_to_block_boundary"):
-        if key in found:
-            arguments[key] = found[key]
-    if found.get("transpose_bucket_size") is not None:
-        arguments["transpose_bucket_size"] = found["transpose_bucket_size"]
-    return arguments
+    others = ("group_size", "transpose", "transpose_bucket_size", "pad_to_block_boundary")
+    return arguments | {key: found[key] for key in others if found.get(key) is not None}
 
 
 def parse_reader_options(text: str) -> dict[str, Any]:

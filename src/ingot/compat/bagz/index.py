@@ -1,7 +1,7 @@
 """`bagz.Index` and `bagz.MultiIndex`: find a record by its bytes."""
 
 from collections.abc import Sequence
-from typing import TypeVar, overload
+from typing import Generic, TypeVar, overload
 
 T = TypeVar("T")
 
@@ -15,7 +15,21 @@ def _key(record: object) -> bytes:
     raise TypeError(message)
 
 
-class Index:
+class _Lookup(Generic[T]):
+    """What is known of each record, in memory."""
+
+    _found: dict[bytes, T]
+
+    def __contains__(self, record: str | bytes) -> bool:
+        return _key(record) in self._found
+
+    def __len__(self) -> int:
+        return len(self._found)
+
+    __iter__ = None
+
+
+class Index(_Lookup[int]):
     """The first index of each record of a reader, in memory.
 
     Args:
@@ -23,27 +37,19 @@ class Index:
     """
 
     def __init__(self, reader: Sequence[bytes]) -> None:
-        self._first: dict[bytes, int] = {}
+        self._found = {}
         for k, record in enumerate(reader):
-            self._first.setdefault(record, k)
+            self._found.setdefault(record, k)
 
     def get(self, record: str | bytes) -> int | None:
         """Return the first index of a record, or None."""
-        return self._first.get(_key(record))
+        return self._found.get(_key(record))
 
     def __getitem__(self, record: str | bytes) -> int:
-        return self._first[_key(record)]
-
-    def __contains__(self, record: str | bytes) -> bool:
-        return _key(record) in self._first
-
-    def __len__(self) -> int:
-        return len(self._first)
-
-    __iter__ = None
+        return self._found[_key(record)]
 
 
-class MultiIndex:
+class MultiIndex(_Lookup[list[int]]):
     """All indices of each record of a reader, in memory.
 
     Args:
@@ -51,9 +57,9 @@ class MultiIndex:
     """
 
     def __init__(self, reader: Sequence[bytes]) -> None:
-        self._all: dict[bytes, list[int]] = {}
+        self._found = {}
         for k, record in enumerate(reader):
-            self._all.setdefault(record, []).append(k)
+            self._found.setdefault(record, []).append(k)
 
     @overload
     def get(self, item: str | bytes) -> list[int] | None: ...
@@ -61,16 +67,8 @@ class MultiIndex:
     def get(self, item: str | bytes, default: T) -> list[int] | T: ...
     def get(self, item: str | bytes, default: object = None) -> object:
         """Return all indices of a record, or `default`."""
-        found = self._all.get(_key(item))
+        found = self._found.get(_key(item))
         return default if found is None else list(found)
 
     def __getitem__(self, record: str | bytes) -> list[int]:
-        return list(self._all[_key(record)])
-
-    def __contains__(self, record: str | bytes) -> bool:
-        return _key(record) in self._all
-
-    def __len__(self) -> int:
-        return len(self._all)
-
-    __iter__ = None
+        return list(self._found[_key(record)])

@@ -3,7 +3,7 @@
 import operator
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 
 class _Choice(Enum):
@@ -64,11 +64,6 @@ class CompressionZstd:
             message = f"dictionary is str or bytes, not {type(self.dictionary).__name__}"  # type: ignore[unreachable]
             raise TypeError(message)
 
-    @property
-    def dictionary_bytes(self) -> bytes:
-        """The dictionary as bytes."""
-        return self.dictionary.encode() if isinstance(self.dictionary, str) else self.dictionary
-
 
 Compression: TypeAlias = CompressionAutoDetect | CompressionNone | CompressionZstd
 
@@ -105,18 +100,6 @@ class ReaderOptions:
         self.limits_placement = LimitsPlacement(self.limits_placement)
         self.limits_storage = LimitsStorage(self.limits_storage)
         _check_compression(self.compression)
-
-    def __getstate__(self) -> tuple[Any, ...]:
-        return (
-            self.sharding_layout,
-            self.limits_placement,
-            self.compression,
-            self.limits_storage,
-            self.max_parallelism,
-        )
-
-    def __setstate__(self, state: tuple[Any, ...]) -> None:
-        self.__init__(*state)  # type: ignore[misc]
 
 
 @dataclass(eq=False)

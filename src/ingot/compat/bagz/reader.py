@@ -8,9 +8,8 @@ from typing import Any, SupportsIndex, TypeAlias, overload
 import numpy as np
 import numpy.typing as npt
 
-from ingot.compat.bagz.errors import translated
 from ingot.compat.bagz.options import LimitsPlacement, ReaderOptions, ShardingLayout
-from ingot.compat.bagz.spec import bag_file, paths_of
+from ingot.compat.bagz.spec import bag_file, paths_of, translated
 from ingot.errors import FormatError
 from ingot.formats.bag import BagReader, Stream
 
@@ -73,11 +72,14 @@ class Reader(Sequence[bytes]):
             raise
         except OSError as error:
             raise translated(error, self._file_spec) from error
-        self._rows = range(len(self._files))
         self._turns = None
         if options.sharding_layout is ShardingLayout.INTERLEAVED and len(files) > 1:
             self._turns = _turns(self._files.num_records())
-        self._is_plain = self._turns is None
+        self._choose(range(len(self._files)))
+
+    def _choose(self, rows: range) -> None:
+        self._rows = rows
+        self._is_plain = self._turns is None and rows == range(len(self._files))
 
     @property
     def options(self) -> ReaderOptions:
@@ -107,8 +109,8 @@ class Reader(Sequence[bytes]):
     def _view(self, rows: range) -> "Reader":
         view = object.__new__(Reader)
         view._file_spec, view._options = self._file_spec, self._options
-        view._files, view._turns, view._rows = self._files, self._turns, rows
-        view._is_plain = self._turns is None and rows == range(len(self._files))
+        view._files, view._turns = self._files, self._turns
+        view._choose(rows)
         return view
 
     def _place(self, index: SupportsIndex) -> int:
@@ -150,7 +152,7 @@ class Reader(Sequence[bytes]):
         """Return `num_records` records, beginning at `start`.
 
         Raises:
-            IndexError: There are fewer.
+            IndexError: The reader has fewer.
         """
         return self._files.__getitems__(self._places(self._range(start, num_records)))
 
@@ -165,9 +167,9 @@ class Reader(Sequence[bytes]):
             read_ahead: Ignored: the engine chooses how far to read ahead.
 
         Raises:
-            IndexError: There are fewer.
+            IndexError: The reader has fewer.
         """
-        _check_read_ahead(read_ahead)
+        _check(read_ahead)
         return self._stream(self._range(start, num_records))
 
     def _range(self, start: int, num_records: int) -> range:
@@ -194,19 +196,19 @@ class Reader(Sequence[bytes]):
         if isinstance(indices, np.ndarray) and indices.ndim != 1:
             message = f"indices must be a 1D array, got {indices.ndim} dimensions"
             raise ValueError(message)
-        if self._is_plain and isinstance(indices, list | np.ndarray) and _are_different(indices):
-            return self._files.__getitems__(indices)
+        if self._is_plain and isinstance(indices, list | np.ndarray):
+            numbers = indices.tolist() if isinstance(indices, np.ndarray) else indices
+            if len(set(numbers)) == len(numbers):
+                return self._files.__getitems__(indices)
         places, where = np.unique(self._places(self._wanted(indices)), return_inverse=True)
         records = self._files.__getitems__(places)
         return [records[k] for k in where.tolist()]
 
     def _wanted(self, indices: Indices) -> Rows:
         wanted = np.asarray(indices)
-        if wanted.ndim != 1:
-            message = f"indices must be a sequence of integers, got {type(indices).__name__}"
-            raise TypeError(message)
-        if wanted.dtype.kind not in "iu" and wanted.size:
-            message = f"indices must be integers, got {wanted.dtype}"
+        if wanted.ndim != 1 or (wanted.size and wanted.dtype.kind not in "iu"):
+            found = type(indices).__name__ if wanted.ndim != 1 else str(wanted.dtype)
+            message = f"indices must be a sequence of integers, got {found}"
             raise TypeError(message)
         count = len(self._rows)
         wrong = (wanted < -count) | (wanted >= count)
@@ -230,7 +232,7 @@ class Reader(Sequence[bytes]):
             IndexError: An index is out of range; raised after the records before it.
             OverflowError: An index has more than 64 bits; raised after the records before it.
         """
-        _check_read_ahead(read_ahead)
+        _check(read_ahead)
         numbers = indices if isinstance(indices, range | np.ndarray) else map(_number, indices)
         return self._files.iter(iter(numbers) if self._is_plain else map(self._place, numbers))
 
@@ -238,10 +240,9 @@ class Reader(Sequence[bytes]):
         """Return the first index of a record, from `start` up to `stop`.
 
         Raises:
-            ValueError: There is none.
+            ValueError: The reader has no such record.
         """
-        rows = range(len(self._rows))[start:stop]
-        found = next(self._matches(value, rows), None)
+        found = next(self._matches(value, range(len(self._rows))[start:stop]), None)
         if found is None:
             message = f"{self._file_spec}: value is not in the bagz.Reader"
             raise ValueError(message)
@@ -285,8 +286,7 @@ class Reader(Sequence[bytes]):
         if length and (max(rows[0], rows[-1]) >= len(self._rows) or min(rows[0], rows[-1]) < 0):
             message = f"{self._file_spec}: the files were replaced since the reader was pickled"
             raise FormatError(message, self._file_spec)
-        self._rows = rows
-        self._is_plain = self._turns is None and rows == range(len(self._files))
+        self._choose(rows)
 
     def __repr__(self) -> str:
         return f"<ingot.compat.bagz.Reader {self._file_spec!r}, {len(self)} records>"
@@ -299,17 +299,14 @@ def _turns(counts: Rows) -> Rows:
         ValueError: The sizes of the files do not allow interleaving.
     """
     for k in range(1, len(counts)):
+        why = None
         if counts[k] > counts[k - 1]:
-            message = (
-                "interleaved shard sizes must be non-increasing: "
-                f"file {k} has {counts[k]}, the previous one {counts[k - 1]}"
-            )
-            raise ValueError(message)
-        if counts[k] + 1 < counts[0]:
-            message = (
-                "interleaved shard sizes must be within 1 of each other: "
-                f"file {k} has {counts[k]}, the first one {counts[0]}"
-            )
+            why = "non-increasing", f"the previous one {counts[k - 1]}"
+        elif counts[k] + 1 < counts[0]:
+            why = "within 1 of each other", f"the first one {counts[0]}"
+        if why is not None:
+            rule, other = why
+            message = f"interleaved shard sizes must be {rule}: file {k} has {counts[k]}, {other}"
             raise ValueError(message)
     starts: Rows = np.cumsum(counts) - counts
     return starts
@@ -317,11 +314,6 @@ def _turns(counts: Rows) -> Rows:
 
 def _parts(rows: range) -> Iterator[range]:
     return (rows[first : first + _CHUNK] for first in range(0, len(rows), _CHUNK))
-
-
-def _are_different(indices: Indices) -> bool:
-    numbers = indices.tolist() if isinstance(indices, np.ndarray) else indices
-    return len(set(numbers)) == len(numbers)
 
 
 def _number(index: SupportsIndex) -> int:
@@ -332,7 +324,7 @@ def _number(index: SupportsIndex) -> int:
     return number
 
 
-def _check_read_ahead(read_ahead: int | None) -> None:
+def _check(read_ahead: int | None) -> None:
     if read_ahead is not None and operator.index(read_ahead) < 0:
         message = f"read_ahead must not be negative, got {read_ahead}"
         raise ValueError(message)

@@ -1,4 +1,4 @@
-"""The files that a `file_spec` of Bagz refers to."""
+"""The files that a `file_spec` of Bagz refers to, and the errors that they raise."""
 
 import os
 import re
@@ -13,16 +13,31 @@ from ingot.compat.bagz.options import (
     CompressionZstd,
     LimitsPlacement,
 )
+from ingot.compat.handle import refused
+from ingot.errors import StorageError
 from ingot.formats.bag import BagFile
 
 _FILE_SYSTEM = re.compile(r"/?([A-Za-z][A-Za-z0-9+.-]*):(.*)", re.DOTALL)
+
+
+class OpenError(StorageError, ValueError):
+    """The system refused to open or write a file."""
+
+
+class MissingFolderError(OpenError, FileNotFoundError):
+    """The folder to write to does not exist."""
+
+
+def translated(error: OSError, path: str) -> OpenError:
+    """Return the exception that Bagz's users catch for an error of the system."""
+    return refused(error, path, OpenError, MissingFolderError)
 
 
 def paths_of(file_spec: str | os.PathLike[str]) -> list[str]:
     """Return the files of a comma-separated list of paths and sharded paths.
 
     Raises:
-        FileNotFoundError: There are none, or they are on another file system.
+        FileNotFoundError: No file matches, or a file is on another file system.
     """
     spec = os.fspath(file_spec)
     each = [local(one) for one in spec.split(",") if one]
@@ -69,8 +84,11 @@ def level_of(path: str, compression: Compression) -> int | None:
 
 
 def dictionary_of(compression: Compression) -> bytes:
-    """Return the dictionary of a bag to write; empty if there is none."""
-    return compression.dictionary_bytes if isinstance(compression, CompressionZstd) else b""
+    """Return the dictionary of a bag to write, possibly empty."""
+    if not isinstance(compression, CompressionZstd):
+        return b""
+    dictionary = compression.dictionary
+    return dictionary.encode() if isinstance(dictionary, str) else dictionary
 
 
 def bag_file(path: str, placement: LimitsPlacement, compression: Compression) -> BagFile:

@@ -7,10 +7,9 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ingot.compat.bagz.errors import translated
 from ingot.compat.bagz.options import LimitsPlacement, WriterOptions
-from ingot.compat.bagz.spec import dictionary_of, level_of, limits_path, local
-from ingot.compat.closing import Closing
+from ingot.compat.bagz.spec import dictionary_of, level_of, limits_path, local, translated
+from ingot.compat.handle import Closing, subject, translation
 from ingot.formats.bag import BagWriter
 
 if TYPE_CHECKING:
@@ -44,7 +43,7 @@ class Writer(Closing):
         options = WriterOptions() if options is None else options
         self._path = local(filename)
         is_separate = options.limits_placement is LimitsPlacement.SEPARATE
-        try:
+        with translation(OSError, translated, self._path):
             self._writer = BagWriter(
                 self._path,
                 limits_path(self._path, options.limits_placement),
@@ -52,8 +51,6 @@ class Writer(Closing):
                 level=level_of(self._path, options.compression),
                 dictionary=dictionary_of(options.compression),
             )
-        except OSError as error:
-            raise translated(error, self._path) from error
         left = self._writer, self._path, is_separate, os.getpid()
         self._never_closed = weakref.finalize(self, _settle, *left)
 
@@ -84,10 +81,8 @@ class Writer(Closing):
         Raises:
             ValueError: The file cannot be written, or the writer is closed.
         """
-        try:
+        with translation(OSError, translated, self._path):
             self._writer.flush()
-        except OSError as error:
-            raise translated(error, self._path) from error
 
     def close(self) -> None:
         """Finish the bag. A second call does nothing.
@@ -96,18 +91,15 @@ class Writer(Closing):
             ValueError: The file cannot be written.
         """
         self._never_closed.detach()
-        try:
+        with translation(OSError, translated, self._path):
             self._writer.close()
-        except OSError as error:
-            raise translated(error, self._path) from error
 
 
 def _settle(writer: BagWriter, path: str, is_separate: bool, process: int) -> None:
     """Keep all records of a writer that was never closed, and warn; the bag is not finished."""
     if writer.closed or process != os.getpid():
         return
-    count = len(writer)
-    done = f"its {'1 record is' if count == 1 else f'{count:,} records are'} there"
+    done = f"its {subject(len(writer), 'record')} there"
     if is_separate:
         writer.close()
     else:

@@ -1,5 +1,6 @@
 """FFRecord's errors, which derive from its own classes and from Ingot's."""
 
+from ingot.compat.handle import refused
 from ingot.errors import ClosedError, CorruptFileError, IngotError, StorageError
 
 
@@ -35,8 +36,6 @@ class MissingFolderError(WriteError, FileNotFoundError):
     """The folder to write to does not exist."""
 
 
-def refused(error: OSError, path: str) -> WriteError:
+def translated(error: OSError, path: str) -> WriteError:
     """Return the exception that FFRecord's users catch for an error of the system."""
-    kind = MissingFolderError if isinstance(error, FileNotFoundError) else WriteError
-    record, offset = getattr(error, "record", None), getattr(error, "offset", None)
-    return kind(str(error), path, record, offset, error.errno)
+    return refused(error, path, WriteError, MissingFolderError)

@@ -7,8 +7,7 @@ from pathlib import Path, PurePath
 from typing import Any, TypeAlias
 
 from ingot.compat.ffrecord.errors import PathError
-from ingot.compat.ffrecord.reader import FileReader, Sample, StrPath
-from ingot.compat.ffrecord.writer import FileWriter
+from ingot.compat.ffrecord.fileio import FileReader, FileWriter, Sample, StrPath
 from ingot.formats.ffrecord import decode_tree
 
 Tree: TypeAlias = OrderedDict[str, Any]
@@ -153,26 +152,22 @@ def _entries(folder: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
     left = [("", iter(folder.items()))]
     while left:
         above, entries = left[-1]
-        found = next(entries, None)
-        if found is None:
+        for entry, node in entries:
+            yield above + entry, node
+            if isinstance(node, Mapping):
+                left.append((f"{above}{entry}/", iter(node.items())))
+                break
+        else:
             left.pop()
-            continue
-        name, node = above + found[0], found[1]
-        yield name, node
-        if isinstance(node, Mapping):
-            left.append((f"{name}/", iter(node.items())))
 
 
 def _ordered(decoded: dict[str, Any]) -> Tree:
-    root: Tree = OrderedDict()
-    left = [(root, decoded)]
+    root: Tree = OrderedDict(decoded)
+    left = [root]
     while left:
-        folder, entries = left.pop()
-        for name, node in entries.items():
-            if isinstance(node, int):
-                folder[name] = node
-            else:
-                inner: Tree = OrderedDict()
-                folder[name] = inner
-                left.append((inner, node))
+        folder = left.pop()
+        for name, node in folder.items():
+            if isinstance(node, dict):
+                folder[name] = OrderedDict(node)
+                left.append(folder[name])
     return root

@@ -1,21 +1,19 @@
 """`ffrecord.utils`."""
 
-import multiprocessing
-import os
 import re
 import warnings
 from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import suppress
+from functools import partial
+from multiprocessing import get_context
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING
 
-from ingot.compat.ffrecord.writer import FileWriter
+from ingot.compat.ffrecord.fileio import FileWriter, StrPath
 
 if TYPE_CHECKING:
     from typing_extensions import Buffer as BytesLike
-
-StrPath: TypeAlias = str | os.PathLike[str]
 
 _PROCESSES = 16
 
@@ -53,7 +51,10 @@ def dump(
     is_new = not folder.exists()
     folder.mkdir(parents=True, exist_ok=True)
     try:
-        _dump_parts(dataset, folder, starts, verbose=verbose)
+        with ProcessPoolExecutor(min(_PROCESSES, len(starts)), get_context()) as pool:
+            parts = [range(start, min(start + step, len(dataset))) for start in starts]
+            names = [str(folder / f"PART_{k:05d}.ffr") for k in range(len(parts))]
+            list(pool.map(partial(_dump_part, dataset, verbose=verbose), names, parts))
     except BaseException:
         if is_new:
             with suppress(OSError):  # Other parts are in it.
@@ -63,25 +64,6 @@ def dump(
         number = re.fullmatch(r"PART_(\d{5})\.ffr", stale.name)
         if number and int(number[1]) >= len(starts):
             stale.unlink()
-
-
-def _dump_parts(
-    dataset: "Sequence[BytesLike]", folder: Path, starts: range, *, verbose: bool
-) -> None:
-    context = multiprocessing.get_context()
-    with ProcessPoolExecutor(min(_PROCESSES, len(starts)), mp_context=context) as pool:
-        parts = [
-            pool.submit(
-                _dump_part,
-                dataset,
-                str(folder / f"PART_{k:05d}.ffr"),
-                range(start, min(start + starts.step, len(dataset))),
-                verbose=verbose,
-            )
-            for k, start in enumerate(starts)
-        ]
-        for part in parts:
-            part.result()
 
 
 def _dump_part(

@@ -1,14 +1,19 @@
 """`granular.bag`: files of records."""
 
+import atexit
 import copy
+import io
+import os
 from collections.abc import Iterator, Sequence
-from typing import Any, Self, SupportsIndex, TypeAlias, overload
+from contextlib import suppress
+from multiprocessing import shared_memory
+from typing import Any, ClassVar, Self, SupportsIndex, TypeAlias, overload
 
 import numpy as np
 import numpy.typing as npt
 
-from ingot.compat.granular.buffer import BufferView, SharedBuffer
 from ingot.compat.granular.rows import rows_of
+from ingot.compat.handle import Reopening
 from ingot.formats import granular
 from ingot.formats.granular import AnyPath, Closing
 
@@ -51,7 +56,7 @@ class BagWriter(granular.BagWriter):
         return super().append(record, flush=flush)
 
 
-class BagReader(Closing):
+class BagReader(Closing, Reopening):
     """Reads a bag of any version of Granular: a sequence of bytes.
 
     `reader[i]` is one record; a slice, a range or a list of numbers returns a list of records
@@ -72,6 +77,8 @@ class BagReader(Closing):
         CorruptFileError: Its limits are invalid.
     """
 
+    OPENED = ("_bag",)
+
     def __init__(
         self,
         bag_source: Any = None,
@@ -82,15 +89,14 @@ class BagReader(Closing):
         *,
         source: Any = None,
     ) -> None:
-        super().__init__()
         del cache_index
-        bag_source = bag_source if source is None else source
-        limits = None if isinstance(idx_source, bool) else idx_source
-        self._source, self._limits = bag_source, limits
+        self._source = bag_source if source is None else source
+        self._limits = None if isinstance(idx_source, bool) else idx_source
         self._single, self._cached = single_file, cache_data
         self._open()
 
     def _open(self) -> None:
+        self.closed = False
         self._bag = granular.open_bag(
             self._source, self._limits, single_file=self._single, cached=self._cached
         )
@@ -131,13 +137,110 @@ class BagReader(Closing):
         """Return another reader of the same bag."""
         return copy.copy(self)
 
-    def __getstate__(self) -> dict[str, Any]:
-        return {name: value for name, value in vars(self).items() if name != "_bag"}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        vars(self).update(state)
-        self.closed = False
-        self._open()
-
     def _close(self) -> None:
         self._bag.close()
+
+
+class SharedBuffer:
+    """A copy of bytes in shared memory; pickling stores only its name.
+
+    The process that made it removes it, with `close` or at exit.
+
+    Attributes:
+        ENABLE: Whether memory is shared at all; if not, pickling stores the bytes.
+    """
+
+    ENABLE: ClassVar[bool] = True
+
+    def __init__(self, content: bytes | bytearray | memoryview) -> None:
+        self.size = len(content)
+        self._bytes: bytes | None = bytes(content)
+        self._shared: shared_memory.SharedMemory | None = None
+        if self.ENABLE and self.size:
+            self._shared = shared_memory.SharedMemory(create=True, size=self.size)
+            self.buf[:] = self._bytes
+            self._bytes = b""
+            self._maker = os.getpid()
+            atexit.register(self.close)
+
+    @property
+    def closed(self) -> bool:
+        """Whether it is closed."""
+        return self._bytes is None
+
+    @property
+    def buf(self) -> memoryview:
+        """The bytes."""
+        if self._bytes is None:
+            message = "the buffer is closed"
+            raise ValueError(message)
+        whole = None if self._shared is None else self._shared.buf
+        return memoryview(self._bytes if whole is None else whole)[: self.size]
+
+    def __getitem__(self, index: Any) -> Any:
+        return self.buf[index]
+
+    def __getstate__(self) -> dict[str, Any]:
+        name = None if self._shared is None else self._shared.name
+        return {"size": self.size, "name": name, "content": self._bytes}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.size = state["size"]
+        self._bytes = state["content"]
+        self._maker = 0
+        name = state["name"]
+        self._shared = None if name is None else shared_memory.SharedMemory(name=name)
+
+    def open(self, mode: str = "rb", offset: int = 0, buffering: int = -1) -> "BufferView":
+        """Return the bytes as a readable file."""
+        del buffering
+        if mode != "rb":
+            message = f"a buffer can only be opened for reading, got mode {mode!r}"
+            raise ValueError(message)
+        return BufferView(self.buf, self.size, offset)
+
+    def close(self) -> None:
+        """Release the memory. A second call does nothing."""
+        if self._bytes is None:
+            return
+        self._bytes = None
+        shared, self._shared = self._shared, None
+        if shared is not None:
+            with suppress(BufferError):  # The memory is released with the last use of the bytes.
+                shared.close()
+            if self._maker == os.getpid():
+                atexit.unregister(self.close)
+                shared.unlink()
+
+
+class BufferView(io.IOBase):
+    """Bytes as a readable file. Offsets count from `offset`."""
+
+    def __init__(self, buf: memoryview | bytes, size: int, offset: int = 0) -> None:
+        super().__init__()
+        self._buf: memoryview | bytes = buf
+        self.size = size
+        self.offset = offset
+        self.pos = 0
+
+    def seek(self, offset: int, whence: int = 0) -> int:
+        """Go to another position; return it."""
+        base = {0: -self.offset, 1: self.pos, 2: self.size}[whence]
+        self.pos = max(0, base + offset)
+        return self.tell()
+
+    def read(self, n: int = -1) -> bytes:
+        """Return the next `n` bytes; all of them if `n` is negative."""
+        end = self.size if n < 0 else min(self.size, self.pos + n)
+        found = bytes(self._buf[self.pos : end])
+        self.pos += len(found)
+        return found
+
+    def tell(self) -> int:
+        """Return the position."""
+        return self.pos + self.offset
+
+    def close(self) -> None:
+        """Release the bytes."""
+        self._buf = b""
+        super().close()

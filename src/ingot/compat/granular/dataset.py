@@ -1,12 +1,12 @@
 """`granular.dataset`: rows of named, typed values."""
 
-import copy
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
-from typing import Any, Self, SupportsIndex
+from typing import Any, SupportsIndex
 
 from ingot.compat.granular.bag import BagReader, BagWriter
 from ingot.compat.granular.rows import Mask, Row, RowReader, place_of
+from ingot.compat.handle import Reopening
 from ingot.errors import FormatError
 from ingot.formats.granular import (
     REFS,
@@ -140,7 +140,7 @@ class DatasetWriter(Closing):
             self._rows.close()
 
 
-class DatasetReader(RowReader):
+class DatasetReader(RowReader, Reopening):
     """Reads a data set of any version of Granular.
 
     `reader[i]` is a row; a slice, a range or a list of numbers returns a dict of lists, in one
@@ -162,6 +162,8 @@ class DatasetReader(RowReader):
         KeyError: There is no decoder for a type, or no such key to cache.
     """
 
+    OPENED = ("_all", "_columns", "_decoders", "_readers", "_spec")
+
     def __init__(
         self,
         directory: AnyPath,
@@ -171,7 +173,6 @@ class DatasetReader(RowReader):
         parallel: bool = False,
         pool_name: str | None = None,
     ) -> None:
-        super().__init__()
         del cache_index, parallel, pool_name
         self._folder = local(directory)
         self._given = decoders
@@ -179,6 +180,7 @@ class DatasetReader(RowReader):
         self._open()
 
     def _open(self) -> None:
+        self.closed = False
         self._columns = open_folder(self._folder, tuple(self.cache_keys))
         self._spec, given = self._columns.spec, self._given
         if unknown := [key for key in self.cache_keys if key not in (*self._spec, REFS)]:
@@ -268,19 +270,6 @@ class DatasetReader(RowReader):
             if parts.get(key, False) is not False
         }
 
-    def copy(self) -> Self:
-        """Return another reader of the same data set."""
-        return copy.copy(self)
-
-    def __getstate__(self) -> dict[str, Any]:
-        opened = ("_all", "_columns", "_decoders", "_readers", "_spec")
-        return {name: value for name, value in vars(self).items() if name not in opened}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        vars(self).update(state)
-        self.closed = False
-        self._open()
-
     def _close(self) -> None:
         self._columns.close()
         for reader in (self._readers or {}).values():
@@ -295,7 +284,7 @@ def _function_of(functions: Mapping[str, Any], key: str, kind: str, what: str) -
     """Return the function for the type of a key.
 
     Raises:
-        KeyError: There is none.
+        KeyError: The type has no function.
     """
     if element(kind) not in functions:
         message = f"key {key!r} has type {element(kind)!r}, for which {what} has no function"

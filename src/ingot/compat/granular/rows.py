@@ -1,8 +1,9 @@
 """Rows by their numbers: indices as users pass them, and what readers of rows share."""
 
+import copy
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
-from typing import Any, SupportsIndex, TypeAlias
+from typing import Any, Self, SupportsIndex, TypeAlias
 
 import numpy as np
 
@@ -70,6 +71,10 @@ class RowReader(Closing):
         self._check_open()
         which, mask = index if isinstance(index, tuple) else (index, None)
         return self.read(rows_of(which, len(self)), mask)
+
+    def copy(self) -> Self:
+        """Return another reader of the same rows."""
+        return copy.copy(self)
 
     def __getitems__(self, indices: Sequence[SupportsIndex]) -> list[Row]:
         """Return rows, in one native read per key and folder.

@@ -1,6 +1,5 @@
 """`granular.sharded`: concatenated data sets, each in its own folder."""
 
-import copy
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from itertools import accumulate
@@ -8,6 +7,7 @@ from typing import Any, Self, SupportsIndex
 
 from ingot.compat.granular.dataset import DatasetReader, DatasetWriter
 from ingot.compat.granular.rows import Mask, Row, RowReader, place_of
+from ingot.compat.handle import Reopening
 from ingot.errors import FormatError
 from ingot.formats.granular import (
     REFS,
@@ -25,7 +25,7 @@ from ingot.formats.granular.codecs import Decoder, Encoder
 from ingot.locks import ProcessLock
 
 
-class ShardedDatasetWriter(Closing):
+class ShardedDatasetWriter(Closing, Reopening):
     """Writes a sequence of data sets of a given length.
 
     It appends to existing shards: to the last one, if that has the layout of 0.22 and is not
@@ -47,6 +47,8 @@ class ShardedDatasetWriter(Closing):
     Raises:
         ValueError: `shardlen` is missing but the other two are given, or the keys differ.
     """
+
+    OPENED = ("_lock",)
 
     def __init__(
         self,
@@ -77,20 +79,20 @@ class ShardedDatasetWriter(Closing):
         self._lengths: list[int] = []
         self._sizes: list[int] = []
         self.writer: DatasetWriter | None = None
-        self._lock = ProcessLock()
+        self._open()
         if not self.directory.exists():
             self.directory.mkdir()
         self._find_end()
 
     def _find_end(self) -> None:
-        while self._exists(self.shardnum + self.shardstep):
+        while (self._folder(self.shardstep) / SPEC).exists():
             self._pass_by()
-        if not self._exists(self.shardnum):
+        if not (self._folder() / SPEC).exists():
             return
         if REFS not in self._spec and (self._folder() / f"{REFS}.bag").exists():
             self._pass_by()
             return
-        self.writer = self._open()
+        self.writer = self._shard()
         self._end_full()
 
     def _pass_by(self) -> None:
@@ -105,13 +107,10 @@ class ShardedDatasetWriter(Closing):
         self._sizes.append(size)
         self.shardnum += self.shardstep
 
-    def _folder(self) -> Any:
-        return self.directory / shard_name(self.shardnum)
+    def _folder(self, ahead: int = 0) -> Any:
+        return self.directory / shard_name(self.shardnum + ahead)
 
-    def _exists(self, number: int) -> bool:
-        return bool((self.directory / shard_name(number) / SPEC).exists())
-
-    def _open(self) -> DatasetWriter:
+    def _shard(self) -> DatasetWriter:
         return DatasetWriter(self._folder(), self._spec, self.encoders, layout=self.layout)
 
     def _end_full(self) -> None:
@@ -144,7 +143,7 @@ class ShardedDatasetWriter(Closing):
         self._check_open()
         with self._lock.own:
             if self.writer is None:
-                self.writer = self._open()
+                self.writer = self._shard()
             self.writer.append(datapoint, flush=flush)
             self._end_full()
             return len(self) - 1
@@ -159,15 +158,11 @@ class ShardedDatasetWriter(Closing):
         if self.writer is not None:
             self.writer.close()
 
-    def __getstate__(self) -> dict[str, Any]:
-        return {name: value for name, value in vars(self).items() if name != "_lock"}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        vars(self).update(state)
+    def _open(self) -> None:
         self._lock = ProcessLock()
 
 
-class ShardedDatasetReader(RowReader):
+class ShardedDatasetReader(RowReader, Reopening):
     """Reads shards as one data set; see `DatasetReader`.
 
     Args:
@@ -183,6 +178,8 @@ class ShardedDatasetReader(RowReader):
         FormatError: A shard is missing or damaged.
     """
 
+    OPENED = ()
+
     def __init__(
         self,
         directory: AnyPath,
@@ -193,7 +190,7 @@ class ShardedDatasetReader(RowReader):
         shardstart: int = 0,
         shardstep: int = 1,
     ) -> None:
-        super().__init__()
+        self._open()
         options = (cache_index, cache_keys, parallel)
         folder: Any = local(directory)
         names = shards([str(one.name) for one in folder.glob("*")], str(folder))
@@ -255,12 +252,11 @@ class ShardedDatasetReader(RowReader):
 
     def copy(self) -> Self:
         """Return another reader of the same shards."""
-        other = copy.copy(self)
+        other = super().copy()
         other.readers = [reader.copy() for reader in self.readers]
         return other
 
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        vars(self).update(state)
+    def _open(self) -> None:
         self.closed = False
 
     def _close(self) -> None:

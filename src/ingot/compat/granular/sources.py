@@ -12,6 +12,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from ingot.compat.handle import Reopening
 from ingot.locks import ProcessLock
 
 Source: TypeAlias = Callable[[int], Any]
@@ -119,7 +120,7 @@ class Sample(_Composed):
         return each(self.source, [int(index) for index in drawn])
 
 
-class Epochs(_Composed):
+class Epochs(_Composed, Reopening):
     """All datapoints, repeatedly, each epoch in another order.
 
     The order is numpy's permutation for the seed and the epoch; seed 0 matches Granular.
@@ -131,6 +132,8 @@ class Epochs(_Composed):
         seed: The random seed.
     """
 
+    OPENED = ("_lock", "_orders")
+
     def __init__(
         self, source: Any, length: int | None = None, shuffle: bool = True, seed: int = 0
     ) -> None:
@@ -138,9 +141,9 @@ class Epochs(_Composed):
         self.source = convert(source)
         self.shuffle = shuffle
         self.seed = seed
-        self._start()
+        self._open()
 
-    def _start(self) -> None:
+    def _open(self) -> None:
         self._orders: dict[int, npt.NDArray[np.int64]] = {}
         self._lock = ProcessLock()
 
@@ -158,13 +161,6 @@ class Epochs(_Composed):
                 kept = list(self._orders.items())[1 - _EPOCHS :]
                 self._orders = dict([*kept, (epoch, order)])
             return self._orders[epoch]
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {key: value for key, value in vars(self).items() if not key.startswith("_")}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        vars(self).update(state)
-        self._start()
 
 
 class Truncate(_Composed):

@@ -28,3 +28,6 @@ __all__ = [
     "Sequence",
     "String",
 ]
+
+for _name in __all__:
+    globals()[_name].__module__ = __name__

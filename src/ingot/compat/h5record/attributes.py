@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ingot.compat.h5record.exact import exact
-from ingot.compat.h5record.runs import Runs, runs_of
+from ingot.compat.h5record.values import Runs, exact, runs_of
 from ingot.formats.hdf5 import NewColumn
 
 StrPath = str | PathLike[str]
@@ -33,8 +32,6 @@ class Attribute:
         max_shape: The shape that the column can grow to.
     """
 
-    __module__ = "ingot.compat.h5record"
-
     dtype: Any = None
     name: str
     shape: tuple[int | None, ...] | None = (None,)
@@ -51,8 +48,9 @@ class Attribute:
 
     def column(self, value: Any = None) -> NewColumn:
         """Return the column; `value` is a first value from `transform`, if there is one."""
-        shape = self.max_shape if value is None else np.shape(value)
-        return NewColumn(self.name, np.dtype(self.dtype), tuple(n or 0 for n in shape[1:]))
+        dtype = np.dtype(self.dtype)
+        shape = self.max_shape if value is None or dtype.hasobject else np.shape(value)
+        return NewColumn(self.name, dtype, tuple(n or 0 for n in shape[1:]))
 
     def result(self, value: Any) -> Any:
         """Convert what was read of the column for one row."""
@@ -97,8 +95,6 @@ class Attribute:
 class Integer(Attribute):
     """A 64-bit integer."""
 
-    __module__ = "ingot.compat.h5record"
-
     dtype = "int64"
 
     def __init__(self, name: str = "label") -> None:
@@ -116,23 +112,17 @@ class Integer(Attribute):
 class Float(Integer):
     """A 32-bit floating-point number."""
 
-    __module__ = "ingot.compat.h5record"
-
     dtype = "float32"
 
 
 class Float16(Float):
     """A 16-bit floating-point number."""
 
-    __module__ = "ingot.compat.h5record"
-
     dtype = "float16"
 
 
 class String(Attribute):
     """Text of any length."""
-
-    __module__ = "ingot.compat.h5record"
 
     encoding = "utf-8"
     dtype = _varying(str)
@@ -141,11 +131,6 @@ class String(Attribute):
 
     def __init__(self, name: str = "string") -> None:
         self.name = name
-
-    def column(self, value: Any = None) -> NewColumn:
-        """Return the column."""
-        del value
-        return NewColumn(self.name, self.dtype, (1,))
 
     def transform(self, data: Any) -> list[str]:
         """Return text in a list."""
@@ -183,8 +168,6 @@ class Image(_Sized):
         name: The key in a row.
     """
 
-    __module__ = "ingot.compat.h5record"
-
     dtype = "uint8"
 
     def __init__(self, h: int, w: int, c: int = 3, name: str = "image") -> None:
@@ -221,8 +204,6 @@ class ImageSequence(_Sized):
         name: The key in a row.
     """
 
-    __module__ = "ingot.compat.h5record"
-
     dtype = _varying(np.dtype("uint8"))
     img_channel = 3
     shape = (1, 1)
@@ -235,14 +216,13 @@ class ImageSequence(_Sized):
         """Read the images in a file, concatenated in a flat array."""
         size = (self.w, self.h) if resize else None
         frames = import_module("PIL.ImageSequence")
-        with _pillow().open(filename) as film:
-            each = [_pixels(frame, self.c, size) for frame in frames.Iterator(film)]
+        with _pillow().open(filename) as file:
+            each = [_pixels(frame, self.c, size) for frame in frames.Iterator(file)]
         return np.stack(each, axis=-1).reshape(-1)
 
     def column(self, value: Any = None) -> NewColumn:
-        """Return the column."""
-        del value
-        return NewColumn(self.name, self.dtype, (1,), (self.c, self.h, self.w, -1))
+        """Return the column, with the shape of its images."""
+        return super().column(value)._replace(values=(self.c, self.h, self.w, -1))
 
     def transform(self, data: Any) -> npt.NDArray[Any]:
         """Return the pixels of all images, flat, in an array of objects."""
@@ -270,8 +250,6 @@ class ImageSequence(_Sized):
 class Sequence(Attribute):
     """Any number of 32-bit integers."""
 
-    __module__ = "ingot.compat.h5record"
-
     dtype = _varying(np.dtype("int32"))
     shape = (1, 1)
     max_shape = (None, 1)
@@ -284,11 +262,6 @@ class Sequence(Attribute):
             raise NotImplementedError(message)
         self.name = name
         self.sub_attributes = sub_attributes
-
-    def column(self, value: Any = None) -> NewColumn:
-        """Return the column."""
-        del value
-        return NewColumn(self.name, self.dtype, (1,))
 
     def transform(self, data: Any) -> npt.NDArray[Any]:
         """Return the numbers in an array of objects."""
@@ -314,15 +287,11 @@ class Sequence(Attribute):
 class FloatSequence(Sequence):
     """Any number of 32-bit floating-point numbers."""
 
-    __module__ = "ingot.compat.h5record"
-
     dtype = _varying(np.dtype("float32"))
 
 
 class Float16Sequence(Sequence):
     """Any number of 16-bit floating-point numbers."""
-
-    __module__ = "ingot.compat.h5record"
 
     dtype = _varying(np.dtype("float16"))
 

@@ -12,18 +12,18 @@ import numpy as np
 
 import ingot
 from ingot import Dataset
-from ingot.compat.closing import Closing
-from ingot.compat.h5record import runs
 from ingot.compat.h5record.schema import KEY, Schema, parsed, schema_of, value_of
 from ingot.compat.h5record.target import SUFFIX, check_compression
+from ingot.compat.h5record.values import torch_dataset
 from ingot.compat.h5record.writer import RowWriter
+from ingot.compat.handle import Closing
 from ingot.errors import FormatError, UnfinishedFileError
 from ingot.formats.hdf5 import partial_path
 
 if TYPE_CHECKING:
     Base = object
 else:
-    Base = runs.torch_dataset()
+    Base = torch_dataset()
 
 _ROWS_MAX = 2**63
 _PAUSE_S = 1.0
@@ -63,8 +63,6 @@ class H5Dataset(Closing, Base):
         FormatError: The file lacks columns of the schema, or is damaged.
         UnfinishedFileError: The file was not finished by its writer.
     """
-
-    __module__ = "ingot.compat.h5record"
 
     def __init__(
         self,
@@ -126,7 +124,11 @@ class H5Dataset(Closing, Base):
         """Write rows to the file; with `append_mode`, after the existing rows."""
         path = self._path
         if data_iter is None or not self.schema:
-            raise FileNotFoundError(_nothing(path))
+            message = f"{path}: the file does not exist; pass schema and data_iter to create it"
+            if path.suffix != SUFFIX and partial_path(path).exists():
+                kept = f"{partial_path(path).name} holds the rows of an unfinished writer"
+                message += f"; {kept}, and append_mode=True continues it"
+            raise FileNotFoundError(message)
         began = shown = time.monotonic()
         writer = None
         try:
@@ -167,21 +169,21 @@ class H5Dataset(Closing, Base):
     def __getitem__(self, idx: Any) -> Any:
         """Return a row; for a slice or a list of indices, a dict of columns."""
         if isinstance(idx, slice | list | tuple | range) or getattr(idx, "ndim", 0) > 0:
-            found = self._many(_places(idx, self.num_entries))
+            found = self._read(_places(idx, self.num_entries))
             row = {name: one.results(found[name]) for name, one in self.schema.items()}
-        elif self._memory is not None:
-            place = range(self.num_entries)[idx]
-            row = {name: one.result(self._memory[name][place]) for name, one in self.schema.items()}
         else:
-            found = self._rows[idx]
-            row = {name: one.result(value_of(found, name)) for name, one in self.schema.items()}
+            found = self._read(idx)
+            row = {name: one.result(found[name]) for name, one in self.schema.items()}
         return row if self.transform is None else self.transform(row)
 
-    def _many(self, places: Any) -> dict[str, Any]:
-        """Return the columns of several rows."""
+    def _read(self, places: Any) -> dict[str, Any]:
+        """Return the values of one row, or the columns of several."""
         if self._memory is None:
             found = self._rows[places]
             return {name: value_of(found, name) for name in self.schema}
+        if not isinstance(places, Iterable):
+            place = range(self.num_entries)[places]
+            return {name: values[place] for name, values in self._memory.items()}
         numbers = [range(self.num_entries)[place] for place in places]
         return {
             name: values[numbers]
@@ -194,7 +196,7 @@ class H5Dataset(Closing, Base):
         """Return rows, read together; PyTorch's loader calls this per batch."""
         if type(self).__getitem__ is not H5Dataset.__getitem__:
             return [self[index] for index in indices]
-        found = self._many(indices)
+        found = self._read(indices)
         columns = [(name, one.result, found[name]) for name, one in self.schema.items()]
         rows = [
             {name: result(values[k]) for name, result, values in columns}
@@ -238,16 +240,6 @@ def _show(path: Path, writer: RowWriter, began: float) -> float:
     return now
 
 
-def _nothing(path: Path) -> str:
-    message = f"{path}: the file does not exist; pass schema and data_iter to create it"
-    if path.suffix != SUFFIX and partial_path(path).exists():
-        message += (
-            f"; {partial_path(path).name} holds the rows of an unfinished writer, and "
-            "append_mode=True continues it"
-        )
-    return message
-
-
 def _kept_schema(opened: Dataset, path: Path) -> object:
     if path.suffix == SUFFIX:
         return opened.metadata.get(KEY)
@@ -279,8 +271,6 @@ class AtomicFile:
     Args:
         path: The file.
     """
-
-    __module__ = "ingot.compat.h5record"
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.fd = os.open(path, os.O_RDONLY)

@@ -72,7 +72,7 @@ def parsed(text: object, path: str) -> Schema:
     """Return the schema that is stored in a file.
 
     Raises:
-        FormatError: There is none, or it has classes that are not Ingot's.
+        FormatError: The file has no schema, or one with classes that are not Ingot's.
     """
     try:
         kept = json.loads(text if isinstance(text, str) else "null")

@@ -3,19 +3,19 @@
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Protocol, Self, TypeAlias
+from typing import Any, Self, TypeAlias
 
 import numpy as np
 
 import ingot
 from ingot import Dataset, DatasetWriter
 from ingot.codecs import FixedArray
-from ingot.compat.h5record.schema import KEY, parsed
+from ingot.compat.h5record.schema import KEY, Schema, parsed, text_of
+from ingot.compat.handle import subject
 from ingot.errors import FormatError
 from ingot.formats.hdf5 import Hdf5Writer, NewColumn, partial_path
 
 Batch: TypeAlias = Mapping[str, Sequence[Any]]
-Columns: TypeAlias = dict[str, NewColumn]
 
 SUFFIX = ".ingot"
 """The suffix of Ingot files."""
@@ -32,59 +32,6 @@ _INGOT_COMPRESSION: dict[str | None, Any] = {
 }
 
 
-class Target(Protocol):
-    """A file that takes rows in batches.
-
-    Attributes:
-        rows: The number of rows in the file.
-        columns: The columns of the file.
-    """
-
-    rows: int
-    columns: Columns
-
-    def write(self, batch: Batch) -> None:
-        """Append the same number of values to each column."""
-
-    def finish(self) -> None:
-        """Finish the file."""
-
-    def keep(self) -> str:
-        """Keep what can be kept in an unfinished file; return a description."""
-
-
-def create(
-    path: Path,
-    columns: Sequence[NewColumn],
-    *,
-    schema: str,
-    data_length: int | None,
-    chunk_size: int,
-    compression: str | None,
-) -> Target:
-    """Start a file."""
-    if path.suffix == SUFFIX:
-        return IngotTarget.create(path, columns, schema, compression)
-    writer = Hdf5Writer.create(
-        path,
-        columns,
-        rows_max=data_length,
-        chunk_rows=chunk_size,
-        compression=compression,
-        attributes={KEY: schema},
-    )
-    return Hdf5Target(writer)
-
-
-def resume(path: Path) -> Target | None:
-    """Continue a file, or what was kept of it; return None if there is nothing."""
-    if path.suffix == SUFFIX:
-        return IngotTarget.resume(path) if path.exists() else None
-    if path.exists() or partial_path(path).exists():
-        return Hdf5Target(Hdf5Writer.append(path))
-    return None
-
-
 def check_compression(path: Path, compression: object) -> None:
     """Refuse a compression that the file format does not support.
 
@@ -97,34 +44,19 @@ def check_compression(path: Path, compression: object) -> None:
         raise ValueError(message)
 
 
-class Hdf5Target:
+class Hdf5Target(Hdf5Writer):
     """An HDF5 file."""
 
-    def __init__(self, writer: Hdf5Writer) -> None:
-        self._writer = writer
-        self.rows = writer.rows
-        self.columns: Columns = {one.name: one for one in writer.columns}
-
-    def write(self, batch: Batch) -> None:
-        """Append rows."""
-        self._writer.write(batch)
-        self.rows = self._writer.rows
-
-    def finish(self) -> None:
-        """Finish the file."""
-        self._writer.finish()
-
-    def keep(self) -> str:
-        """Leave a new file under another name, and an old one as it was."""
-        path, begun = self._writer.path, self._writer.begun
-        kept = self._writer.keep()
-        if self._writer.is_finished:
+    def settle(self) -> str:
+        """Leave a new file under another name, and an old one as it was; return a description."""
+        path, kept = self.path, self.keep()
+        if self.is_finished:
             return f"{path} is finished"
-        if not self._writer.is_new:
-            return f"{path} has its {begun} rows as before, and none of the new ones"
+        if not self.is_new:
+            return f"{path} has its {self.begun} rows as before, and none of the new ones"
         if not kept:
             return f"{path} was not made"
-        rows = "1 row is" if kept == 1 else f"{kept:,} rows are"
+        rows = subject(kept, "row")
         if path.exists():
             kept_in = partial_path(path).name
             return f"another process has meanwhile created {path}; {rows} kept in {kept_in}"
@@ -141,7 +73,7 @@ class IngotTarget:
         self,
         path: Path,
         writer: DatasetWriter,
-        columns: Columns,
+        columns: Sequence[NewColumn],
         *,
         replaces: bool = False,
         old: "_Whole | None" = None,
@@ -151,24 +83,10 @@ class IngotTarget:
         self._writer = writer
         self.rows = self._begun = len(writer)
         self.columns = columns
+        self._shapes = {one.name: one.values for one in columns if one.values}
         self._old = old
         self._process = os.getpid()
         self._is_done = False
-
-    @classmethod
-    def create(
-        cls, path: Path, columns: Sequence[NewColumn], schema: str, compression: str | None
-    ) -> Self:
-        """Start a file."""
-        spec = {one.name: _type(one) for one in columns}
-        packing = _INGOT_COMPRESSION[compression]
-        metadata = {KEY: schema}
-        # The file of an unfinished writer is replaced when this one finishes.
-        replaces = path.exists()
-        writer = DatasetWriter(
-            path, spec, compression=packing, metadata=metadata, overwrite=replaces
-        )
-        return cls(path, writer, {one.name: one for one in columns}, replaces=replaces)
 
     @classmethod
     def resume(cls, path: Path) -> Self:
@@ -181,10 +99,10 @@ class IngotTarget:
             schema = parsed(found.metadata.get(KEY), str(path))
         except FormatError:  # There is no schema, or it has the user's own classes.
             schema = {}
-        columns = {
-            name: _column(field, schema[name].column().values if name in schema else None)
+        columns = [
+            _column(field, schema[name].column().values if name in schema else None)
             for name, field in found.spec.fields.items()
-        }
+        ]
         old = _Whole(path) if found.stats().closed else None
         writer = None
         try:
@@ -199,11 +117,10 @@ class IngotTarget:
 
     def write(self, batch: Batch) -> None:
         """Append rows."""
-        names = list(batch)
-        shapes = {name: shape for name in names if (shape := self.columns[name].values)}
         for values in zip(*batch.values(), strict=True):
-            row = dict(zip(names, values, strict=True))
-            self._writer.append(row | {name: row[name].reshape(shapes[name]) for name in shapes})
+            row = dict(zip(batch, values, strict=True))
+            shaped = {name: row[name].reshape(shape) for name, shape in self._shapes.items()}
+            self._writer.append(row | shaped)
         self.rows = len(self._writer)
 
     def finish(self) -> None:
@@ -213,20 +130,19 @@ class IngotTarget:
 
     def __del__(self) -> None:
         if not getattr(self, "_is_done", True):
-            self.keep()
+            self.settle()
 
-    def keep(self) -> str:
-        """Commit the rows so far without finishing the file."""
+    def settle(self) -> str:
+        """Commit the rows so far without finishing the file; return a description."""
         self._is_done = True
         if os.getpid() != self._process:
             return f"{self._path} is being written by the parent of this process"
         if self._writer.closed:
             return f"{self._path} is finished"
-        return self._keep_new() if self._old is None else self._keep_old(self._old)
-
-    def _keep_old(self, old: "_Whole") -> str:
+        if self._old is None:
+            return self._keep_new()
         self._writer.abandon()
-        if old.restore():
+        if self._old.restore():
             return f"{self._path} has its {self._begun} rows as before, and none of the new ones"
         return f"{self._path} was replaced meanwhile, and stays as it is"
 
@@ -248,6 +164,52 @@ class IngotTarget:
             f"continue with the rows from {self.rows} on and append_mode=True, or start over "
             "without it"
         )
+
+
+Target: TypeAlias = Hdf5Target | IngotTarget
+"""A file that takes rows in batches."""
+
+
+def create(
+    path: Path,
+    schema: Schema,
+    first: Mapping[str, Any],
+    *,
+    data_length: int | None,
+    chunk_size: int,
+    compression: str | None,
+) -> Target:
+    """Start a file; `first` is its first row in its stored form, or empty."""
+    columns = [one.column(first.get(name)) for name, one in schema.items()]
+    metadata = {KEY: text_of(schema)}
+    if path.suffix == SUFFIX:
+        # The file of an unfinished writer is replaced when this one finishes.
+        replaces = path.exists()
+        writer = DatasetWriter(
+            path,
+            {one.name: _type(one) for one in columns},
+            compression=_INGOT_COMPRESSION[compression],
+            metadata=metadata,
+            overwrite=replaces,
+        )
+        return IngotTarget(path, writer, columns, replaces=replaces)
+    return Hdf5Target.create(
+        path,
+        columns,
+        rows_max=data_length,
+        chunk_rows=chunk_size,
+        compression=compression,
+        attributes=metadata,
+    )
+
+
+def resume(path: Path) -> Target | None:
+    """Continue a file, or what was kept of it; return None if there is nothing."""
+    if path.suffix == SUFFIX:
+        return IngotTarget.resume(path) if path.exists() else None
+    if path.exists() or partial_path(path).exists():
+        return Hdf5Target.append(path)
+    return None
 
 
 class _Whole:

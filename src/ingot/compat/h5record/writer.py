@@ -2,31 +2,18 @@
 
 import os
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from ingot.compat.h5record.exact import exact
-from ingot.compat.h5record.schema import Schema, text_of
+from ingot.compat.h5record.schema import Schema
 from ingot.compat.h5record.target import Target, create, resume
+from ingot.compat.h5record.values import exact
 from ingot.formats.hdf5 import NewColumn
 
 _BATCH_BYTES = 8 << 20
-
-
-def _unlike(schema: Schema, columns: Mapping[str, NewColumn]) -> str | None:
-    """Return why rows of a schema cannot be appended to a file; None if they can."""
-    if columns.keys() != schema.keys():
-        return f"the file has the columns {list(columns)}, the schema {list(schema)}"
-    for name, attribute in schema.items():
-        new, old = attribute.column(), columns[name]
-        is_alike = new.varies == old.varies and (
-            not new.varies or (new.element is str) == (old.element is str)
-        )
-        if not is_alike or (new.values or old.values) != (old.values or new.values):
-            return f"column {name!r} of the file has another type than {attribute!r}"
-    return None
 
 
 class RowWriter:
@@ -59,26 +46,46 @@ class RowWriter:
         self._schema = schema
         self._data_length = data_length
         self._chunk_size = chunk_size
-        self._compression = compression
+        self._create = partial(
+            create,
+            path,
+            schema,
+            data_length=data_length,
+            chunk_size=chunk_size,
+            compression=compression,
+        )
         self._pending: list[tuple[Any, ...]] = []
         self._pending_bytes = 0
         self._is_flushing = False
         self.nbytes = 0
         self._target: Target | None = None
-        if append:
-            self._resume()
-
-    def _resume(self) -> None:
+        self._columns: dict[str, NewColumn] = {}
         try:
-            self._target = resume(self._path)
-            why = self._target and _unlike(self._schema, self._target.columns)
-            if why:
-                message = f"{self._path}: {why}"
-                raise ValueError(message)  # noqa: TRY301 -- the file is restored below
+            self._target = resume(path) if append else None
+            if self._target is not None:
+                self._check(self._target)
         except BaseException:
             if self._target is not None:
-                self._target.keep()
+                self._target.settle()
             raise
+
+    def _check(self, target: Target) -> None:
+        """Refuse a file that rows of the schema cannot be appended to."""
+        columns = self._columns = {one.name: one for one in target.columns}
+        if columns.keys() != self._schema.keys():
+            names = f"the columns {list(columns)}, the schema {list(self._schema)}"
+            message = f"{self._path}: the file has {names}"
+            raise ValueError(message)
+        for name, attribute in self._schema.items():
+            new, old = attribute.column(), columns[name]
+            is_alike = new.varies == old.varies and (
+                not new.varies or (new.element is str) == (old.element is str)
+            )
+            if not is_alike or (new.values or old.values) != (old.values or new.values):
+                message = (
+                    f"{self._path}: column {name!r} of the file has another type than {attribute!r}"
+                )
+                raise ValueError(message)
 
     @property
     def rows(self) -> int:
@@ -104,9 +111,9 @@ class RowWriter:
         target = self._target
         if target is None:
             target = self._target = self._create(stored)
-        fitting = tuple(
-            self._fitting(value, target.columns[name]) for name, value in stored.items()
-        )
+        if not self._columns:
+            self._columns = {one.name: one for one in target.columns}
+        fitting = tuple(self._fitting(value, self._columns[name]) for name, value in stored.items())
         self._pending_bytes += sum(
             len(value) if isinstance(value, str) else value.nbytes for value in fitting
         )
@@ -146,16 +153,6 @@ class RowWriter:
             message = f"{place}: {error}"
             raise ValueError(message) from error
 
-    def _create(self, first: Mapping[str, Any] | None) -> Target:
-        return create(
-            self._path,
-            [one.column(first and first[name]) for name, one in self._schema.items()],
-            schema=text_of(self._schema),
-            data_length=self._data_length,
-            chunk_size=self._chunk_size,
-            compression=self._compression,
-        )
-
     def _flush(self, target: Target) -> None:
         """Write the buffered rows once: rows that an error leaves are not written again."""
         pending, self._pending = self._pending, []
@@ -169,7 +166,7 @@ class RowWriter:
     def finish(self) -> None:
         """Write the remaining rows, and finish the file."""
         if self._target is None:
-            self._target = self._create(None)
+            self._target = self._create({})
         self._flush(self._target)
         self._target.finish()
 
@@ -184,4 +181,4 @@ class RowWriter:
                 self._flush(self._target)
         except OSError:
             pass  # Rows that were written before are kept, if possible.
-        return self._target.keep()
+        return self._target.settle()

@@ -274,7 +274,7 @@ def test_images_of_every_compression_are_read_by_both(tmp_path, module, compress
 
 @pytest.mark.parametrize("compression", [None, "gzip", "lzf"])
 @pytest.mark.parametrize("first", [real, h5record])
-def test_rows_go_behind_those_of_either_package(tmp_path, first, compression):
+def test_rows_are_appended_to_files_of_either_package(tmp_path, first, compression):
     path = tmp_path / "x.h5"
     write = write_real if first is real else H5Dataset
     write(schema(first), path, rows(4), compression=compression, data_length=12)

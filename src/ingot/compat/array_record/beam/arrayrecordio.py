@@ -13,16 +13,7 @@ StrPath: TypeAlias = str | os.PathLike[str]
 
 
 class _ArrayRecordSink(RecordSink):
-    """Writes ArrayRecord files with one record in each group.
-
-    Args:
-        file_path_prefix: The prefix of the paths of the files.
-        file_name_suffix: Their suffix.
-        num_shards: The number of files; 0 leaves it to the runner.
-        shard_name_template: The part between prefix and suffix, `-SSSSS-of-NNNNN` by default.
-        coder: Encodes an element as a record.
-        compression_type: Checked and ignored: the records are compressed, not the file.
-    """
+    """Writes ArrayRecord files with one record in each group; see `WriteToArrayRecord`."""
 
     def __init__(
         self,

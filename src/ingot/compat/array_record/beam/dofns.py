@@ -8,8 +8,7 @@ from uuid import uuid4
 import apache_beam as beam
 from apache_beam.io.filesystems import FileSystems
 
-from ingot.beam import Shard, read_tfrecord
-from ingot.compat.array_record.beam.options import absolute
+from ingot.beam import Shard, absolute, read_tfrecord
 from ingot.formats.arrayrecord import ArrayRecordWriter
 
 

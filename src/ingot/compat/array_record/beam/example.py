@@ -2,47 +2,39 @@
 
 import struct
 from collections.abc import Mapping, Sequence
-from typing import Any, Protocol, TypeAlias
+from typing import Any, TypeAlias
 
 from ingot.beam import write_tfrecord
 from ingot.formats.arrayrecord import ArrayRecordWriter
 
 Feature: TypeAlias = Sequence[bytes] | Sequence[float] | Sequence[int]
 
-_ROWS: list[dict[str, Any]] = [
+_ROWS: list[dict[str, Feature]] = [
     {
-        "Age": 34,
-        "Movie": ["Metropolis", "Nosferatu"],
+        "Age": [34],
+        "Movie": [b"Metropolis", b"Nosferatu"],
         "Movie Ratings": [8.5, 7.75],
-        "Suggestion": "M",
-        "Suggestion Purchased": 1.0,
-        "Purchase Price": 4.5,
+        "Suggestion": [b"M"],
+        "Suggestion Purchased": [1.0],
+        "Purchase Price": [4.5],
     },
     {
-        "Age": 27,
-        "Movie": ["The General", "City Lights", "Safety Last!"],
+        "Age": [27],
+        "Movie": [b"The General", b"City Lights", b"Safety Last!"],
         "Movie Ratings": [9.0, 9.25, 8.0],
-        "Suggestion": "Modern Times",
-        "Suggestion Purchased": 0.0,
-        "Purchase Price": 6.25,
+        "Suggestion": [b"Modern Times"],
+        "Suggestion Purchased": [0.0],
+        "Purchase Price": [6.25],
     },
     {
-        "Age": 61,
-        "Movie": ["Sunrise"],
+        "Age": [61],
+        "Movie": [b"Sunrise"],
         "Movie Ratings": [8.75],
-        "Suggestion": "The Last Laugh",
-        "Suggestion Purchased": 1.0,
-        "Purchase Price": 3.0,
+        "Suggestion": [b"The Last Laugh"],
+        "Suggestion Purchased": [1.0],
+        "Purchase Price": [3.0],
     },
 ]
-
-
-class Message(Protocol):
-    """A protocol buffer: an `Example` of this module or of TensorFlow."""
-
-    def SerializeToString(self) -> bytes:  # noqa: N802
-        """Serialize the message."""
-        ...
 
 
 class Example:
@@ -93,19 +85,7 @@ def _encode(values: Feature) -> bytes:
 
 def generate_movie_examples() -> list[Example]:
     """Return a few rows, to try a pipeline on, as examples."""
-    return [
-        Example(
-            {
-                "Age": [row["Age"]],
-                "Movie": [movie.encode() for movie in row["Movie"]],
-                "Movie Ratings": row["Movie Ratings"],
-                "Suggestion": [row["Suggestion"].encode()],
-                "Suggestion Purchased": [row["Suggestion Purchased"]],
-                "Purchase Price": [row["Purchase Price"]],
-            }
-        )
-        for row in _ROWS
-    ]
+    return [Example(row) for row in _ROWS]
 
 
 def generate_serialized_movie_examples() -> list[bytes]:
@@ -113,12 +93,12 @@ def generate_serialized_movie_examples() -> list[bytes]:
     return [one.SerializeToString() for one in generate_movie_examples()]
 
 
-def write_example_to_tfrecord(example: Message, file_path: str) -> None:
-    """Write a TFRecord file of one example."""
+def write_example_to_tfrecord(example: Any, file_path: str) -> None:
+    """Write a TFRecord file of one example, of this module or of TensorFlow."""
     write_tfrecord(file_path, [example.SerializeToString()])
 
 
-def write_example_to_arrayrecord(example: Message, file_path: str) -> None:
+def write_example_to_arrayrecord(example: Any, file_path: str) -> None:
     """Write an ArrayRecord file of one example."""
     with ArrayRecordWriter(file_path) as writer:
         writer.append(example.SerializeToString())

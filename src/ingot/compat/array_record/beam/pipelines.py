@@ -4,19 +4,31 @@
 function parses the command line of the process.
 """
 
-from collections.abc import Callable
-from functools import partial
+from collections.abc import Mapping, Sequence
+from typing import TypeAlias
 
 import apache_beam as beam
 from apache_beam.coders.coders import ToBytesCoder
 from apache_beam.io.fileio import EmptyMatchTreatment, MatchFiles
 from apache_beam.options.pipeline_options import PipelineOptions
 
-from ingot.beam import ConvertTFRecord
+from ingot.beam import ConvertTFRecord, absolute
 from ingot.compat.array_record.beam.arrayrecordio import WriteToArrayRecord
 from ingot.compat.array_record.beam.dofns import ConvertFile
 from ingot.compat.array_record.beam.example import generate_serialized_movie_examples
-from ingot.compat.array_record.beam.options import Arguments, absolute, resolve
+from ingot.compat.array_record.beam.options import get_arguments
+
+Arguments: TypeAlias = Mapping[str, str] | Sequence[str] | None
+
+
+def _start(
+    args: Arguments, options: PipelineOptions | None
+) -> tuple[beam.Pipeline, Mapping[str, str]]:
+    """Return a pipeline and its arguments."""
+    if isinstance(args, Mapping):
+        return beam.Pipeline(options=PipelineOptions([]) if options is None else options), args
+    arguments, others = get_arguments(args)
+    return beam.Pipeline(options=others if options is None else options), arguments
 
 
 def example_to_tfrecord(
@@ -25,8 +37,12 @@ def example_to_tfrecord(
     pipeline_options: PipelineOptions | None = None,
 ) -> beam.Pipeline:
     """Return a pipeline that writes the movie examples to TFRecord files."""
-    options = {"coder": ToBytesCoder(), "num_shards": num_shards, "file_name_suffix": ".tfrecord"}
-    return _examples(partial(beam.io.WriteToTFRecord, **options), args, pipeline_options)
+    pipeline, arguments = _start(args, pipeline_options)
+    created = pipeline | "Create" >> beam.Create(generate_serialized_movie_examples())
+    _ = created | "Write" >> beam.io.WriteToTFRecord(
+        arguments["output"], ToBytesCoder(), ".tfrecord", num_shards
+    )
+    return pipeline
 
 
 def example_to_arrayrecord(
@@ -35,19 +51,9 @@ def example_to_arrayrecord(
     pipeline_options: PipelineOptions | None = None,
 ) -> beam.Pipeline:
     """Return a pipeline that writes the movie examples to ArrayRecord files."""
-    write_to = partial(WriteToArrayRecord, file_name_suffix=".arrayrecord", num_shards=num_shards)
-    return _examples(write_to, args, pipeline_options)
-
-
-def _examples(
-    write_to: Callable[[str], beam.PTransform],
-    args: Arguments,
-    pipeline_options: PipelineOptions | None,
-) -> beam.Pipeline:
-    arguments, options = resolve(args, pipeline_options)
-    pipeline = beam.Pipeline(options=options)
+    pipeline, arguments = _start(args, pipeline_options)
     created = pipeline | "Create" >> beam.Create(generate_serialized_movie_examples())
-    _ = created | "Write" >> write_to(arguments["output"])
+    _ = created | "Write" >> WriteToArrayRecord(arguments["output"], ".arrayrecord", num_shards)
     return pipeline
 
 
@@ -70,8 +76,7 @@ def convert_tf_to_arrayrecord_disk_match_shards(
 def _convert(
     num_shards: int | None, args: Arguments, pipeline_options: PipelineOptions | None
 ) -> beam.Pipeline:
-    arguments, options = resolve(args, pipeline_options)
-    pipeline = beam.Pipeline(options=options)
+    pipeline, arguments = _start(args, pipeline_options)
     _ = pipeline | ConvertTFRecord(
         arguments["input"],
         arguments["output"],
@@ -96,8 +101,7 @@ def convert_tf_to_arrayrecord_gcs(
         args: `output` is the folder to write to.
         pipeline_options: Options of Beam.
     """
-    arguments, options = resolve(args, pipeline_options)
-    pipeline = beam.Pipeline(options=options)
+    pipeline, arguments = _start(args, pipeline_options)
     _ = (
         pipeline
         | MatchFiles(absolute(arguments["input"]), EmptyMatchTreatment.DISALLOW)

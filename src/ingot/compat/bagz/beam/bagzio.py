@@ -45,7 +45,7 @@ class WriteToBagz(Write):
         if single is not None:
             prefix, count, suffix = single[1], "0", single[2]
         elif sharded is not None:
-            prefix, count, suffix = sharded[1], sharded[2], sharded[3]
+            prefix, count, suffix = sharded.groups()
         else:
             message = (
                 f'File path "{path}" must be in the form: x@8.bagz, x@*.bagz or x.bagz@0, where '

@@ -13,3 +13,6 @@ from ingot.compat.ffrecord.torch.dataloader import DataLoader
 from ingot.compat.ffrecord.torch.dataset import ConcatDataset, Dataset, ReaderRegistry, Subset
 
 __all__ = ["ConcatDataset", "DataLoader", "Dataset", "ReaderRegistry", "Subset"]
+
+for _name in __all__:
+    globals()[_name].__module__ = __name__

@@ -37,8 +37,6 @@ class DataLoader(torch.utils.data.DataLoader[Any]):
             `skippable=False`.
     """
 
-    __module__ = "ingot.compat.ffrecord.torch"
-
     def __init__(  # noqa: PLR0917
         self,
         dataset: torch.utils.data.Dataset[Any],

@@ -3,13 +3,12 @@
 import operator
 from bisect import bisect_right
 from collections.abc import Iterable, Sequence, Sized
-from itertools import accumulate
 from typing import Any, SupportsIndex
 
 import torch.utils.data
 
 from ingot.compat.ffrecord.errors import MisuseError
-from ingot.compat.ffrecord.reader import FileReader, Sample, StrPath
+from ingot.compat.ffrecord.fileio import FileReader, Sample, StrPath
 
 
 class ReaderRegistry:
@@ -17,8 +16,6 @@ class ReaderRegistry:
 
     It needs no constructor: `ffreaders` looks at the attributes when it is called.
     """
-
-    __module__ = "ingot.compat.ffrecord.torch"
 
     def ffreaders(self) -> list[FileReader]:
         """Return the readers among its attributes, then those of the registries among them.
@@ -47,8 +44,6 @@ class Dataset(torch.utils.data.Dataset[Any], ReaderRegistry):
         fnames: As given.
         reader: The `FileReader` over them.
     """
-
-    __module__ = "ingot.compat.ffrecord.torch"
 
     def __init__(self, fnames: StrPath | Sequence[StrPath], check_data: bool = True) -> None:
         self.fnames = fnames
@@ -111,8 +106,6 @@ class Subset(Dataset):
         indices: Item `k` of the subset is item `indices[k]` of the data set.
     """
 
-    __module__ = "ingot.compat.ffrecord.torch"
-
     def __init__(self, dataset: Dataset, indices: Sequence[int]) -> None:
         self.dataset = dataset
         self.indices = indices
@@ -124,7 +117,7 @@ class Subset(Dataset):
         return self.dataset[[self.indices[index] for index in _checked(indices)]]
 
 
-class ConcatDataset(Dataset):
+class ConcatDataset(Dataset, torch.utils.data.ConcatDataset[Any]):
     """Concatenated data sets. A batch calls each of them once.
 
     Args:
@@ -135,10 +128,8 @@ class ConcatDataset(Dataset):
         cumulative_sizes: Where each of them ends.
     """
 
-    __module__ = "ingot.compat.ffrecord.torch"
-
     def __init__(self, datasets: Iterable[torch.utils.data.Dataset[Any]]) -> None:
-        self.datasets: list[Dataset] = []
+        datasets = list(datasets)
         for dataset in datasets:
             if not isinstance(dataset, Dataset):
                 message = (
@@ -146,16 +137,10 @@ class ConcatDataset(Dataset):
                     f"{type(dataset).__name__}; use torch.utils.data.ConcatDataset for others"
                 )
                 raise MisuseError(message)
-            self.datasets.append(dataset)
-        if not self.datasets:
+        if not datasets:
             message = "datasets should not be an empty iterable; pass at least one data set"
             raise MisuseError(message)
-        self.cumulative_sizes = self.cumsum(self.datasets)
-
-    @staticmethod
-    def cumsum(sequence: Iterable[Sized]) -> list[int]:
-        """Return where each of `sequence` ends in the concatenation."""
-        return list(accumulate(map(len, sequence)))
+        torch.utils.data.ConcatDataset.__init__(self, datasets)
 
     def __len__(self) -> int:
         return self.cumulative_sizes[-1]
@@ -176,12 +161,9 @@ class ConcatDataset(Dataset):
 
     def _locate(self, index: SupportsIndex) -> tuple[int, int]:
         index = operator.index(index)
-        if index < -len(self):
+        if not -len(self) <= index < len(self):
             message = f"index {index} is out of range for {len(self)} items"
-            raise ValueError(message)
-        if index >= len(self):
-            message = f"index {index} is out of range for {len(self)} items"
-            raise IndexError(message)
+            raise (ValueError if index < 0 else IndexError)(message)
         place = index + len(self) if index < 0 else index
         member = bisect_right(self.cumulative_sizes, place)
         return member, place - (self.cumulative_sizes[member - 1] if member else 0)
