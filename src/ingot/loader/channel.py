@@ -54,6 +54,7 @@ _HAS_FILES = hasattr(os, "memfd_create")
 _forking = threading.RLock()
 _ends: "weakref.WeakSet[Pipe]" = weakref.WeakSet()
 _kept: list[Pipe] = []
+_forks = [0]
 
 
 def connected(
@@ -81,6 +82,7 @@ def _lock() -> None:
 
 
 def _unlock() -> None:
+    _forks[0] += 1
     _forking.release()
 
 
@@ -95,16 +97,6 @@ def _forget() -> None:
 
 
 os.register_at_fork(before=_lock, after_in_parent=_unlock, after_in_child=_forget)
-
-
-_forks = [0]
-
-
-def _count_fork() -> None:
-    _forks[0] += 1
-
-
-os.register_at_fork(after_in_parent=_count_fork)
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,7 @@ from ingot.loader.arguments import (
     threads_of,
     topology_of,
 )
-from ingot.loader.maker import Conversion, Made, Maker, Replacement, Threads
+from ingot.loader.maker import Made, Maker, Replacement, Threads, converted
 from ingot.loader.pipeline import Pipeline, Work
 from ingot.loader.state import place_in, state_of, verify_resume
 from ingot.loader.stats import LoaderStats, Meter
@@ -145,7 +145,7 @@ class Loader:
             "collate": collate,
             "pin_memory": bool(pin_memory),
         }
-        self._conversion = Conversion(converter_of(to, pin_memory=pin_memory))
+        self._convert = converter_of(to, pin_memory=pin_memory)
         self._epochs = self.order if self.order.is_infinite else self.order.repeat()
         topology = self.rank, self.world
         replaces = on_error == "substitute"
@@ -165,10 +165,10 @@ class Loader:
 
     def _work(self, num_processes: int, context: "BaseContext | str | None") -> Work[Made]:
         if not num_processes:
-            return Threads(self._maker, self._conversion)
+            return Threads(self._maker, self._convert)
         from ingot.loader.processes import Processes  # noqa: PLC0415 -- few need multiprocessing
 
-        return Processes(self._maker, self._conversion, num_processes, context)
+        return Processes(self._maker, self._convert, num_processes, context)
 
     @property
     def step(self) -> int:
@@ -291,7 +291,7 @@ class Loader:
         """
         self._check_open()
         number = self._checked(step)
-        return self._conversion.apply(number, self._maker.make(number)).batch
+        return converted(number, self._maker.make(number), self._convert).batch
 
     def state_dict(self) -> dict[str, Any]:
         """Return where the loader is: a small dict that can be stored as JSON.

@@ -3,7 +3,7 @@
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -14,6 +14,8 @@ from ingot.order.arguments import INT64_MAX
 from ingot.order.order import Order, node_of
 from ingot.order.rows import Rows, text_of
 from ingot.order.samples import Columns, Content, items_of, read, transformed
+
+Convert: TypeAlias = Callable[[Any], Any]
 
 _ATTEMPTS = 16
 _NEAR = 1 << 16
@@ -247,38 +249,28 @@ class Maker:
         return text if " of " in text else f"{text} of {type(source).__name__}"
 
 
-class Conversion:
-    """The last thing that is done to a batch, in the process of the loader.
+def converted(step: int, made: Made, convert: Convert | None) -> Made:
+    """Return what was made for a step with its batch converted, in the process of the loader.
 
-    Args:
-        convert: Is applied to the batch; None for nothing.
+    Raises:
+        WorkerError: It cannot be converted.
     """
-
-    def __init__(self, convert: Callable[[Any], Any] | None) -> None:
-        self._convert = convert
-
-    def apply(self, step: int, made: Made) -> Made:
-        """Convert the batch of a step.
-
-        Raises:
-            WorkerError: It cannot be converted.
-        """
-        if self._convert is not None:
-            start = time.perf_counter()
-            try:
-                made.batch = self._convert(made.batch)
-            except Exception as error:
-                raise _worker_error(step, error) from error
-            made.seconds["collate_s"] += time.perf_counter() - start
-        return made
+    if convert is not None:
+        start = time.perf_counter()
+        try:
+            made.batch = convert(made.batch)
+        except Exception as error:
+            raise _worker_error(step, error) from error
+        made.seconds["collate_s"] += time.perf_counter() - start
+    return made
 
 
 class Threads:
     """Makes batches on the threads of a pipeline."""
 
-    def __init__(self, maker: Maker, conversion: Conversion) -> None:
+    def __init__(self, maker: Maker, convert: Convert | None) -> None:
         self._maker = maker
-        self._conversion = conversion
+        self._convert = convert
 
     def start(self) -> None:
         """Do nothing: threads need no preparation."""
@@ -289,7 +281,7 @@ class Threads:
 
     def make(self, step: int, fetched: Fetched | None, is_wanted: Callable[[], bool]) -> Made:
         """Make the batch of a step, as a maker does."""
-        return self._conversion.apply(step, self._maker.make(step, fetched, is_wanted))
+        return converted(step, self._maker.make(step, fetched, is_wanted), self._convert)
 
     def stop(self) -> None:
         """Do nothing: the pipeline tells that a batch is not wanted."""

@@ -17,7 +17,7 @@ from typing import Any
 
 from ingot.errors import ClosedError, WorkerError
 from ingot.loader.channel import Pipe, Receiver, Sender, connected, pickled, unpickled
-from ingot.loader.maker import Conversion, Made, Maker
+from ingot.loader.maker import Convert, Made, Maker, converted
 from ingot.processes import (
     GUARD,
     check_imported,
@@ -47,7 +47,7 @@ class Processes:
 
     Args:
         maker: Makes the batch of a step.
-        conversion: Is applied to each batch in this process.
+        convert: Is applied to each batch in this process; None for nothing.
         count: The number of processes.
         context: How they are started: a context of `multiprocessing`, the name of a start method,
             or None for the default.
@@ -56,7 +56,7 @@ class Processes:
     def __init__(
         self,
         maker: Maker,
-        conversion: Conversion,
+        convert: Convert | None,
         count: int,
         context: BaseContext | str | None = None,
     ) -> None:
@@ -71,7 +71,7 @@ class Processes:
         elif isinstance(context, str):
             context = multiprocessing.get_context(context)
         self._context: BaseContext = context
-        self._conversion = conversion
+        self._convert = convert
         self._count = count
         self._begin()
 
@@ -127,7 +127,7 @@ class Processes:
                 self._release()
         if error is not None:
             raise error
-        return self._conversion.apply(step, made) if is_wanted() else made
+        return converted(step, made, self._convert) if is_wanted() else made
 
     def _ask(self, worker: "_Worker", step: int) -> tuple[Made, BaseException | None]:
         how = ""
