@@ -232,7 +232,7 @@ def test_a_file_that_grew_does_not_move_the_records_of_others(tmp_path, folder):
 def test_booleans_in_a_list_are_not_indices(opened, kind):
     rows, _ = opened[kind]
     for indices in ([True, False], (False,), np.array([True])):
-        with pytest.raises(TypeError, match=r"a boolean mask is not an index array: use where\(mask\)"):
+        with pytest.raises(TypeError, match=r"a boolean mask is not an index array: where\(mask\)"):
             rows[indices]
 
 
