@@ -323,7 +323,7 @@ def test_save_copies_values_as_they_are_stored(data, tmp_path):
 
 def test_a_spec_needs_rows_with_fields(tmp_path):
     path = write(tmp_path / "x.tfrecord", tfrecord([b"\xff\xff"]))
-    with pytest.raises(ingot.FormatError, match=r"no tf\.train\.Example"):
+    with pytest.raises(ingot.FormatError, match=r"not a tf\.train\.Example"):
         ingot.open(path, spec={"a": "int"})
     with ingot.Writer(tmp_path / "x.ingot") as writer:
         writer.append(b"a")

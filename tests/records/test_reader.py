@@ -196,7 +196,7 @@ def test_an_index_that_also_has_a_length_does_no_harm(reader):
 def test_the_error_for_a_wrong_type_says_what_fits(reader):
     with pytest.raises(TypeError, match=r"integers, slices, or sequences .* not float$"):
         reader[1.5]
-    with pytest.raises(TypeError, match=r"where\(mask\) has its records"):
+    with pytest.raises(TypeError, match=r"where\(mask\) selects its rows"):
         reader[np.zeros(100, bool)]
 
 

@@ -502,7 +502,7 @@ def cut(path):
 @pytest.mark.parametrize("call", ["flush", "close"])
 @pytest.mark.parametrize(
     ("interfere", "reason"),
-    [(lose, "was removed"), (replace, "replaced by another"), (cut, "was changed by others")],
+    [(lose, "was removed"), (replace, "replaced by another"), (cut, "process changed the file")],
 )
 @pytest.mark.parametrize("sync", [True, False])
 def test_a_file_that_others_took_away_is_not_said_to_be_committed(

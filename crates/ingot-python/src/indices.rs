@@ -53,7 +53,7 @@ fn no_index(index: &Bound<'_, PyAny>) -> PyErr {
 }
 
 fn mask_error() -> PyErr {
-    PyTypeError::new_err("a boolean mask is not an index array: use where(mask)")
+    PyTypeError::new_err("a boolean mask is not an index array: where(mask) selects its rows")
 }
 
 /// Returns the rows of a list, tuple, range, integer array or other sequence of indices.

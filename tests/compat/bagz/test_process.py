@@ -168,7 +168,7 @@ def test_an_old_bag_is_appended_to_and_a_torn_pair_is_cut(tmp_path):
     with pytest.raises(ingot.errors.CorruptFileError, match="record 2"):
         BagWriter(path, limits, mode="append")
     assert path.read_bytes() == b"onetw"
-    with pytest.raises(ValueError, match="cannot go on"):
+    with pytest.raises(ValueError, match="cannot be appended to"):
         BagWriter(path, mode="append")
 
 

@@ -415,7 +415,7 @@ def test_a_file_that_was_cut_while_it_was_written_is_not_published(tmp_path, n, 
     writer.write_one(bytes(300_000))
     truncate(f"{target}{suffix}", 200_000)
     writer.write_one(b"x")
-    with pytest.raises(ingot.StorageError, match="was changed by others"):
+    with pytest.raises(ingot.StorageError, match="another process changed the file"):
         writer.close()
     writer._writer.abandon()
     assert names(tmp_path) == []

@@ -161,5 +161,5 @@ def test_a_tree_of_any_depth_is_read_or_rejected(tmp_path):
         if fits:
             assert len(ffrecord.PackedFolder(path).list(recursive=True)) == depth
         else:
-            with pytest.raises(ingot.CorruptFileError, match="in one another"):
+            with pytest.raises(ingot.CorruptFileError, match="nested more than"):
                 ffrecord.PackedFolder(path)

@@ -589,7 +589,7 @@ def test_files_that_differ_from_their_manifest_are_reported(tmp_path):
         with pytest.raises(ingot.FormatError, match=words):
             ingot.open(path)
     (path / "dataset.json").write_text(json.dumps(manifest | {"shards": manifest["shards"] * 2}))
-    with pytest.raises(ingot.FormatError, match="lists a file twice"):
+    with pytest.raises(ingot.FormatError, match=r"lists .+ twice"):
         ingot.open(path)
     (path / "dataset.json").write_text(json.dumps(manifest | {"shards": []}))
     with pytest.raises(ingot.FormatError, match="no rows are committed"):
