@@ -181,7 +181,7 @@ class H5Dataset(Closing, Base):
         if self._memory is None:
             found = self._rows[places]
             return {name: value_of(found, name) for name in self.schema}
-        if not isinstance(places, Iterable):
+        if not isinstance(places, Iterable) or getattr(places, "ndim", 1) == 0:
             place = range(self.num_entries)[places]
             return {name: values[place] for name, values in self._memory.items()}
         numbers = [range(self.num_entries)[place] for place in places]
