@@ -3,14 +3,7 @@
 import os
 import sys
 from collections.abc import Callable
-from typing import (
-    Any,
-    Literal,
-    NamedTuple,
-    Protocol,
-    TypeAlias,
-    runtime_checkable,
-)
+from typing import Any, Literal, NamedTuple, Protocol, TypeAlias, runtime_checkable
 
 from ingot.loader.frameworks import arrays, tensors
 from ingot.loader.steps import Steps
@@ -24,7 +17,6 @@ To: TypeAlias = Literal["numpy", "torch", "jax"] | Callable[[Any], Any]
 _WORKERS_MAX = 8
 _SAMPLES_MAX = 1 << 27
 
-_THREADS = "leave it out: workers are threads"
 _ORDER = "an order says which samples come when: Loader(ds.take(indices), batch_size)"
 _SHARD = "shard=(rank, world)"
 
@@ -43,7 +35,7 @@ INSTEAD = {
     "collate_fn": "collate=",
     "transform": "Loader(ds.map(function), batch_size)",
     "fns": "Loader(ds.map(function), batch_size)",
-    "worker_init_fn": _THREADS,
+    "worker_init_fn": "leave it out: workers are threads",
     "multiprocessing_context": "processes=n, started as multiprocessing.set_start_method says",
     "persistent_workers": "leave it out: workers stay from epoch to epoch",
     "timeout": "leave it out: a worker that fails raises its error at its step",
@@ -63,7 +55,7 @@ INSTEAD = {
 
 @runtime_checkable
 class Mesh(Protocol):
-    """A `torch.distributed.device_mesh.DeviceMesh`, for those without PyTorch."""
+    """A `torch.distributed.device_mesh.DeviceMesh`, which may not be installed."""
 
     @property
     def ndim(self) -> int:
