@@ -4,7 +4,7 @@ import os
 import signal
 import threading
 
-from ingot.cached import cached_property
+from ingot.locks import cached_property
 
 
 class Thing:

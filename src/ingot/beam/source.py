@@ -9,7 +9,7 @@ from apache_beam.io.iobase import BoundedSource, RangeTracker, SourceBundle
 from apache_beam.io.range_trackers import OffsetRangeTracker, UnsplittableRangeTracker
 
 from ingot.beam.transfer import is_local, local_copy
-from ingot.cached import cached_property
+from ingot.locks import cached_property
 from ingot.records import open  # noqa: A004
 
 

@@ -5,10 +5,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
-from ingot.cached import cached_property
 from ingot.codecs import Codec, Pickle, codec_of
 from ingot.dataset.nested import DOT, flat, groups
 from ingot.dataset.type_names import hint_of
+from ingot.locks import cached_property
 
 SpecLike: TypeAlias = Mapping[str, Any]
 """Types or codecs by name, or nested mappings of these."""

@@ -9,9 +9,9 @@ import numpy as np
 import numpy.typing as npt
 
 from ingot._core import Order as Native
-from ingot.cached import cached_property
 from ingot.dataset import Dataset
 from ingot.dataset.read.source import digest_of
+from ingot.locks import cached_property
 from ingot.order.arguments import Samples
 from ingot.order.description import (
     ALGORITHM,

@@ -7,12 +7,12 @@ import numpy as np
 import numpy.typing as npt
 
 from ingot._core import Pictures as Native
-from ingot.cached import cached_property
 from ingot.codecs import Codec, Image, codec_of
 from ingot.codecs.signature import name_of
 from ingot.codecs.text import Bytes
 from ingot.dataset.nested import DOT, at
 from ingot.dataset.spec import Field
+from ingot.locks import cached_property
 from ingot.order.arguments import (
     Range,
     field_name_of,

@@ -7,10 +7,10 @@ from typing import Any, Generic, NoReturn, SupportsIndex, TypeAlias, TypeVar, ov
 
 import torch.utils.data
 
-from ingot.cached import cached_property
 from ingot.dataset import Dataset as Rows
 from ingot.loader.collate import collate
 from ingot.loader.frameworks import tensors
+from ingot.locks import cached_property
 from ingot.opening import open  # noqa: A004
 from ingot.order import Order
 from ingot.order.order import node_of

@@ -10,7 +10,6 @@ import numpy.typing as npt
 
 from ingot._core import Rows as NativeRows
 from ingot._core import read_plans
-from ingot.cached import cached_property
 from ingot.dataset.read.ingot_plan import IngotPlan, RowPlan, Unpacking
 from ingot.dataset.read.plan import Plan
 from ingot.dataset.read.source import (
@@ -26,6 +25,7 @@ from ingot.dataset.read.source import (
 )
 from ingot.dataset.spec import Field, Spec
 from ingot.errors import FormatError
+from ingot.locks import cached_property
 from ingot.records import Damage, Stats, Verification
 from ingot.records.indices import Rows
 

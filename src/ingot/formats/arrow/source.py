@@ -9,7 +9,6 @@ import numpy as np
 import numpy.typing as npt
 
 from ingot._core import contents
-from ingot.cached import cached_property
 from ingot.codecs import codec_of
 from ingot.dataset.read.ingot_plan import Unpacking
 from ingot.dataset.read.plan import OwnPlan, Packed, Plan
@@ -25,6 +24,7 @@ from ingot.formats.arrow.packer import Packer
 from ingot.formats.arrow.packing import valid
 from ingot.formats.arrow.parquet import ParquetFile
 from ingot.formats.base.media import AnyFile, type_of_file
+from ingot.locks import cached_property
 from ingot.records import Damage
 from ingot.records.indices import Rows
 

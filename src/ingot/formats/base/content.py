@@ -11,7 +11,6 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from ingot._core import identity
-from ingot.cached import cached_property
 from ingot.codecs import codec_of
 from ingot.dataset.read.dataset import Dataset, selection_of
 from ingot.dataset.read.iteration import Pace
@@ -19,6 +18,7 @@ from ingot.dataset.read.selection import Selection, field_of
 from ingot.dataset.spec import Field, Spec
 from ingot.dataset.write import columns
 from ingot.dataset.write.packed import PackedRows, packed
+from ingot.locks import cached_property
 from ingot.records import Batch, Reader, View
 
 Columns: TypeAlias = dict[str, Any]

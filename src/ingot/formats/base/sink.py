@@ -7,11 +7,11 @@ from io import FileIO
 from pathlib import Path
 from typing import Any, NoReturn
 
-from ingot.cached import cached_property
 from ingot.dataset.atomic import writing
 from ingot.dataset.spec import Field
 from ingot.dataset.write.shards import Compression
 from ingot.formats.base.content import Content, Piece
+from ingot.locks import cached_property
 from ingot.records.progress import Progress, Report, reporter
 
 _THREADS_MAX = 4

@@ -8,7 +8,6 @@ import numpy as np
 import numpy.typing as npt
 
 from ingot._core import contents
-from ingot.cached import cached_property
 from ingot.codecs import Bytes
 from ingot.codecs.codec import Codec
 from ingot.dataset.read.compound import chained
@@ -24,6 +23,7 @@ from ingot.formats.granular.bag import open_bag
 from ingot.formats.granular.codecs import DECODERS, GranularCodec
 from ingot.formats.granular.columns import Bag, Columns
 from ingot.formats.granular.layout import REFS, AnyPath, PathLike, element, is_sequence, local
+from ingot.locks import cached_property
 from ingot.records.expand import check_link
 from ingot.records.indices import Rows
 

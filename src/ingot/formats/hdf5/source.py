@@ -13,7 +13,6 @@ import numpy as np
 import numpy.typing as npt
 
 from ingot._core import Hdf5Column, Hdf5File, contents, identity
-from ingot.cached import cached_property
 from ingot.dataset.read.compound import chained
 from ingot.dataset.read.plan import OwnPlan, Plan
 from ingot.dataset.read.source import Numbers, Picks, Progress, Row, Source, Stored, identity_of
@@ -26,6 +25,7 @@ from ingot.formats.hdf5 import chunks
 from ingot.formats.hdf5.column import Column
 from ingot.formats.hdf5.file import Handle, Location, locate, metadata_of
 from ingot.formats.hdf5.table import Table
+from ingot.locks import cached_property
 from ingot.records import Damage, Verification
 from ingot.records.indices import Rows
 

@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from ingot.cached import cached_property
 from ingot.codecs import codec_of
 from ingot.codecs.codec import cells_of, joined
 from ingot.codecs.signature import is_file_type, name_of
@@ -30,6 +29,7 @@ from ingot.formats.images.folder import (
     type_of,
 )
 from ingot.formats.table import format_of, load
+from ingot.locks import cached_property
 from ingot.records import Verification
 from ingot.threads import READS
 
