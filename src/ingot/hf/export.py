@@ -6,7 +6,7 @@ from typing import Any
 
 from ingot.dataset import Dataset
 from ingot.dataset.read.dataset import selection_of
-from ingot.formats.arrow.library import pyarrow
+from ingot.formats.arrow.file import pyarrow
 from ingot.hf.features import features_of, metadata_with
 from ingot.hf.library import library
 from ingot.interchange.export import reader_of

@@ -131,7 +131,7 @@ class IngotPlan(Unpacking):
         super().__init__(path, rows, fields, picks)
         self._asks: dict[str, Ask] = {}
         for one in fields:
-            ranges = _ranges(picks[one.name]) if one.kind == "sequence" else None
+            ranges = ranges_of(picks[one.name]) if one.kind == "sequence" else None
             self._asks[one.name] = (places[one.name], ranges)
             if one.is_optional:
                 self._asks[f"{one.name}?"] = (places[f"{one.name}?"], None)
@@ -142,7 +142,8 @@ class IngotPlan(Unpacking):
         return self.unpack(dict(zip(self._asks, found[0], strict=True)))
 
 
-def _ranges(picks: Picks) -> list[tuple[int, int, int]] | None:
+def ranges_of(picks: Picks) -> list[tuple[int, int, int]] | None:
+    """Return the wanted elements of each row as the engine takes them; None for all."""
     if picks is None:
         return None
     return [(a or 0, _END if b is None else b, step or 1) for a, b, step in picks]

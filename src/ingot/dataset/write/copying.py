@@ -84,16 +84,21 @@ def packed(selection: Selection, spec: Spec) -> Iterator[PackedRows] | None:
     return stored(selection, spec)
 
 
-def stored(selection: Selection, spec: Spec) -> Iterator[PackedRows]:
+def stored(
+    selection: Selection, spec: Spec, *, rows: int | None = None, most: int = _STEP
+) -> Iterator[PackedRows]:
     """Yield the rows of a selection as an Ingot file stores them, reading ahead of the caller.
 
     Args:
         selection: The rows.
         spec: Its fields, with the codecs of Ingot.
+        rows: The number of rows in each piece but the last; by default, they are of limited size.
+        most: The largest such number otherwise.
     """
     source, start, begun = selection.source, 0, None
     names = [name for name, *_ in spec.stored()]
-    step, most = source.together(selection.names) if source.is_recoded else (_STEP, _STEP)
+    step, most = source.together(selection.names) if source.is_recoded else (_STEP, most)
+    step = step if rows is None else rows
 
     def read(start: int, step: int) -> PackedRows:
         numbers = selection.numbers(range(start, min(start + step, len(selection))))
@@ -102,12 +107,12 @@ def stored(selection: Selection, spec: Spec) -> Iterator[PackedRows]:
 
     try:
         while start < len(selection):
-            rows = read(start, step) if begun is None else begun.end()
-            start += rows.count
-            fitting = _BYTES * rows.count // max(1, int(rows.sizes().sum()))
-            step = max(1, min(2 * step, fitting, max(most, _STEP)))
+            found = read(start, step) if begun is None else begun.end()
+            start += found.count
+            fitting = _BYTES * found.count // max(1, int(found.sizes().sum()))
+            step = rows or max(1, min(2 * step, fitting, max(most, _STEP)))
             begun = Begun(partial(read, start, step)) if start < len(selection) else None
-            yield rows
+            yield found
     finally:
         if begun is not None:
             begun.cancel()

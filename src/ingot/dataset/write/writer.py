@@ -281,8 +281,10 @@ class DatasetWriter:
             message = f"{self._path}: this writer belongs to the parent process"
             raise ValueError(message)
 
-    def extend(self, batch: Mapping[str, Any] | Iterable[Mapping[str, Any]] | PackedRows) -> None:
-        """Append many rows: columns, a list or another iterable of rows, or a data set.
+    def extend(
+        self, batch: Mapping[str, Any] | Iterable[Mapping[str, Any]] | PackedRows | Any
+    ) -> None:
+        """Append many rows: columns, a list or another iterable of rows, a data set, or a table.
 
         Columns are fastest: a dict with an array or a list for each field, all of the same
         length. The first axis of an array counts the rows. An array with the dtype of its field
@@ -297,6 +299,10 @@ class DatasetWriter:
         Rows of a data set with the same fields are copied as stored, after verification, without
         decoding and encoding, so images keep their exact bytes.
 
+        A table is anything with `__arrow_c_stream__` or `__arrow_c_array__`: a table of pyarrow,
+        a data frame of Polars. Its columns are the fields; it is appended in pieces of a few
+        megabytes, and those before a value that is refused stay.
+
         Raises:
             TypeError: A value does not have the type of its field, or a column is not a list.
             ValueError: A value does not fit, fields are missing or unknown, or columns differ
@@ -310,6 +316,9 @@ class DatasetWriter:
             self._check_sound()
         if isinstance(batch, Mapping):
             self._store(self._append_columns, batch)
+        elif _is_arrow(batch):
+            for part in self._taken(batch):
+                self.extend(part)
         else:
             for some in self._pieces(batch):
                 if isinstance(some, PackedRows):
@@ -317,6 +326,13 @@ class DatasetWriter:
                 else:
                     self._store(self._append, some)
         # No line follows: an interrupt in it would raise from a call that is done.
+
+    def _taken(self, data: object) -> Iterator[Any]:
+        """Yield the rows of a table of Arrow: packed, or as columns where types differ."""
+        from ingot.interchange.intake import Input, Intake  # noqa: PLC0415 -- it imports this module
+
+        intake = Intake(Input(data), self._spec, whole=True)
+        return intake.rows(decoded=self._encoder.check)
 
     def _pieces(
         self, batch: Iterable[Mapping[str, Any]] | PackedRows
@@ -434,3 +450,9 @@ class DatasetWriter:
     def __repr__(self) -> str:
         state = "closed" if self._closed else f"{counted(len(self), 'row')}"
         return f"<ingot.DatasetWriter {str(self._path)!r}, {state}>"
+
+
+def _is_arrow(batch: object) -> bool:
+    """Return whether rows come as arrays or streams of Arrow, and not as a data set."""
+    is_given = hasattr(batch, "__arrow_c_stream__") or hasattr(batch, "__arrow_c_array__")
+    return is_given and not isinstance(batch, Dataset)

@@ -9,8 +9,7 @@ import numpy.typing as npt
 from ingot._core import max_decoded_bytes
 from ingot.codecs.limit import check_decoded
 from ingot.dataset.nested import DOT
-from ingot.formats.arrow.file import Path
-from ingot.formats.arrow.library import pyarrow
+from ingot.formats.arrow.file import Path, pyarrow
 
 _BYTES = "BYTE_ARRAY"
 _FIXED = "FIXED_LEN_BYTE_ARRAY"
