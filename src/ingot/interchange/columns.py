@@ -72,10 +72,9 @@ class Column:
         own, present = self._stored(stored)
         there = present if own.counts is None else None
         told = common_array(own.data, own.offsets, there)
-        if told is None:
-            return Kind(self.path[-1], "n")
         is_many = own.counts is not None
-        kind = lists_of("item" if is_many else self.path[-1], dtype_of(told[0]).name, told[1])
+        name = "item" if is_many else self.path[-1]
+        kind = Kind(name, "n") if told is None else lists_of(name, dtype_of(told[0]).name, told[1])
         return Kind(self.path[-1], "+l", children=[kind]) if is_many else kind
 
     def part(self, kind: Kind, stored: Packed, count: int) -> Part:
@@ -93,14 +92,12 @@ class Column:
                 found[PATH] = (("text", (), "one"), *stored[self.paths], told)
             return [found[one.name] for one in kind.children]
         layout = layout_of(self.field)
-        if kind.format == "n" and (present is None or any(bytes(present))):
-            message = f"it has values in some rows, but none in the first; {_OTHERS}"
-            raise ValueError(message)
-        if kind.format == "n":
-            return None
         if layout is not None and arrow_fits(kind, layout):
             return (layout, *own, present)
         array = self._objects(stored) if layout is None else self._usual(layout, stored, count)
+        if kind.format == "n" and array.null_count < count:
+            message = f"it has values in some rows, but none in the first; {_OTHERS}"
+            raise ValueError(message)
         return ArrowArray(restored(array, _pyarrow_type(kind)))
 
     def _stored(self, stored: Packed) -> tuple[PackedField, Any]:

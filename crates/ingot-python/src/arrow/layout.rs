@@ -100,7 +100,7 @@ fn cell_fits(cell: &Cell, kind: &Kind) -> bool {
             while inner.is_list() {
                 inner = &inner.children[0];
             }
-            kind.is_list() && inner.number().is_some()
+            kind.format == "n" || (kind.is_list() && inner.number().is_some())
         }
         Cell::Text => matches!(kind.format.as_str(), "u" | "U" | "vu"),
         Cell::Bytes => {

@@ -104,6 +104,13 @@ fn cells(kind: &Kind, cell: &Cell, data: Data, offsets: &[i64], present: Option<
             Ok(numbers(*number, data, count, present))
         }
         Cell::Numbers(number, shape) => fixed(kind, *number, shape, data, offsets, present),
+        Cell::Array if kind.format == "n" => match arrays(data.bytes(), offsets, present).next() {
+            Some((row, _)) => {
+                let message = format!("there is an array, but none in the first rows; {OTHERS}");
+                Err(Refusal(message, row))
+            }
+            None => Ok(Node::nulls(count)),
+        },
         Cell::Array => ragged(kind, data.bytes(), offsets, present),
         Cell::Text | Cell::Bytes => text(kind, data, offsets, present, *cell == Cell::Text),
     }
