@@ -26,7 +26,7 @@ def to_dataset(dataset: Dataset, path: str | os.PathLike[str] | None = None) -> 
             are in memory.
 
     Raises:
-        TypeError: It is no data set of Ingot, or there is no feature for a field.
+        TypeError: It is not a data set of Ingot, or a field has no feature.
         FileExistsError: The file exists.
 
     Example:

@@ -108,7 +108,7 @@ class _Stored(_Streamed):
 
 
 def _has_paths_only(table: Any, features: Any) -> bool:
-    """Whether there are files of which a table has a path, but no bytes."""
+    """Whether a table has files with a path, but without bytes."""
     for leaf in leaves_of(Kind.of(table.schema), features.to_dict(), "the data set"):
         if leaf.media is None:
             continue

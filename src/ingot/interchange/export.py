@@ -124,7 +124,7 @@ class Export:
         if self._kind is None:
             next(self.batches())
         if self._kind is None:
-            message = f"{self._selection.path}: no batch tells the types of the columns"
+            message = f"{self._selection.path}: the types of the columns are unknown"
             raise ValueError(message)
         return self._kind
 
@@ -185,7 +185,7 @@ def _large(kind: Kind) -> Kind:
 
 
 def _kept(schema: Kind | None, names: Sequence[str]) -> dict[bytes, bytes]:
-    """Return the metadata that a schema once had, without what tells of columns that are gone."""
+    """Return the metadata that a schema once had, without those about columns that are gone."""
     if schema is None:
         return {}
     is_whole = set(names) == {one.name for one in schema.children}

@@ -16,7 +16,7 @@ from ingot.dataset.read.ingot_plan import Unpacking
 from ingot.dataset.read.plan import Packed
 from ingot.dataset.spec import Field, Spec
 from ingot.dataset.write.copying import PackedField, PackedRows
-from ingot.dataset.write.writer import DatasetWriter
+from ingot.dataset.write.writer import DatasetWriter, is_arrow
 from ingot.errors import FormatError
 from ingot.formats.arrow.file import pyarrow
 from ingot.formats.arrow.packer import At, Packer
@@ -133,7 +133,7 @@ class Input:
         sample: The rows that are known before the first one is written: of a table, all.
 
     Raises:
-        TypeError: It is none of these.
+        TypeError: It is of another type.
         FormatError: It has values, but not columns of them.
     """
 
@@ -187,11 +187,6 @@ class Input:
 
 def _described(kind: Kind) -> dict[str, str]:
     return {one.name: str(one) for one in kind.children}
-
-
-def is_arrow(data: object) -> bool:
-    """Return whether an object hands over arrays or streams of Arrow."""
-    return hasattr(data, "__arrow_c_stream__") or hasattr(data, "__arrow_c_array__")
 
 
 def _batches(data: Any) -> Iterator[ArrowArray]:

@@ -276,7 +276,7 @@ pub struct Node {
     owner: Arc<Owner>,
 }
 
-// SAFETY: the memory that the pointers lead to is owned, and nobody writes to it.
+// SAFETY: the memory that the pointers lead to is owned and never written to.
 unsafe impl Send for Node {}
 // SAFETY: as above.
 unsafe impl Sync for Node {}

@@ -92,7 +92,7 @@ impl<'a> Part<'a> {
         Ok(part)
     }
 
-    /// Refuses positions behind the end.
+    /// Refuses positions past the end.
     fn check(self, places: &Places) -> Result<(), String> {
         let end = match places {
             Places::Range(start, len) => start + len,
@@ -346,7 +346,7 @@ fn ends_of(sizes: impl Iterator<Item = usize>) -> Vec<i64> {
     [0].into_iter().chain(ends.collect::<Vec<_>>()).collect()
 }
 
-/// Puts what stands for a missing value between the values that are present.
+/// Puts the stored form of a missing value between the values that are present.
 fn spread(taken: &mut Taken, present: &[bool], layout: &Layout) {
     if let Some(counts) = &mut taken.counts {
         let mut each = std::mem::take(counts).into_iter();

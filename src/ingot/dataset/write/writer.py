@@ -316,7 +316,7 @@ class DatasetWriter:
             self._check_sound()
         if isinstance(batch, Mapping):
             self._store(self._append_columns, batch)
-        elif _is_arrow(batch):
+        elif is_arrow(batch) and not isinstance(batch, Dataset):
             for part in self._taken(batch):
                 self.extend(part)
         else:
@@ -452,7 +452,6 @@ class DatasetWriter:
         return f"<ingot.DatasetWriter {str(self._path)!r}, {state}>"
 
 
-def _is_arrow(batch: object) -> bool:
-    """Return whether rows come as arrays or streams of Arrow, and not as a data set."""
-    is_given = hasattr(batch, "__arrow_c_stream__") or hasattr(batch, "__arrow_c_array__")
-    return is_given and not isinstance(batch, Dataset)
+def is_arrow(data: object) -> bool:
+    """Return whether an object hands over arrays or streams of Arrow."""
+    return hasattr(data, "__arrow_c_stream__") or hasattr(data, "__arrow_c_array__")

@@ -207,7 +207,7 @@ def _joined(column: Any) -> Any:
 
 
 def _decoded(array: Any) -> Any:
-    """Return the values that a dictionary stands for.
+    """Return the values of an array with a dictionary.
 
     Raises:
         FormatError: They have too many bytes: many rows may share one value.

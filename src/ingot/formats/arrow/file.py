@@ -65,7 +65,7 @@ def storage(kind: Any) -> Any:
 
 
 class ColumnFile(ABC):
-    """A file whose rows are in blocks, of which each column can be read alone.
+    """A file whose rows are in blocks; each column of a block can be read alone.
 
     Several threads may use it at the same time, and the children of a fork.
 
@@ -143,7 +143,7 @@ def _stored(array: Any) -> Any:
 
 
 def _size_of_views(array: Any) -> int:
-    """Return how many bytes the values have, several of which may be the same in memory."""
+    """Return how many bytes the values have; several may share memory."""
     views = np.frombuffer(array.buffers()[1], np.uint32)[:: _VIEW // 4]
     lengths = views[array.offset : array.offset + len(array)].astype(np.int64)
     is_there = array.is_valid().to_numpy(zero_copy_only=False)

@@ -26,7 +26,7 @@ from ingot.formats.arrow.file import (
 
 ARROW = b"ARROW1"
 _FRONT = 8
-"""Where the stream in a file begins: behind the magic word."""
+"""Where the stream in a file begins: after the magic word."""
 
 _VIEWS = 1 << 16
 """The number of batches that are kept, which are views on the mapping."""
@@ -110,21 +110,21 @@ class ArrowFile(ColumnFile):
         return opened(pyarrow().BufferReader(self._buffer))
 
     def _check_end(self, reader: Any, *, partial: bool) -> None:
-        """Refuse a file that has more, or fewer, batches than its end tells."""
+        """Refuse a file that has more, or fewer, batches than its end says."""
         told = self._stream
         if self._is_file:
             is_whole = len(told.batches) == reader.num_record_batches
         else:
             is_whole = not told.has_end or told.stop == self._buffer.size
         if not is_whole:
-            message = f"{self.path}: the file is damaged: it goes on behind its last batch of rows"
+            message = f"{self.path}: the file is damaged: it continues after its last batch of rows"
             raise CorruptFileError(message, self.path, offset=self.start + told.stop)
         if told.has_end or self._is_file or partial:
             return
         rows = sum(one.rows for one in told.batches)
         message = (
-            f"{self.path}: the stream has no end: its writer did not finish, or the file is cut "
-            f"short; it has {counted(rows, 'row')}; ingot.open(path, partial=True) reads them"
+            f"{self.path}: the stream has no end: its writer did not finish, or the file is "
+            f"truncated; it has {counted(rows, 'row')}; ingot.open(path, partial=True) reads them"
         )
         raise UnfinishedFileError(message, self.path, rows)
 
@@ -272,7 +272,7 @@ def stream_of(data: memoryview, start: int) -> Stream:
     """Go through the messages of a stream that begins at `start`.
 
     Raises:
-        ValueError: A message is cut short, or is none.
+        ValueError: A message is truncated or malformed.
     """
     batches: list[Batch] = []
     has_dictionaries, nbytes = False, 0
@@ -289,13 +289,13 @@ def stream_of(data: memoryview, start: int) -> Stream:
             return Stream(batches, has_dictionaries, nbytes, has_end=True, stop=head)
         table = data[head : head + length]
         if len(table) < length:
-            message = f"the file is cut short: a message at {at} needs {length} bytes"
+            message = f"the file is truncated: a message at {at} needs {length} bytes"
             raise ValueError(message)
         kind, body, header = _message(table, at)
         stop = head + length + body
         if body < 0 or stop > len(data):
             message = (
-                f"the file is cut short: a batch at {at} ends at {stop}, the file at {len(data)}"
+                f"the file is truncated: a batch at {at} ends at {stop}, the file at {len(data)}"
             )
             raise ValueError(message)
         if kind == _BATCH:

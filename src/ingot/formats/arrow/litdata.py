@@ -56,7 +56,7 @@ class Chunk(ArrowFile):
         span = arrow_span(FilePath(self.path))
         if span is None:
             message = (
-                f"{self.path}: the chunk does not hold one Arrow file behind its offsets, as the "
+                f"{self.path}: the chunk does not hold one Arrow file after its offsets, as the "
                 "first chunk does"
             )
             raise CorruptFileError(message, self.path)

@@ -281,7 +281,7 @@ def _footer(path: str) -> tuple[bytes, int]:
     """Return the footer of a file, and where it begins.
 
     Raises:
-        CorruptFileError: There is none at the end of the file.
+        CorruptFileError: The file does not end with one.
     """
     with FilePath(path).open("rb") as file:
         size = file.seek(0, os.SEEK_END)

@@ -334,7 +334,7 @@ def _loaded(serialized: bytes) -> Any:
 
 
 def type_of(kind: Kind, shape: _Shape | None = None) -> str | None:  # noqa: PLR0911
-    """Return the type of a field whose values are of an Arrow type; None if there is none.
+    """Return the type of a field whose values are of an Arrow type; None if no field can have them.
 
     Args:
         kind: The type; not a struct.

@@ -165,12 +165,12 @@ class ArrowRows(Source):
 
     @property
     def stamps(self) -> str:
-        """What tells the files from their successors and copies."""
+        """What distinguishes the files from their successors and copies."""
         return identity_of(f"{one.path} {one.identity[:2]}" for one in self._blocks.files)
 
     @cached_property
     def identity(self) -> str:
-        """What tells the content of the files from others."""
+        """What distinguishes the content of the files from that of others."""
         for one in self._blocks.files:
             one.check_unchanged()
         return identity_of(contents(self.paths))
@@ -181,7 +181,7 @@ class ArrowRows(Source):
 
     @property
     def metadata(self) -> dict[str, Any]:
-        """What the schema tells, the names of class labels, and the schema itself."""
+        """The metadata of the schema, the names of class labels, and the schema itself."""
         loaded: dict[str, Any] = json.loads(self._metadata)
         return loaded
 
