@@ -231,12 +231,12 @@ fn size(part: Part<'_>, start: usize, len: usize) -> usize {
     };
     match kind.format.as_str() {
         "+s" => (0..kind.children.len()).map(|one| inside(one, node.offset + start, len)).sum(),
-        "u" | "z" | "U" | "Z" => spans().1 - spans().0,
+        "u" | "z" | "U" | "Z" => spans().1.saturating_sub(spans().0),
         format if format.starts_with('+') && !kind.children.is_empty() => {
             let (first, last) = spans();
             inside(0, first, last.saturating_sub(first))
         }
-        _ => kind.byte_width().unwrap_or(16) * len,
+        _ => kind.byte_width().unwrap_or(16).saturating_mul(len),
     }
 }
 

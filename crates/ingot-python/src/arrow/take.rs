@@ -192,8 +192,8 @@ impl<'a> Part<'a> {
     /// Returns where the elements of lists are, for each list.
     pub fn elements(self, places: &Places) -> Result<Vec<(usize, usize)>, String> {
         let spans = if let Some(size) = self.kind.list_size() {
-            let at = |place: usize| (self.node.offset + place) * size;
-            places.iter().map(|place| (at(place), at(place) + size)).collect()
+            let at = |place: usize| (self.node.offset + place).saturating_mul(size);
+            places.iter().map(|place| (at(place), at(place + 1))).collect()
         } else if self.kind.is_list() || self.kind.format == "+m" {
             self.spans(places, self.kind.format == "+L")?
         } else {
@@ -512,7 +512,9 @@ pub fn texts(part: Part<'_>, places: &Places) -> Result<(Vec<u8>, Vec<i64>), Ref
         })?),
         _ => match part.kind.byte_width() {
             Some(width) => {
-                let all = node.buffer(1, (node.offset + node.len) * width)?;
+                let len = (node.offset + node.len).checked_mul(width);
+                let all =
+                    node.buffer(1, len.ok_or_else(|| "its values are too large".to_owned())?)?;
                 let at = |place: usize| (node.offset + place) * width;
                 Ok(joined(places, |place, data| {
                     data.extend_from_slice(&all[at(place)..at(place) + width]);
