@@ -42,12 +42,13 @@ if TYPE_CHECKING:
     from ingot.dataset.write.file import recover
     from ingot.dataset.write.metadata import set_metadata
     from ingot.dataset.write.writer import DatasetWriter
-    from ingot.interchange import from_arrow, from_generator, from_pandas
+    from ingot.interchange import ArrowBatch, from_arrow, from_generator, from_pandas
     from ingot.loader import Loader
     from ingot.order import Order, Pictures, concat, interleave, mix
     from ingot.packed import PackedFolder, PackedPath, pack
 
 __all__ = [
+    "ArrowBatch",
     "Batch",
     "ClosedError",
     "Conversion",
@@ -96,6 +97,7 @@ _MODULES = ("beam", "codecs", "compat", "fsspec", "grain", "hf", "jax", "tf", "t
 """Public modules, imported when they are first used."""
 
 _LATER = {
+    "ArrowBatch": "ingot.interchange",
     "Conversion": "ingot.conversion",
     "DatasetWriter": "ingot.dataset.write.writer",
     "Loader": "ingot.loader",

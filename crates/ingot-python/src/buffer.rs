@@ -107,31 +107,45 @@ impl Spares {
     }
 }
 
-/// One block of memory with the buffer protocol. Goes back to its reader when the
-/// last view on it is gone.
-#[pyclass(frozen, name = "Buffer", module = "ingot._core")]
-pub struct PyBuffer {
+/// One block of memory. Goes back to its reader when the last view on it is gone.
+pub struct Block {
     bytes: Vec<u8>,
     len: usize,
     spares: Arc<Spares>,
 }
 
-impl PyBuffer {
-    pub fn new(bytes: Vec<u8>, len: usize, spares: &Arc<Spares>) -> Self {
-        PyBuffer { bytes, len, spares: Arc::clone(spares) }
+impl Block {
+    /// Returns what is in it.
+    pub fn bytes(&self) -> &[u8] {
+        &self.bytes[..self.len]
     }
 }
 
-impl Drop for PyBuffer {
+impl Drop for Block {
     fn drop(&mut self) {
         self.spares.put_back(std::mem::take(&mut self.bytes));
+    }
+}
+
+/// A block of memory with the buffer protocol.
+#[pyclass(frozen, name = "Buffer", module = "ingot._core")]
+pub struct PyBuffer(Arc<Block>);
+
+impl PyBuffer {
+    pub fn new(bytes: Vec<u8>, len: usize, spares: &Arc<Spares>) -> Self {
+        PyBuffer(Arc::new(Block { bytes, len, spares: Arc::clone(spares) }))
+    }
+
+    /// Returns the block.
+    pub fn block(&self) -> &Arc<Block> {
+        &self.0
     }
 }
 
 #[pymethods]
 impl PyBuffer {
     fn __len__(&self) -> usize {
-        self.len
+        self.0.len
     }
 
     unsafe fn __getbuffer__(
@@ -139,7 +153,8 @@ impl PyBuffer {
         view: *mut ffi::Py_buffer,
         flags: c_int,
     ) -> PyResult<()> {
-        let memory = (slf.get().bytes.as_ptr(), slf.get().len);
+        let block = &slf.get().0;
+        let memory = (block.bytes.as_ptr(), block.len);
         // SAFETY: the memory belongs to this object and never moves. Writing through the view is
         // allowed: the engine has finished with the memory.
         unsafe { lend(&slf, memory, false, view, flags) }

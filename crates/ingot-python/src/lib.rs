@@ -2,6 +2,7 @@
 
 mod allocator;
 mod arrayrecord;
+mod arrow;
 mod bag;
 mod buffer;
 mod bytes;
@@ -47,6 +48,8 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     ingot::process::generation();
     ingot::limit::max_decoded_bytes();
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
+    module.add_class::<arrow::PyArrowArray>()?;
+    module.add_class::<arrow::PyArrowReader>()?;
     module.add_class::<buffer::PyBuffer>()?;
     module.add_class::<reader::PyReader>()?;
     module.add_class::<region::PyRegion>()?;
@@ -62,6 +65,11 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<record::PyRecordWriter>()?;
     module.add_class::<writer::PyWriter>()?;
     module.add_function(wrap_pyfunction!(arrayrecord::write_arrayrecord, module)?)?;
+    module.add_function(wrap_pyfunction!(arrow::arrow_fits, module)?)?;
+    module.add_function(wrap_pyfunction!(arrow::arrow_kind, module)?)?;
+    module.add_function(wrap_pyfunction!(arrow::arrow_schema, module)?)?;
+    module.add_function(wrap_pyfunction!(arrow::arrow_stream, module)?)?;
+    module.add_function(wrap_pyfunction!(arrow::common_array, module)?)?;
     module.add_function(wrap_pyfunction!(bag::write_bag, module)?)?;
     module.add_function(wrap_pyfunction!(cells::decode_pictures, module)?)?;
     module.add_function(wrap_pyfunction!(cells::split_bytes, module)?)?;

@@ -6,7 +6,7 @@ from typing import Any
 
 from ingot.dataset import Dataset
 from ingot.dataset.read.dataset import selection_of
-from ingot.formats.arrow.library import pyarrow
+from ingot.formats.arrow.file import pyarrow
 from ingot.hf.features import features_of, metadata_with
 from ingot.hf.library import library
 from ingot.interchange.export import reader_of
@@ -26,7 +26,7 @@ def to_dataset(dataset: Dataset, path: str | os.PathLike[str] | None = None) -> 
             are in memory.
 
     Raises:
-        TypeError: It is no data set of Ingot, or there is no feature for a field.
+        TypeError: It is not a data set of Ingot, or a field has no feature.
         FileExistsError: The file exists.
 
     Example:

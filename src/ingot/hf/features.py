@@ -6,8 +6,7 @@ from typing import Any
 from ingot.codecs import FixedArray
 from ingot.dataset.nested import DOT
 from ingot.dataset.spec import Field, Spec
-from ingot.formats.arrow.leaf import leaves_of
-from ingot.formats.arrow.metadata import features_in, metadata_of
+from ingot.formats.arrow.schema import Kind, features_in, leaves_of, metadata_of
 from ingot.formats.base.media import MEDIA
 from ingot.hf.library import library
 
@@ -56,7 +55,7 @@ def _fields(spec: Spec, top: str) -> dict[str, Field]:
 def _covers(feature: Any, name: str, fields: Mapping[str, Field], path: str) -> bool:
     """Whether a feature describes exactly these fields."""
     one = library().Features({name: feature})
-    leaves = leaves_of(one.arrow_schema, one.to_dict(), path)
+    leaves = leaves_of(Kind.of(one.arrow_schema), one.to_dict(), path)
     return {leaf.name for leaf in leaves} == set(fields)
 
 
@@ -97,4 +96,4 @@ def _single(field: Field, names: Any) -> Any:
 
 def metadata_with(features: Any, metadata: Mapping[str, Any]) -> dict[str, Any]:
     """Return metadata whose schema is that of the features."""
-    return {**metadata, **metadata_of(features.arrow_schema, features.to_dict())}
+    return {**metadata, **metadata_of(Kind.of(features.arrow_schema), features.to_dict())}

@@ -1,19 +1,17 @@
 """Writing data sets of Hugging Face as data sets of Ingot."""
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain
 from typing import Any
 
 import numpy as np
 
+from ingot._core import ArrowArray
 from ingot.dataset import Dataset
-from ingot.formats.arrow.file import values_at
-from ingot.formats.arrow.leaf import leaves_of
-from ingot.formats.arrow.packing import valid
+from ingot.formats.arrow.schema import Kind, leaves_of
 from ingot.hf.library import library
-from ingot.interchange.input import Input
-from ingot.interchange.intake import write_input
+from ingot.interchange.intake import Input, write_input
 
 _ROWS = 1000
 _INFO = ("description", "citation", "homepage", "license")
@@ -83,8 +81,8 @@ def _tables(dataset: Any) -> Iterator[Any]:
         yield embed(told.replace_schema_metadata(schema.metadata))
 
 
-def _batches(tables: Iterator[Any]) -> Iterator[Any]:
-    return (batch for table in tables for batch in table.to_batches())
+def _batches(tables: Iterable[Any]) -> Iterator[ArrowArray]:
+    return (ArrowArray(batch) for table in tables for batch in table.to_batches())
 
 
 class _Streamed(Input):
@@ -94,11 +92,9 @@ class _Streamed(Input):
         if dataset.features is None:
             dataset = dataset._resolve_features()  # noqa: SLF001 -- there is no public name
         tables = _tables(dataset)
-        first = next(tables, None)
-        self.schema = dataset.features.arrow_schema
-        empty = self.schema.empty_table()
-        self.sample = empty if first is None else first
-        self._batches = _batches(tables if first is None else chain([first], tables))
+        known = list(_batches([one for one in [next(tables, None)] if one is not None]))
+        schema = Kind.of(dataset.features.arrow_schema)
+        self._set(schema, known, chain(known, _batches(tables)))
 
 
 class _Stored(_Streamed):
@@ -108,16 +104,16 @@ class _Stored(_Streamed):
         super().__init__(dataset)
         whole = dataset.data.table
         if dataset._indices is None and not _has_paths_only(whole, dataset.features):  # noqa: SLF001
-            self.sample = whole
+            self.sample = list(_batches([whole]))
 
 
 def _has_paths_only(table: Any, features: Any) -> bool:
-    """Whether there are files of which a table has a path, but no bytes."""
-    for leaf in leaves_of(table.schema, features.to_dict(), "the data set"):
+    """Whether a table has files with a path, but without bytes."""
+    for leaf in leaves_of(Kind.of(table.schema), features.to_dict(), "the data set"):
         if leaf.media is None:
             continue
-        for chunk in table.column(leaf.path[0]).chunks:
-            data, paths = (values_at(chunk, part[1:]) for part in leaf.parts)
-            if np.any(~valid(data) & valid(paths)):
+        for batch in _batches([table]):
+            data, paths = (np.frombuffer(batch.valid(one), np.bool_) for one in leaf.parts)
+            if np.any(~data & paths):
                 return True
     return False

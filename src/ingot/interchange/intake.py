@@ -1,33 +1,34 @@
 """Writing tables of Arrow as data sets."""
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import chain
 from typing import Any
 
 import numpy as np
 
+from ingot._core import ArrowArray, ArrowReader
 from ingot.codecs import Bytes, codec_of
-from ingot.dataset.nested import flat
+from ingot.dataset.nested import deep, flat
 from ingot.dataset.read.dataset import Dataset
 from ingot.dataset.read.ingot_plan import Unpacking
 from ingot.dataset.read.plan import Packed
 from ingot.dataset.spec import Field, Spec
 from ingot.dataset.write.packed import PackedField, PackedRows
-from ingot.dataset.write.writer import DatasetWriter
+from ingot.dataset.write.writer import DatasetWriter, is_arrow
 from ingot.errors import FormatError
-from ingot.formats.arrow.file import values_at
-from ingot.formats.arrow.leaf import PATH, Leaf, leaves_of
-from ingot.formats.arrow.library import pyarrow
-from ingot.formats.arrow.metadata import features_of, metadata_of
-from ingot.formats.arrow.packer import Packer
+from ingot.formats.arrow.file import pyarrow
+from ingot.formats.arrow.packer import At, Packer
+from ingot.formats.arrow.schema import PATH, Kind, Leaf, features_of, leaves_of, metadata_of
 from ingot.formats.base.media import type_of_file
 from ingot.formats.base.options import Options
 from ingot.formats.discovery import find_dataset
-from ingot.interchange.input import Input
 
 _WHERE = "the table"
 _START = 16
+_BYTES = 16 << 20
+_ROWS = 1 << 14
 
 
 def from_arrow(
@@ -41,13 +42,13 @@ def from_arrow(
     """Write a table of Arrow as a data set, and open it.
 
     The rows are written in pieces of a few megabytes, without a Python object for each value
-    where types allow, so a reader may have more rows than fit into memory. If anything fails,
-    no data set is left behind, unless `atomic=False` is given.
+    where types allow, so a reader may have more rows than fit into memory. pyarrow is not needed.
+    If anything fails, no data set is left behind, unless `atomic=False` is given.
 
     Args:
-        data: A `pyarrow.Table`, a `RecordBatchReader`, a `pyarrow.dataset.Dataset`, anything
-            with `__arrow_c_stream__` (as data frames of Polars have it), or an iterable of
-            batches.
+        data: Anything with `__arrow_c_stream__` or `__arrow_c_array__`, such as tables, batches
+            and readers of pyarrow and data frames of Polars and pandas; a
+            `pyarrow.dataset.Dataset`; or an iterable of batches.
         path: A directory, or a file that ends in `.ingot`.
         spec: Types of fields that should differ from the inferred ones, such as
             {"image": "jpg", "note": "utf8?"}. Without `?`, a field is optional if the table has
@@ -65,7 +66,7 @@ def from_arrow(
 
 
 def write_input(
-    given: Input,
+    given: "Input",
     path: str | os.PathLike[str],
     spec: Mapping[str, Any] | None,
     metadata: Mapping[str, Any] | None,
@@ -75,7 +76,8 @@ def write_input(
     intake = Intake(given, spec or {})
     told = metadata_of(given.schema, features_of(given.schema)) | dict(metadata or {})
     with DatasetWriter(path, intake.spec, metadata=told, **{"atomic": True, **options}) as writer:
-        intake.write(writer)
+        for some in intake.rows():
+            writer.extend(some)
     return opened(writer.path)
 
 
@@ -120,12 +122,110 @@ def opened(path: str) -> Dataset:
     return found
 
 
+class Input:
+    """Rows that come as batches of Arrow.
+
+    Args:
+        data: Anything that `from_arrow` takes.
+
+    Attributes:
+        schema: The columns, as a struct.
+        sample: The rows that are known before the first one is written: of a table, all.
+
+    Raises:
+        TypeError: It is of another type.
+        FormatError: It has values, but not columns of them.
+    """
+
+    def __init__(self, data: Any) -> None:
+        self.schema: Kind
+        self.sample: Sequence[ArrowArray]
+        self._batches: Iterator[ArrowArray]
+        batches = _batches(data)
+        is_table = hasattr(data, "__len__") and not isinstance(data, Dataset | list | tuple)
+        known = list(batches) if is_table else [one for one in [next(batches, None)] if one]
+        schema = getattr(batches, "kind", None) or (known[0].kind if known else None)
+        if schema is None:
+            message = "there are no rows, and so no columns; pass a table"
+            raise TypeError(message)
+        self._set(Kind.of_tuple(schema), known, iter(known) if is_table else chain(known, batches))
+
+    def _set(self, schema: Kind, sample: Sequence[ArrowArray], batches: Iterator[Any]) -> None:
+        if schema.format != "+s":
+            message = f"expected columns, such as those of a table, got an array of {schema}"
+            raise FormatError(message, _WHERE)
+        self.schema, self.sample, self._batches = schema, sample, batches
+
+    def pieces(self) -> Iterator[ArrowArray]:
+        """Yield all rows, in batches of limited size."""
+        kind = None
+        for batch in self._batches:
+            if batch.kind != kind:
+                kind = batch.kind
+                self._check(Kind.of_tuple(kind))
+            size = batch.nbytes // max(1, len(batch))
+            step = max(1, min(_ROWS, _BYTES // max(1, size)))
+            for start in range(0, len(batch), step):
+                yield batch.slice(start, min(start + step, len(batch)))
+
+    def _check(self, kind: Kind) -> None:
+        found, first = (
+            {one.name: str(one) for one in each.children} for each in (kind, self.schema)
+        )
+        if found != first:
+            message = f"{_WHERE}: a batch has the columns {found}, but the first has {first}"
+            raise FormatError(message, _WHERE)
+
+    def has_nulls(self, path: Sequence[str]) -> bool:
+        """Return whether there are nulls in the sample."""
+        return any(0 in batch.valid(path) for batch in self.sample)
+
+    def has_values(self, path: Sequence[str]) -> bool:
+        """Return whether there is anything but nulls in the sample."""
+        return any(1 in batch.valid(path) for batch in self.sample)
+
+
+def _described(kind: Kind) -> dict[str, str]:
+    return {one.name: str(one) for one in kind.children}
+
+
+def _batches(data: Any) -> Iterator[ArrowArray]:
+    if hasattr(data, "__arrow_c_stream__"):
+        return ArrowReader(data)
+    if hasattr(data, "__arrow_c_array__"):
+        return iter([ArrowArray(data)])
+    for name in ("scanner", "to_reader"):
+        make = getattr(data, name, None)
+        if make is not None:
+            return _batches(make())
+    if isinstance(data, Iterable) and not isinstance(data, str | bytes):
+        return _flat(data)
+    message = (
+        "expected a table, or anything with __arrow_c_stream__ or __arrow_c_array__, "
+        f"got {type(data).__name__}"
+    )
+    raise TypeError(message)
+
+
+def _flat(data: Iterable[Any]) -> Iterator[ArrowArray]:
+    for one in data:
+        if not is_arrow(one):
+            message = (
+                "expected an iterable of batches with __arrow_c_array__, got one of "
+                f"{type(one).__name__}; ingot.from_generator takes rows"
+            )
+            raise TypeError(message)
+        yield from _batches(one)
+
+
 class Intake:
     """How the columns of a table become fields.
 
     Args:
         given: The rows.
         wanted: Types that should differ from the inferred ones.
+        whole: Whether these are all fields; columns and fields that do not match are for the
+            writer to judge.
 
     Attributes:
         spec: The fields.
@@ -135,32 +235,42 @@ class Intake:
         ValueError: A wanted type is invalid, or of no column.
     """
 
-    def __init__(self, given: Input, wanted: Mapping[str, Any]) -> None:
+    def __init__(
+        self, given: Input, wanted: Mapping[str, Any] | Spec, *, whole: bool = False
+    ) -> None:
         self._given = given
         self._leaves: dict[str, Leaf] = {}
+        asked = wanted.fields if isinstance(wanted, Spec) else {}
+        if wanted and not isinstance(wanted, Spec):
+            asked = Spec.of(wanted).fields
         fields: dict[str, Field] = {}
         for leaf in leaves_of(given.schema, features_of(given.schema), _WHERE):
             self._leaves[leaf.name] = leaf
             fields[leaf.name] = _field(leaf, given)
         for leaf in [one for one in self._leaves.values() if one.media]:
-            self._add_path(leaf, fields)
-        self._inferred = Spec(fields)
-        asked = Spec.of(wanted).fields if wanted else {}
-        if unknown := [name for name, _ in flat(wanted) if name not in fields] if wanted else []:
-            message = f"there is no column {unknown[0]!r} for the spec, but {list(fields)}"
-            raise ValueError(message)
-        own = {name: self._adopted(fields[name], one) for name, one in asked.items()}
-        self._read = Spec(fields | {name: one for name, one in own.items() if one is not None})
-        self.spec = Spec(fields | asked)
-        self._is_direct = all(own.values())
+            self._add_path(leaf, fields, is_wanted=not whole or f"{leaf.name}_{PATH}" in asked)
+        if not whole and wanted:
+            unknown = [name for name, _ in flat(wanted) if name not in fields]
+            if unknown:
+                message = f"there is no column {unknown[0]!r} for the spec, but {list(fields)}"
+                raise ValueError(message)
+        found = {name: one for name, one in asked.items() if name in fields}
+        own = {name: self._adopted(fields[name], one) for name, one in found.items()}
+        nullable = {
+            name: replace(fields[name], is_optional=found[name].is_optional) for name in own
+        }
+        self._read = Spec(fields | nullable | {k: one for k, one in own.items() if one is not None})
+        self.spec = Spec(asked if whole else fields | asked)
+        self._is_direct = all(own.values()) and set(self.spec) == set(fields)
         self._packer = Packer(self._leaves, self._read, _WHERE)
 
-    def _add_path(self, leaf: Leaf, fields: dict[str, Field]) -> None:
+    def _add_path(self, leaf: Leaf, fields: dict[str, Field], *, is_wanted: bool) -> None:
         """Keep the paths of images and other files as a field of its own, if there are any."""
         name, path = f"{leaf.name}_{PATH}", (*leaf.path, PATH)
-        if name in fields or not self._given.has_values(path):
+        if name in fields or not is_wanted or not self._given.has_values(path):
             return
-        self._leaves[name] = Leaf(name, path, "utf8", pyarrow().large_binary(), nullable=True)
+        kind = self._given.schema.at(path) or leaf.kind
+        self._leaves[name] = Leaf(name, path, "utf8", kind, nullable=True)
         fields[name] = Field(name, codec_of("utf8"), is_optional=self._given.has_nulls(path))
 
     @staticmethod
@@ -172,47 +282,37 @@ class Intake:
             return replace(asked, codec=found.codec) if is_same else asked
         return None
 
-    def write(self, writer: DatasetWriter) -> None:
-        """Write all rows.
+    def rows(self, *, decoded: bool = False) -> Iterator[PackedRows | dict[str, Any]]:
+        """Yield all rows: packed, or as columns of values where types must be converted.
+
+        Args:
+            decoded: Whether columns of values are wanted in any case.
 
         Raises:
             FormatError: A value does not fit the type of its field.
         """
+        start = 0
         try:
-            if self._is_direct:
-                writer.extend(self._packed())  # type: ignore[arg-type]
-                return
-            for columns in self._columns():
-                writer.extend(columns)
+            for batch in self._given.pieces():
+                numbers = np.arange(start, start + len(batch))
+                yield self._rows(lambda path, batch=batch: (batch, path), numbers, decoded=decoded)  # type: ignore[misc]
+                start += len(batch)
         except FormatError as error:
             error.add_note("pass a spec for the field, such as spec={'note': 'utf8?'}")
             raise
 
-    def _arrays(self) -> Iterator[tuple[Any, dict[str, Any]]]:
-        names = list(self._leaves)
-        parts = self._packer.parts(names)
-        start = 0
-        for batch in self._given.pieces():
-            numbers = np.arange(start, start + batch.num_rows)
-            taken = (values_at(batch.column(one[0]), one[1:]) for one in parts)
-            yield numbers, self._packer.cast(names, taken, numbers)
-            start += batch.num_rows
-
-    def _packed(self) -> Iterator[PackedRows]:
-        names = [name for name, *_ in self.spec.stored()]
-        for numbers, arrays in self._arrays():
-            stored = self._packer.stored(names, arrays, numbers)
-            yield PackedRows([PackedField(*one) for one in stored], len(numbers))
-
-    def _columns(self) -> Iterator[dict[str, Any]]:
-        """Yield the values of rows, for types that they must be converted to."""
+    def _rows(
+        self, at: At, numbers: np.ndarray[Any, Any], *, decoded: bool
+    ) -> PackedRows | dict[str, Any]:
+        if self._is_direct and not decoded:
+            names = [name for name, *_ in self.spec.stored()]
+            stored = self._packer.stored(names, at, numbers)
+            return PackedRows([PackedField(*one) for one in stored], len(numbers))
+        read: dict[str, Packed] = {}
+        for name in self._read.fields:
+            read |= self._packer.pack(name, at, numbers)
         fields = list(self._read.fields.values())
-        picks = dict.fromkeys(self._read.fields)
-        for numbers, arrays in self._arrays():
-            read: dict[str, Packed] = {}
-            for name, array in arrays.items():
-                read |= self._packer.pack(name, array, numbers)
-            yield Unpacking(_WHERE, numbers, fields, picks).unpack(read)
+        return deep(Unpacking(_WHERE, numbers, fields, dict.fromkeys(self._read)).unpack(read))
 
 
 def _field(leaf: Leaf, given: Input) -> Field:
@@ -221,16 +321,11 @@ def _field(leaf: Leaf, given: Input) -> Field:
     if leaf.media is not None:
         name = _type_of_files(leaf, given) or name
     is_null = leaf.nullable and given.has_nulls(leaf.bytes_path)
-    is_missing = pyarrow().types.is_null(leaf.plain)
-    return Field(leaf.name, codec_of(name), is_sequence, is_null or is_missing)
+    return Field(leaf.name, codec_of(name), is_sequence, is_null or leaf.kind.format == "n")
 
 
 def _type_of_files(leaf: Leaf, given: Input) -> str | None:
     """Return the type of all files that are known, if they have one."""
-    compute = pyarrow("pyarrow.compute")
-    found: set[str | None] = set()
-    for array in given.values(leaf.bytes_path):
-        starts = compute.binary_slice(array.cast(pyarrow().large_binary()), 0, _START)
-        known = compute.unique(starts).drop_null().to_pylist()
-        found |= {type_of_file(one, leaf.media or "") for one in known}
+    heads = {head for batch in given.sample for head in batch.heads(leaf.bytes_path, _START)}
+    found = {type_of_file(one, leaf.media or "") for one in heads}
     return found.pop() if len(found) == 1 else None

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from PIL import Image
 
 import ingot
-from ingot.formats.arrow.cache import CACHE, Cache
+from ingot.formats.arrow.blocks import CACHE, Cache
 from tests.support import DATA
 from tests.support.arrow_tables import plain, record_hash, tables, write
 

@@ -87,7 +87,7 @@ def test_a_stream_without_an_end_is_read_on_request(tmp_path):
 def test_a_stream_with_bytes_after_its_end_is_rejected(tmp_path):
     path = write(pa.table({"x": [1]}), tmp_path / "x.arrow", "stream")
     path.write_bytes(path.read_bytes() + b"more")
-    with pytest.raises(ingot.CorruptFileError, match="goes on behind its last batch"):
+    with pytest.raises(ingot.CorruptFileError, match="continues after its last batch"):
         ingot.open(path)
 
 

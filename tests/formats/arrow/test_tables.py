@@ -1,5 +1,6 @@
 """Data sets from Arrow, pandas and generators, and back: nothing is lost on the way."""
 
+import base64
 import io
 
 import h5py
@@ -135,9 +136,24 @@ def test_metadata_of_a_schema_are_kept(tmp_path):
     assert ds.to_arrow().schema.metadata == {b"author": b"me"}
 
 
-def test_damaged_metadata_are_an_error_of_ours(tmp_path):
+def test_a_schema_in_the_form_of_files_of_arrow_is_read_too(tmp_path):
+    schema = pa.schema(
+        [("x", pa.timestamp("us", "UTC")), ("kind", pa.dictionary("int8", "string"))]
+    )
+    stored = base64.b64encode(schema.serialize().to_pybytes()).decode()
     with ingot.DatasetWriter(
-        tmp_path / "x.ingot", {"x": "int"}, metadata={"arrow": {"schema": "AAAA"}}
+        tmp_path / "x.ingot", {"x": "int", "kind": "utf8"}, metadata={"arrow": {"schema": stored}}
+    ) as writer:
+        writer.append({"x": 1, "kind": "a"})
+    assert ingot.open(tmp_path / "x.ingot").to_arrow().schema == schema
+
+
+@pytest.mark.parametrize(
+    "schema", ["AAAA", [], ["", "+s"], [3, 3, 3, 3, 3, 3], ["", "+s", 0, {}, [0], None]]
+)
+def test_damaged_metadata_are_an_error_of_ours(tmp_path, schema):
+    with ingot.DatasetWriter(
+        tmp_path / "x.ingot", {"x": "int"}, metadata={"arrow": {"schema": schema}}
     ) as writer:
         writer.append({"x": 1})
     with pytest.raises(ingot.FormatError, match="Arrow schema in the metadata is damaged"):

@@ -4,7 +4,7 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from html import escape
 from pathlib import Path
-from typing import Any, SupportsIndex, TypeAlias, overload
+from typing import TYPE_CHECKING, Any, SupportsIndex, TypeAlias, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -34,6 +34,9 @@ from ingot.records.progress import Progress, reporter
 from ingot.records.verbs import Verbs
 
 Truths: TypeAlias = npt.NDArray[np.bool_]
+
+if TYPE_CHECKING:
+    from ingot.interchange.export import ArrowBatch
 
 
 class Dataset(Verbs["Dataset"], Closable, Sequence[Row]):
@@ -389,11 +392,49 @@ class Dataset(Verbs["Dataset"], Closable, Sequence[Row]):
     def _fields(self, names: Sequence[str] | None) -> Selection:
         return self._selection if names is None else selection_of(self.select(names))
 
-    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
-        """Return the rows as a stream of Arrow, for anything that takes one."""
-        from ingot.interchange.export import reader_of  # noqa: PLC0415 -- it imports this module
+    def arrow_batches(
+        self, rows: int | None = None, names: Sequence[str] | None = None
+    ) -> "Iterator[ArrowBatch]":
+        """Iterate over the rows in Arrow's shape, without pyarrow, reading ahead.
 
-        return reader_of(self._selection).__arrow_c_stream__(requested_schema)
+        Args:
+            rows: The number of rows in each batch but the last; by default as many as take a
+                few megabytes.
+            names: The fields; all of them by default.
+
+        Returns:
+            An iterator over `ingot.ArrowBatch`, which anything takes that takes
+            `__arrow_c_array__`. The types are those of `to_arrow`.
+
+        Raises:
+            KeyError: There is no such field.
+            TypeError: Arrow has no type for a field, such as one of pickles.
+
+        Example:
+            >>> for batch in ds.arrow_batches(rows=1000): polars.DataFrame(batch)
+            ... # doctest: +SKIP
+        """
+        from ingot.interchange.export import batches_of  # noqa: PLC0415 -- it imports this module
+
+        return batches_of(self._fields(names), rows)
+
+    def __arrow_c_schema__(self) -> object:
+        """Return the columns as a schema of Arrow, for anything that takes one."""
+        from ingot.interchange.export import schema_of  # noqa: PLC0415 -- it imports this module
+
+        return schema_of(self._selection)
+
+    def __arrow_c_array__(self, requested_schema: object = None) -> tuple[object, object]:
+        """Return all rows as one array of Arrow; a requested schema selects columns."""
+        from ingot.interchange.export import array_of  # noqa: PLC0415 -- it imports this module
+
+        return array_of(self._selection, requested_schema)
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        """Return the rows as a stream of Arrow; a requested schema selects columns."""
+        from ingot.interchange.export import stream_of  # noqa: PLC0415 -- it imports this module
+
+        return stream_of(self._selection, requested_schema)
 
     def stats(self) -> Stats:
         """Return figures about the files, even if this is a part of them."""

@@ -1,7 +1,7 @@
 """A data set, open for writing."""
 
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from threading import RLock
 from typing import Any, Literal, TypeVar
 
@@ -273,8 +273,10 @@ class DatasetWriter(Watched):
         if os.getpid() != self._process:
             raise ValueError(f"{self._path}: this writer belongs to the parent process")
 
-    def extend(self, batch: Mapping[str, Any] | Iterable[Mapping[str, Any]] | PackedRows) -> None:
-        """Append many rows: columns, a list or another iterable of rows, or a data set.
+    def extend(
+        self, batch: Mapping[str, Any] | Iterable[Mapping[str, Any]] | PackedRows | Any
+    ) -> None:
+        """Append many rows: columns, a list or another iterable of rows, a data set, or a table.
 
         Columns are fastest: a dict with an array or a list for each field, all of the same
         length. The first axis of an array counts the rows. An array with the dtype of its field
@@ -289,6 +291,10 @@ class DatasetWriter(Watched):
         Rows of a data set with the same fields are copied as stored, after verification, without
         decoding and encoding, so images keep their exact bytes.
 
+        A table is anything with `__arrow_c_stream__` or `__arrow_c_array__`: a table of pyarrow,
+        a data frame of Polars. Its columns are the fields; it is appended in pieces of a few
+        megabytes, and those before a value that is refused stay.
+
         Raises:
             TypeError: A value does not have the type of its field, or a column is not a list.
             ValueError: A value does not fit, fields are missing or unknown, or columns differ
@@ -302,6 +308,9 @@ class DatasetWriter(Watched):
             self._check_sound()
         if isinstance(batch, Mapping):
             self._store(self._append_columns, batch)
+        elif is_arrow(batch) and not isinstance(batch, Dataset):
+            for part in self._taken(batch):
+                self.extend(part)
         else:
             for some in self._pieces(batch):
                 if isinstance(some, PackedRows):
@@ -309,6 +318,13 @@ class DatasetWriter(Watched):
                 else:
                     self._store(self._append, some)
         # No line follows: an interrupt in it would raise from a call that is done.
+
+    def _taken(self, data: object) -> Iterator[Any]:
+        """Yield the rows of a table of Arrow: packed, or as columns where types differ."""
+        from ingot.interchange.intake import Input, Intake  # noqa: PLC0415 -- it imports this module
+
+        intake = Intake(Input(data), self._spec, whole=True)
+        return intake.rows(decoded=self._encoder.check)
 
     def _pieces(
         self, batch: Iterable[Mapping[str, Any]] | PackedRows
@@ -398,3 +414,8 @@ class DatasetWriter(Watched):
     def __repr__(self) -> str:
         state = "closed" if self._closed else f"{counted(len(self), 'row')}"
         return f"<ingot.DatasetWriter {str(self._path)!r}, {state}>"
+
+
+def is_arrow(data: object) -> bool:
+    """Return whether an object hands over arrays or streams of Arrow."""
+    return hasattr(data, "__arrow_c_stream__") or hasattr(data, "__arrow_c_array__")

@@ -9,8 +9,7 @@ import numpy.typing as npt
 from ingot._core import max_decoded_bytes
 from ingot.codecs.limit import check_decoded
 from ingot.dataset.nested import DOT
-from ingot.formats.arrow.file import Path
-from ingot.formats.arrow.library import pyarrow
+from ingot.formats.arrow.file import Path, pyarrow
 
 _BYTES = "BYTE_ARRAY"
 _FIXED = "FIXED_LEN_BYTE_ARRAY"
@@ -23,11 +22,11 @@ _ROWS = 1024
 
 
 class Column(NamedTuple):
-    """What the footer tells of a column that has values.
+    """What the footer says about a column that has values.
 
     Attributes:
         path: The names that lead to it.
-        is_told: Whether it tells how large its text is.
+        is_told: Whether it says how large its text is.
         values: The largest number of values that a row group has, lists included.
         crowd: The same of the row groups that have 256 or more of them in a byte.
     """
@@ -47,8 +46,8 @@ class Expansion:
     Args:
         open_file: Called with the columns to read as dictionaries; returns the file, opened by
             pyarrow.
-        schema: The schema of the file, as Parquet has it. Nobody asks pyarrow about row groups:
-            damage of what it knows of them ends the process.
+        schema: The schema of the file, as Parquet has it. pyarrow is not asked
+            about row groups: damage to what it knows of them ends the process.
         columns: The columns that have values, in order.
         largest: The size of the largest column of each row group: no value is larger.
         size: The size of the file.
@@ -156,7 +155,7 @@ def _dictionaries(batch: Any) -> Iterator[Any]:
 
 
 def _nbytes(batch: Any) -> int:
-    """Return how many bytes the values take that dictionaries stand for."""
+    """Return how many bytes the values of arrays with dictionaries take."""
     return sum(
         int(_lengths(one)[one.indices.drop_null().to_numpy()].sum()) for one in _dictionaries(batch)
     )

@@ -1,7 +1,9 @@
-"""What files of columns have in common: blocks of rows, and values at paths in them."""
+"""What files of columns have in common: pyarrow, blocks of rows, and values at paths in them."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from functools import cache
 from itertools import count
 from typing import Any, TypeAlias
 
@@ -9,8 +11,8 @@ import numpy as np
 
 from ingot._core import identity
 from ingot.codecs.limit import check_decoded
-from ingot.errors import FormatError
-from ingot.formats.arrow.library import pyarrow
+from ingot.errors import CorruptFileError, FormatError, IngotError, StorageError
+from ingot.extras import require
 
 Path: TypeAlias = tuple[str, ...]
 """The names that lead to values: a column, then parts of structs."""
@@ -20,8 +22,50 @@ _VIEW = 16
 """Bytes of a view: the length, then the value or where it is."""
 
 
+@cache
+def pyarrow(module: str = "pyarrow") -> Any:
+    """Return pyarrow, or one of its modules.
+
+    Raises:
+        ModuleNotFoundError: It is not installed.
+    """
+    return require(module, "Parquet or Arrow")
+
+
+@contextmanager
+def translated(path: str, row: int | None = None) -> Iterator[None]:
+    """Have errors of pyarrow be those of Ingot, with the file and the row that was wanted."""
+    try:
+        yield
+    except (FileNotFoundError, PermissionError, IsADirectoryError, MemoryError, IngotError):
+        raise
+    except NotImplementedError as error:
+        message = f"{path}: pyarrow cannot read this: {error}; write the file again without it"
+        raise FormatError(message, path) from error
+    except OSError as error:
+        if error.errno is not None:
+            message = f"{path}: {_row(row)}read failed: {error}"
+            raise StorageError(message, path, row, errno=error.errno) from error
+        raise _corrupt(path, row, error) from error
+    except (ValueError, KeyError, IndexError, TypeError, RuntimeError) as error:
+        raise _corrupt(path, row, error) from error
+
+
+def _corrupt(path: str, row: int | None, error: Exception) -> CorruptFileError:
+    return CorruptFileError(f"{path}: {_row(row)}pyarrow cannot read this: {error}", path, row)
+
+
+def _row(row: int | None) -> str:
+    return "" if row is None else f"record {row}: "
+
+
+def storage(kind: Any) -> Any:
+    """Return the type that the values of a type of pyarrow are stored as."""
+    return kind.storage_type if isinstance(kind, pyarrow().BaseExtensionType) else kind
+
+
 class ColumnFile(ABC):
-    """A file whose rows are in blocks, of which each column can be read alone.
+    """A file whose rows are in blocks; each column of a block can be read alone.
 
     Several threads may use it at the same time, and the children of a fork.
 
@@ -99,7 +143,7 @@ def _stored(array: Any) -> Any:
 
 
 def _size_of_views(array: Any) -> int:
-    """Return how many bytes the values have, several of which may be the same in memory."""
+    """Return how many bytes the values have; several may share memory."""
     views = np.frombuffer(array.buffers()[1], np.uint32)[:: _VIEW // 4]
     lengths = views[array.offset : array.offset + len(array)].astype(np.int64)
     is_there = array.is_valid().to_numpy(zero_copy_only=False)

@@ -1,16 +1,18 @@
 """What rows of columns come from: files, or a folder that Hugging Face's library has saved."""
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple, Protocol
 
 from ingot.errors import FormatError
-from ingot.formats.arrow import location
 from ingot.formats.arrow.file import ColumnFile
 from ingot.formats.arrow.ipc import ArrowFile
-from ingot.formats.arrow.parquet import ParquetFile
+from ingot.formats.arrow.parquet import PARQUET, ParquetFile
 from ingot.records.expand import check_regular
+
+_STATE, _INFO, _DICT = "state.json", "dataset_info.json", "dataset_dict.json"
 
 
 class Opened(NamedTuple):
@@ -79,7 +81,7 @@ class SavedFolder:
 
     def open(self) -> Opened:
         """Open the files that the folder lists."""
-        saved = location.find(Path(self.folder))
+        saved = find(Path(self.folder))
         if saved is None:
             message = f"{self.folder}: save_to_disk has written no data set here"
             raise FormatError(message, self.folder)
@@ -90,8 +92,8 @@ class SavedFolder:
 def _opened(path: str, *, partial: bool) -> ColumnFile:
     check_regular(path)
     with Path(path).open("rb") as file:
-        start = file.read(len(location.PARQUET))
-    is_parquet = start == location.PARQUET or path.lower().endswith(".parquet")
+        start = file.read(len(PARQUET))
+    is_parquet = start == PARQUET or path.lower().endswith(".parquet")
     return ParquetFile(path) if is_parquet else ArrowFile(path, partial=partial)
 
 
@@ -112,3 +114,66 @@ def _check_alike(files: Sequence[ColumnFile]) -> None:
                 f"{first.path} it is {kinds.get(name, 'missing')}; open them separately"
             )
             raise FormatError(message, other.path)
+
+
+class Saved(NamedTuple):
+    """A data set that Hugging Face's `save_to_disk` has written.
+
+    Attributes:
+        folder: Its directory.
+        paths: Its files, in order.
+        features: Its features, as in `dataset_info.json`; empty if they are not known.
+    """
+
+    folder: str
+    paths: list[str]
+    features: dict[str, Any]
+
+
+def splits_of(folder: Path) -> list[str] | None:
+    """Return the splits of a saved `DatasetDict`; None if the folder is not one.
+
+    Raises:
+        FormatError: Its list of splits is damaged.
+    """
+    if not (folder / _DICT).is_file():
+        return None
+    splits = _loaded(folder / _DICT).get("splits")
+    if not isinstance(splits, list) or not all(isinstance(one, str) for one in splits):
+        message = f"{folder / _DICT}: expected a list of splits"
+        raise FormatError(message, str(folder / _DICT))
+    return splits
+
+
+def find(folder: Path) -> Saved | None:
+    """Return what a folder consists of; None if `save_to_disk` has not written it.
+
+    Raises:
+        FormatError: Its description is damaged, or names files elsewhere.
+    """
+    if not (folder / _STATE).is_file() or not (folder / _INFO).is_file():
+        return None
+    files = _loaded(folder / _STATE).get("_data_files")
+    listed = files if isinstance(files, list) else []
+    names = [one.get("filename") if isinstance(one, dict) else None for one in listed]
+    if not names or not all(_is_name(name) for name in names):
+        message = (
+            f"{folder / _STATE}: expected the names of files in this folder, got {names!r:.80}"
+        )
+        raise FormatError(message, str(folder / _STATE))
+    features = _loaded(folder / _INFO).get("features")
+    paths = [str(folder / str(name)) for name in names]
+    return Saved(str(folder), paths, features if isinstance(features, dict) else {})
+
+
+def _is_name(name: object) -> bool:
+    return isinstance(name, str) and name not in {"", ".", ".."} and Path(name).name == name
+
+
+def _loaded(path: Path) -> dict[str, Any]:
+    try:
+        found = json.loads(path.read_bytes())
+    except (ValueError, RecursionError) as error:
+        message = f"{path}: this is not JSON: {error}"
+        raise FormatError(message, str(path)) from error
+    return found if isinstance(found, dict) else {}

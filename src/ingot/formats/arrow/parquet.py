@@ -12,13 +12,19 @@ from typing import Any
 from ingot._core import parquet_footer
 from ingot.dataset.nested import DOT
 from ingot.errors import CorruptFileError, FormatError
-from ingot.formats.arrow.cache import CACHE
+from ingot.formats.arrow.blocks import CACHE
 from ingot.formats.arrow.expansion import Column, Expansion
-from ingot.formats.arrow.file import ColumnFile, Path, batch_of, values_at
-from ingot.formats.arrow.library import pyarrow, translated
-from ingot.formats.arrow.location import PARQUET
-from ingot.formats.arrow.types import has_structs_in_lists, storage
+from ingot.formats.arrow.file import (
+    ColumnFile,
+    Path,
+    batch_of,
+    pyarrow,
+    translated,
+    values_at,
+)
+from ingot.formats.arrow.schema import Kind
 
+PARQUET = b"PAR1"
 _ROWS = 16 << 10
 _BYTES = 32 << 20
 """The largest block: a larger row group is decoded in parts, from its beginning."""
@@ -98,10 +104,8 @@ class ParquetFile(ColumnFile):
         pyarrow counts neither that nor a list that is null.
         """
         found = [nulls for names, nulls in self._columns if names[: len(path)] == path]
-        kind = self.schema.field(path[0]).type
-        for name in path[1:]:
-            kind = storage(kind).field(name).type
-        return not found or any(found) or has_structs_in_lists(kind)
+        kind = Kind.of(self.schema).at(path)
+        return not found or any(found) or kind is None or _has_structs_in_lists(kind)
 
     def _lock(self) -> RLock:
         """Return the lock of this process; the parent's may be held by a thread of it."""
@@ -255,6 +259,14 @@ class _Cursor:
         return found
 
 
+def _has_structs_in_lists(kind: Kind, *, inside: bool = False) -> bool:
+    """Whether values are, or contain, lists of structs."""
+    is_list = kind.is_list or kind.format == "+m"
+    if kind.format == "+s":
+        return inside or any(map(_has_structs_in_lists, kind.children))
+    return is_list and any(_has_structs_in_lists(one, inside=True) for one in kind.children)
+
+
 def _joined(table: Any, path: Path) -> Any:
     """Return the values at a path of a table as one array."""
     chunks = [values_at(one, path[1:]) for one in table.column(path[0]).chunks]
@@ -269,7 +281,7 @@ def _footer(path: str) -> tuple[bytes, int]:
     """Return the footer of a file, and where it begins.
 
     Raises:
-        CorruptFileError: There is none at the end of the file.
+        CorruptFileError: The file does not end with one.
     """
     with FilePath(path).open("rb") as file:
         size = file.seek(0, os.SEEK_END)

@@ -7,7 +7,7 @@ from typing import Any
 from ingot.dataset.atomic import writing
 from ingot.dataset.spec import Field
 from ingot.errors import FormatError
-from ingot.formats.arrow.library import pyarrow
+from ingot.formats.arrow.file import pyarrow
 from ingot.formats.base.content import Content, Rows
 from ingot.formats.base.sink import Writing, refuse
 

@@ -2,33 +2,116 @@
 
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from ingot._core import contents
-from ingot.codecs import codec_of
+from ingot._core import ArrowArray, contents
+from ingot.codecs import Pickle, codec_of
+from ingot.codecs.signature import is_file_type
 from ingot.dataset.read.ingot_plan import Unpacking
 from ingot.dataset.read.plan import OwnPlan, Packed, Plan
-from ingot.dataset.read.source import Numbers, Picks, Row, Source, Stored, identity_of
-from ingot.dataset.spec import Field, Spec
+from ingot.dataset.read.source import Numbers, Picks, Source, Stored, identity_of
+from ingot.dataset.spec import Field, Spec, SpecLike
 from ingot.errors import ClosedError, FormatError
 from ingot.formats.arrow.blocks import Blocks
-from ingot.formats.arrow.choice import Choice
-from ingot.formats.arrow.leaf import Leaf, leaves_of
-from ingot.formats.arrow.metadata import features_of, metadata_of
-from ingot.formats.arrow.origin import Origin
-from ingot.formats.arrow.packer import Packer
-from ingot.formats.arrow.packing import valid
+from ingot.formats.arrow.origin import Files, Origin, SavedFolder, find, splits_of
+from ingot.formats.arrow.packer import At, Packer
 from ingot.formats.arrow.parquet import ParquetFile
+from ingot.formats.arrow.schema import Kind, Leaf, features_of, leaves_of, metadata_of
 from ingot.formats.base.media import AnyFile, type_of_file
+from ingot.formats.base.options import Options
 from ingot.locks import cached_property
 from ingot.records import Damage
-from ingot.records.indices import Rows
 
-_STEP = 1 << 14
+_BYTES = ("bytes", "utf8")
+"""The types of values that any codec may make something of."""
+
+
+def open_files(paths: Sequence[str], name: str, options: Options) -> "ArrowRows":
+    """Open files."""
+    choice = Choice(options.spec, options.allow_pickle)
+    return ArrowRows(Files(paths, options.partial, name), choice)
+
+
+def open_directory(folder: Path, options: Options) -> "ArrowRows | None":
+    """Open what `save_to_disk` has written; return None for any other directory.
+
+    Raises:
+        FormatError: It has several splits.
+    """
+    if splits := splits_of(folder):
+        message = (
+            f"{folder}: this is a DatasetDict with the splits {', '.join(map(repr, splits))}; "
+            f"open one of them: ingot.open({str(folder / splits[0])!r})"
+        )
+        raise FormatError(message, str(folder))
+    if find(folder) is None:
+        return None
+    choice = Choice(options.spec, options.allow_pickle)
+    return ArrowRows(SavedFolder(str(folder), options.partial), choice)
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """Which fields to read, and as what.
+
+    Attributes:
+        spec: The fields and their types; None for all, as they are stored.
+        allow_pickle: Whether to read fields that are stored as pickle.
+    """
+
+    spec: SpecLike | None = None
+    allow_pickle: bool = False
+
+    @property
+    def names(self) -> list[str] | None:
+        """The full names of the fields; None for all."""
+        return None if self.spec is None else list(Spec.of(self.spec, [Pickle(allowed=True)]))
+
+    def of(self, fields: Mapping[str, Field], where: str) -> Spec:
+        """Return the fields to read.
+
+        Args:
+            fields: What the files have.
+            where: The name of the files in errors.
+
+        Raises:
+            FormatError: The files have no such field, or its values cannot be of the type.
+        """
+        if self.spec is None:
+            return Spec(fields)
+        spec = Spec.of(self.spec, [Pickle(allowed=self.allow_pickle)])
+        for name, wanted in spec.fields.items():
+            _check(fields.get(name), wanted, fields, where)
+        return Spec({name: _as_stored(fields[name], one) for name, one in spec.fields.items()})
+
+
+def _check(stored: Field | None, wanted: Field, fields: Mapping[str, Field], where: str) -> None:
+    if stored is None:
+        listed = ", ".join(map(repr, fields))
+        message = f"{where}: there is no field {wanted.name!r}, only {listed}"
+        raise FormatError(message, where)
+    if not _is_readable(stored, wanted):
+        found = f"field {wanted.name!r} is {stored.type}"
+        message = f"{where}: {found}, which cannot be read as {wanted.type}"
+        raise FormatError(message, where)
+
+
+def _is_readable(stored: Field, wanted: Field) -> bool:
+    """Whether types are the same, a codec decodes stored bytes, or files are wanted as bytes."""
+    if wanted.codec.name == stored.codec.name:
+        return wanted.is_sequence == stored.is_sequence
+    is_file = is_file_type(stored.codec.name) and wanted.codec.name == "bytes"
+    return (is_file or stored.codec.name in _BYTES) and wanted.kind == stored.kind
+
+
+def _as_stored(stored: Field, wanted: Field) -> Field:
+    """Return the field as it is wanted; files of several types are read as without a spec."""
+    is_file = is_file_type(stored.codec.name) and wanted.codec.name == stored.codec.name
+    return replace(wanted, codec=stored.codec) if is_file else wanted
 
 
 class ArrowRows(Source):
@@ -55,7 +138,7 @@ class ArrowRows(Source):
         self.paths = [one.path for one in files]
         is_parquet = isinstance(files[0], ParquetFile)
         self.format = origin.format or ("parquet" if is_parquet else "arrow")
-        self._schema = files[0].schema
+        self._schema = Kind.of(files[0].schema)
         self._features = features or features_of(self._schema)
         leaves = leaves_of(self._schema, self._features, self.path, choice.names)
         self._leaves = {one.name: one for one in leaves}
@@ -81,20 +164,15 @@ class ArrowRows(Source):
 
     @property
     def stamps(self) -> str:
-        """What tells the files from their successors and copies."""
+        """What distinguishes the files from their successors and copies."""
         return identity_of(f"{one.path} {one.identity[:2]}" for one in self._blocks.files)
 
     @cached_property
     def identity(self) -> str:
-        """What tells the content of the files from others."""
+        """What distinguishes the content of the files from that of others."""
         for one in self._blocks.files:
             one.check_unchanged()
         return identity_of(contents(self.paths))
-
-    @property
-    def schema(self) -> Any:
-        """The columns, of type pyarrow.Schema."""
-        return self._schema
 
     @cached_property
     def _metadata(self) -> str:
@@ -102,7 +180,7 @@ class ArrowRows(Source):
 
     @property
     def metadata(self) -> dict[str, Any]:
-        """What the schema tells, the names of class labels, and the schema itself."""
+        """The metadata of the schema, the names of class labels, and the schema itself."""
         loaded: dict[str, Any] = json.loads(self._metadata)
         return loaded
 
@@ -114,62 +192,39 @@ class ArrowRows(Source):
     def __len__(self) -> int:
         return len(self._blocks)
 
-    def _arrays(self, names: Iterable[str], numbers: Numbers) -> dict[str, Any]:
-        """Return the values of fields in rows, cast to the plain types of their leaves.
+    def _values(self, names: Iterable[str], numbers: Numbers) -> At:
+        """Return the values of fields in rows, by their paths.
 
         They may be views on files, which must be unchanged when all work on them is done.
         """
         if self.closed:
             message = f"{self.path}: the data set is closed"
             raise ClosedError(message, self.path)
-        listed = list(names)
+        parts = self._packer.parts(list(names))
         self._blocks.check_unchanged(numbers)
-        taken = self._blocks.take(numbers, self._packer.parts(listed))
-        return self._packer.cast(listed, iter(taken), numbers)
+        taken = map(ArrowArray, self._blocks.take(numbers, parts))
+        found = dict(zip(parts, taken, strict=True))
+        return lambda path: (found[path], ())
 
     def plan(self, numbers: Numbers, wanted: Mapping[str, Picks]) -> Plan:
         """Plan to read the wanted fields of rows."""
         fields = [self.spec.fields[name] for name in wanted]
 
         def read() -> dict[str, Packed]:
+            at = self._values(wanted, numbers)
             found: dict[str, Packed] = {}
-            for name, array in self._arrays(wanted, numbers).items():
-                found |= self._packer.pack(name, array, numbers, wanted[name])
+            for name, picks in wanted.items():
+                found |= self._packer.pack(name, at, numbers, picks)
+            self._blocks.check_unchanged(numbers)
             return found
 
-        def decode(found: dict[str, Packed]) -> Row:
-            values = Unpacking(self.path, numbers, fields, wanted).unpack(found)
-            self._blocks.check_unchanged(numbers)
-            return values
-
-        return OwnPlan(read, decode)
+        return OwnPlan(read, Unpacking(self.path, numbers, fields, wanted).unpack)
 
     def packed(self, names: Sequence[str], numbers: Numbers) -> Sequence[Stored]:
         """Return values as an Ingot file would store them; `NAME?` for what is there."""
-        arrays = self._arrays(dict.fromkeys(name.removesuffix("?") for name in names), numbers)
-        found = self._packer.stored(names, arrays, numbers)
-        copied = [(bytes(data), offsets, counts) for data, offsets, counts in found]
+        at = self._values(dict.fromkeys(name.removesuffix("?") for name in names), numbers)
+        found = self._packer.stored(names, at, numbers)
         self._blocks.check_unchanged(numbers)
-        return copied
-
-    def lengths(self, name: str, numbers: Rows) -> npt.NDArray[np.int64]:
-        """Return the lengths of a sequence in rows, without its values."""
-        return self._each(name, numbers, np.int64, _lengths)
-
-    def present(self, name: str, numbers: Rows) -> npt.NDArray[np.bool_]:
-        """Return which rows have a value for a field, without the values."""
-        if not self.spec.fields[name].is_optional:
-            return np.ones(len(numbers), np.bool_)
-        return self._each(name, numbers, np.bool_, valid)
-
-    def _each(
-        self, name: str, numbers: Rows, dtype: Any, of: Callable[[Any], npt.NDArray[Any]]
-    ) -> npt.NDArray[Any]:
-        found = np.empty(len(numbers), dtype)
-        for start in range(0, len(numbers), _STEP):
-            some = np.asarray(numbers[start : start + _STEP], np.int64)
-            found[start : start + len(some)] = of(self._arrays([name], some)[name])
-            self._blocks.check_unchanged(some)
         return found
 
     def together(self, names: Sequence[str]) -> tuple[int, int]:
@@ -213,12 +268,7 @@ def _damaged(first: int, count: int, error: FormatError) -> Damage:
     return Damage(first, count, getattr(error, "offset", None) or 0, str(error))
 
 
-def _lengths(array: Any) -> npt.NDArray[Any]:
-    found: npt.NDArray[Any] = array.value_lengths().fill_null(0).to_numpy(zero_copy_only=False)
-    return found
-
-
-def _reopened(origin: Origin, choice: Choice, stamps: str) -> ArrowRows:
+def _reopened(origin: Origin, choice: Choice, stamps: str) -> "ArrowRows":
     """Open files once more, which must be as they were.
 
     Raises:

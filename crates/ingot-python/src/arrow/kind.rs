@@ -1,0 +1,160 @@
+//! The type of a column, as Arrow's C data interface describes it.
+
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+
+/// A name, a format string and the types inside.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Kind {
+    pub name: String,
+    pub format: String,
+    pub flags: i64,
+    pub metadata: Vec<(Vec<u8>, Vec<u8>)>,
+    pub children: Vec<Kind>,
+    pub dictionary: Option<Box<Kind>>,
+}
+
+/// What a value of a plain type is, and how many bytes it takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Number {
+    Bool,
+    Signed(usize),
+    Unsigned(usize),
+    Float(usize),
+}
+
+impl Number {
+    /// Takes the name of a type as numpy writes it; none for others, such as complex numbers.
+    pub fn of_dtype(name: &str) -> Option<Number> {
+        let width = || name.get(2..)?.parse().ok();
+        match name.as_bytes() {
+            b"|b1" => Some(Number::Bool),
+            [_, b'i', _] => width().map(Number::Signed),
+            [_, b'u', _] => width().map(Number::Unsigned),
+            [_, b'f', _] => width().map(Number::Float),
+            _ => None,
+        }
+    }
+
+    /// Returns the name as numpy writes it.
+    pub fn dtype(self) -> String {
+        let (letter, width) = match self {
+            Number::Bool => ('b', 1),
+            Number::Signed(width) => ('i', width),
+            Number::Unsigned(width) => ('u', width),
+            Number::Float(width) => ('f', width),
+        };
+        format!("{}{letter}{width}", if width == 1 { '|' } else { '<' })
+    }
+
+    /// Returns how many bytes a stored value takes.
+    pub fn width(self) -> usize {
+        match self {
+            Number::Bool => 1,
+            Number::Signed(width) | Number::Unsigned(width) | Number::Float(width) => width,
+        }
+    }
+}
+
+impl Kind {
+    /// Takes a tuple of name, format, flags, metadata, children and dictionary.
+    pub fn of(given: &Bound<'_, PyAny>) -> PyResult<Kind> {
+        type Tuple<'py> = (
+            String,
+            String,
+            i64,
+            Bound<'py, PyDict>,
+            Vec<Bound<'py, PyAny>>,
+            Option<Bound<'py, PyAny>>,
+        );
+        let (name, format, flags, metadata, children, dictionary): Tuple<'_> = given.extract()?;
+        Ok(Kind {
+            name,
+            format,
+            flags,
+            metadata: metadata
+                .iter()
+                .map(|(key, value)| Ok((key.extract()?, value.extract()?)))
+                .collect::<PyResult<_>>()?,
+            children: children.iter().map(Kind::of).collect::<PyResult<_>>()?,
+            dictionary: dictionary.map(|one| Kind::of(&one).map(Box::new)).transpose()?,
+        })
+    }
+
+    /// Returns the tuple that [`Kind::of`] takes.
+    pub fn tuple<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let metadata = PyDict::new(py);
+        for (key, value) in &self.metadata {
+            metadata.set_item(crate::object::bytes(py, key)?, crate::object::bytes(py, value)?)?;
+        }
+        let children: Vec<Bound<'py, PyAny>> =
+            self.children.iter().map(|one| one.tuple(py)).collect::<PyResult<_>>()?;
+        let dictionary = self.dictionary.as_ref().map(|one| one.tuple(py)).transpose()?;
+        let tuple = (&self.name, &self.format, self.flags, metadata, children, dictionary);
+        Ok(tuple.into_pyobject(py)?.into_any())
+    }
+
+    /// Returns what the values are, if they are numbers; times are.
+    pub fn number(&self) -> Option<Number> {
+        if self.dictionary.is_some() {
+            return None;
+        }
+        Some(match self.format.as_str() {
+            "b" => Number::Bool,
+            "c" => Number::Signed(1),
+            "s" => Number::Signed(2),
+            "i" | "tdD" | "tts" | "ttm" => Number::Signed(4),
+            "l" | "tdm" | "ttu" | "ttn" => Number::Signed(8),
+            "C" => Number::Unsigned(1),
+            "S" => Number::Unsigned(2),
+            "I" => Number::Unsigned(4),
+            "L" => Number::Unsigned(8),
+            "e" => Number::Float(2),
+            "f" => Number::Float(4),
+            "g" => Number::Float(8),
+            other if other.starts_with("ts") || other.starts_with("tD") => Number::Signed(8),
+            _ => return None,
+        })
+    }
+
+    /// Returns whether values are lists of any length with offsets of 32 or 64 bits.
+    pub fn is_list(&self) -> bool {
+        self.dictionary.is_none() && matches!(self.format.as_str(), "+l" | "+L")
+    }
+
+    /// Returns the length of lists that all have the same.
+    pub fn list_size(&self) -> Option<usize> {
+        let size = self.format.strip_prefix("+w:")?.parse().ok()?;
+        self.dictionary.is_none().then_some(size)
+    }
+
+    /// Returns how many bytes each value has, if all have the same.
+    pub fn byte_width(&self) -> Option<usize> {
+        let width = self.format.strip_prefix("w:")?.parse().ok()?;
+        self.dictionary.is_none().then_some(width)
+    }
+
+    /// Returns how many bits a decimal has, and how many of its digits are a fraction.
+    pub fn decimal(&self) -> Option<(usize, i64)> {
+        let mut parts = self.format.strip_prefix("d:")?.split(',').skip(1);
+        let scale = parts.next()?.parse().ok()?;
+        let bits = parts.next().map_or(Some(128), |bits| bits.parse().ok())?;
+        Some((bits, scale))
+    }
+
+    /// Returns how many buffers an array of the type has; none for types that are not read here.
+    pub fn num_buffers(&self) -> Option<usize> {
+        if self.dictionary.is_some() || self.number().is_some() {
+            return Some(2);
+        }
+        match self.format.as_str() {
+            "n" => Some(0),
+            "u" | "U" | "z" | "Z" => Some(3),
+            "+l" | "+L" | "+m" => Some(2),
+            "+s" => Some(1),
+            other if other.starts_with("w:") || other.starts_with("d:") => Some(2),
+            other if other.starts_with("+w:") => Some(1),
+            _ => None,
+        }
+    }
+}

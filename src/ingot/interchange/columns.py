@@ -1,0 +1,331 @@
+"""The columns of Arrow that fields become, with the types that they once had."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from ingot._core import ArrowArray, arrow_fits, arrow_schema, common_array, split_bytes
+from ingot.codecs import Array, Msgpack, Tree
+from ingot.codecs.array import dtype_of
+from ingot.codecs.signature import is_file_type
+from ingot.dataset.nested import DOT
+from ingot.dataset.spec import Field, Spec
+from ingot.dataset.write.packed import PackedField
+from ingot.errors import FormatError
+from ingot.formats.arrow.file import pyarrow
+from ingot.formats.arrow.schema import (
+    BYTES,
+    PATH,
+    Kind,
+    Layout,
+    features_in,
+    layout_of,
+    leaves_of,
+    lists_of,
+    schema_in,
+    usual,
+)
+
+Packed: TypeAlias = Mapping[str, PackedField]
+"""The stored values of fields by name, and under `NAME?` which rows have an optional one."""
+
+Part: TypeAlias = Any
+"""What `ArrowArray.made` makes a column of."""
+
+_OTHERS = "leave the field out with names="
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A field as a column, or as a part of a struct.
+
+    Attributes:
+        field: The field.
+        path: The names that lead to its values.
+        wanted: The type that they should have; None for the usual one.
+        paths: For files that had paths: the field with these, or an empty text.
+    """
+
+    field: Field
+    path: tuple[str, ...]
+    wanted: Kind | None = None
+    paths: str | None = None
+
+    @property
+    def kind(self) -> Kind | None:
+        """The type of the column; None if its first values tell."""
+        if self.wanted is None:
+            return usual(self.field, self.path[-1])
+        return self.wanted._replace(name=self.path[-1], flags=Kind("", "").flags)
+
+    def found(self, stored: Packed) -> Kind:
+        """Return the type that some values tell.
+
+        Raises:
+            ValueError: They are not of one type.
+        """
+        if not isinstance(self.field.codec, Array):
+            return Kind.of(pyarrow().field(self.path[-1], self._objects(stored).type))
+        own, present = self._stored(stored)
+        there = present if own.counts is None else None
+        told = common_array(own.data, own.offsets, there)
+        is_many = own.counts is not None
+        name = "item" if is_many else self.path[-1]
+        kind = Kind(name, "n") if told is None else lists_of(name, dtype_of(told[0]).name, told[1])
+        return Kind(self.path[-1], "+l", children=[kind]) if is_many else kind
+
+    def part(self, kind: Kind, stored: Packed, count: int) -> Part:
+        """Return the values of rows as a column of a type.
+
+        Raises:
+            ValueError: They are not of the type.
+        """
+        own, present = self._stored(stored)
+        if self.paths is not None:
+            found: dict[str, Part] = {BYTES: (("bytes", (), "one"), *own, present), PATH: None}
+            if self.paths in stored:
+                there = stored.get(f"{self.paths}?")
+                told = None if there is None else there.data
+                found[PATH] = (("text", (), "one"), *stored[self.paths], told)
+            return [found[one.name] for one in kind.children]
+        layout = layout_of(self.field)
+        if layout is not None and arrow_fits(kind, layout):
+            return (layout, *own, present)
+        array = self._objects(stored) if layout is None else self._usual(layout, stored, count)
+        if kind.format == "n" and array.null_count < count:
+            message = f"it has values in some rows, but none in the first; {_OTHERS}"
+            raise ValueError(message)
+        return ArrowArray(restored(array, _pyarrow_type(kind)))
+
+    def _stored(self, stored: Packed) -> tuple[PackedField, Any]:
+        name = self.field.name
+        return stored[name], stored[f"{name}?"].data if self.field.is_optional else None
+
+    def _usual(self, layout: Layout, stored: Packed, count: int) -> Any:
+        """Return values as an array of pyarrow, of the usual type."""
+        kind = usual(self.field, "") or self.found(stored)
+        own, present = self._stored(stored)
+        made = ArrowArray.made(Kind("", "+s", children=[kind]), [(layout, *own, present)], count)
+        return pyarrow().record_batch(made).column(0)
+
+    def _objects(self, stored: Packed) -> Any:
+        """Return nested values as an array of pyarrow."""
+        own, present = self._stored(stored)
+        cells = iter(split_bytes(memoryview(own.data), own.offsets))
+        decode = self.field.codec.decode
+        count = len(own.offsets if own.counts is None else own.counts) // 8
+        there = bytes([1]) * count if present is None else bytes(present)
+        values: list[Any]
+        if own.counts is None:
+            pairs = zip(cells, there, strict=False)
+            values = [_listed(decode(one)) if has else None for one, has in pairs]
+        else:
+            lengths = zip(np.frombuffer(own.counts, np.uint64).tolist(), there, strict=True)
+            values = [
+                [_listed(decode(next(cells))) for _ in range(length)] if has else None
+                for length, has in lengths
+            ]
+        pa = pyarrow()
+        wanted = None if self.wanted is None else _pyarrow_type(self.wanted)
+        try:
+            return pa.array(values, None if wanted is None else _plain(wanted))
+        except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError) as error:
+            message = f"nested values differ in type: {error}; {_OTHERS}"
+            raise ValueError(message) from error
+
+
+def columns_of(
+    spec: Spec, metadata: Mapping[str, Any], where: str, requested: Kind | None = None
+) -> list[Column]:
+    """Return the fields as columns; those that came from Arrow have the types they had there.
+
+    Args:
+        spec: The fields.
+        metadata: Metadata with a schema, if there is one.
+        where: The name of the data set in errors.
+        requested: The columns that a consumer asks for, and their types, which are followed if
+            stored values are such without being converted.
+
+    Raises:
+        TypeError: Arrow has no type for a field.
+    """
+    schema = schema_in(metadata, where)
+    known = {}
+    if schema is not None:
+        try:
+            known = {one.name: one for one in leaves_of(schema, features_in(metadata), where)}
+        except FormatError:  # The metadata are from elsewhere.
+            known = {}
+    found = []
+    taken = set()
+    for name, field in spec.fields.items():
+        leaf = known.get(name)
+        if leaf is None or not _fits(field, leaf):
+            found.append(Column(field, tuple(name.split(DOT))))
+            continue
+        paths = None
+        if leaf.media is not None:
+            paths = f"{name}_{PATH}" if f"{name}_{PATH}" in spec.fields else ""
+            taken.add(paths)
+        found.append(Column(field, leaf.path, leaf.kind, paths))
+    columns = [one for one in found if one.field.name not in taken or one.field.name in known]
+    if requested is not None:
+        columns = _requested(columns, requested)
+    for one in columns:
+        is_nested = isinstance(one.field.codec, Tree | Msgpack)
+        if one.paths is None and not is_nested and layout_of(one.field) is None:
+            message = (
+                f"{where}: field {one.field.name!r}: Arrow has no type for "
+                f"{one.field.codec.name}; {_OTHERS}"
+            )
+            raise TypeError(message)
+    return columns
+
+
+def _fits(field: Field, leaf: Any) -> bool:
+    is_file = leaf.type == "bytes" and is_file_type(field.codec.name) and not field.is_sequence
+    return is_file or field.type.removesuffix("?") == leaf.type
+
+
+def _requested(columns: Sequence[Column], requested: Kind) -> list[Column]:
+    """Return the columns that a consumer asks for, in its order; all, if it names none of them."""
+    found = []
+    for wanted in requested.children:
+        for one in columns:
+            kind, layout = requested.at(one.path), layout_of(one.field)
+            if one.path[0] != wanted.name or kind is None:
+                continue
+            is_native = one.paths is None and layout is not None and arrow_fits(kind, layout)
+            found.append(Column(one.field, one.path, kind) if is_native else one)
+    return found or list(columns)
+
+
+def tree_of(columns: Sequence[Column]) -> dict[str, Any]:
+    """Return columns by name, and parts of structs in dicts."""
+    tree: dict[str, Any] = {}
+    for one in columns:
+        inner = tree
+        for name in one.path[:-1]:
+            inner = inner.setdefault(name, {})
+        inner[one.path[-1]] = one
+    return tree
+
+
+def kinds_of(tree: Mapping[str, Any], stored: Packed | None = None) -> Iterator[Kind | None]:
+    """Yield the type of each column of a tree; None where values must be known to tell it."""
+    for name, one in tree.items():
+        if not isinstance(one, Column):
+            inside = list(kinds_of(one, stored))
+            yield None if None in inside else Kind(name, "+s", children=inside)  # type: ignore[arg-type]
+        elif one.kind is None and stored is not None:
+            with _naming(one.field):
+                kind = one.found(stored)
+            yield kind
+        else:
+            yield one.kind
+
+
+def parts_of(
+    tree: Mapping[str, Any], kinds: Sequence[Kind], stored: Packed, count: int
+) -> list[Part]:
+    """Return what the columns of a tree are made of.
+
+    Raises:
+        ValueError: Values are not of the type of their column.
+    """
+    found = []
+    for one, kind in zip(tree.values(), kinds, strict=True):
+        if not isinstance(one, Column):
+            found.append(parts_of(one, kind.children, stored, count))
+            continue
+        with _naming(one.field):
+            found.append(one.part(kind, stored, count))
+    return found
+
+
+@contextmanager
+def _naming(field: Field) -> Iterator[None]:
+    """Have errors about values name their field."""
+    try:
+        yield
+    except ValueError as error:
+        message = f"field {field.name!r}: {error.args[0]}"
+        raise ValueError(message, *error.args[1:]) from error
+
+
+class _Described:
+    """A type, for what takes `__arrow_c_schema__`."""
+
+    def __init__(self, kind: Kind) -> None:
+        self._kind = kind
+
+    def __arrow_c_schema__(self) -> object:
+        return arrow_schema(self._kind)
+
+
+def _pyarrow_type(kind: Kind) -> Any:
+    return pyarrow().schema(_Described(Kind("", "+s", children=[kind]))).field(0).type
+
+
+def _listed(value: Any) -> Any:
+    """Return nested values with lists in place of arrays."""
+    if isinstance(value, dict):
+        return {key: _listed(one) for key, one in value.items()}
+    if isinstance(value, list | tuple):
+        return type(value)(_listed(one) for one in value)
+    return value.tolist() if isinstance(value, np.ndarray | np.generic) else value
+
+
+def _plain(kind: Any) -> Any:  # noqa: PLR0911
+    """Return the type of values before they are restored: times are numbers, decimals text."""
+    pa = pyarrow()
+    types = pa.types
+    if isinstance(kind, pa.BaseExtensionType):
+        return _plain(kind.storage_type)
+    if types.is_dictionary(kind):
+        return _plain(kind.value_type)
+    if types.is_decimal(kind):
+        return pa.large_string()
+    if types.is_temporal(kind) and not types.is_interval(kind):
+        return pa.int32() if kind.bit_width == 32 else pa.int64()  # noqa: PLR2004
+    if types.is_struct(kind):
+        return pa.struct([(one.name, _plain(one.type)) for one in kind])
+    if types.is_list(kind) or types.is_large_list(kind):
+        return pa.large_list(_plain(kind.value_type))
+    if types.is_fixed_size_list(kind):
+        return pa.list_(_plain(kind.value_type), kind.list_size)
+    return kind
+
+
+def restored(array: Any, kind: Any) -> Any:
+    """Return values of pyarrow as values of another type."""
+    pa = pyarrow()
+    if array.type == kind:
+        return array
+    if isinstance(kind, pa.BaseExtensionType):
+        return kind.wrap_array(restored(array, kind.storage_type))
+    if pa.types.is_null(kind):
+        return pa.nulls(len(array))
+    if pa.types.is_dictionary(kind):
+        encoded = restored(array, kind.value_type).dictionary_encode()
+        indices = encoded.indices.cast(kind.index_type)
+        return pa.DictionaryArray.from_arrays(indices, encoded.dictionary, ordered=kind.ordered)
+    is_list = pa.types.is_list(kind) or pa.types.is_large_list(kind)
+    if is_list and (pa.types.is_list(array.type) or pa.types.is_large_list(array.type)):
+        return _relisted(array, kind)
+    return array.cast(kind)
+
+
+def _relisted(array: Any, kind: Any) -> Any:
+    """Return lists as lists whose elements are restored."""
+    pa = pyarrow()
+    ends = array.offsets.to_numpy().astype(np.int64)
+    values = restored(array.values[int(ends[0]) : int(ends[-1])], kind.value_type)
+    is_large = pa.types.is_large_list(kind)
+    offsets = pa.array(ends - ends[0], pa.int64() if is_large else pa.int32())
+    made = pa.LargeListArray if is_large else pa.ListArray
+    mask = array.is_null() if array.null_count else None
+    return made.from_arrays(offsets, values, type=kind, mask=mask)
