@@ -66,6 +66,7 @@ class Column:
 
         Raises:
             ValueError: They are not of one type.
+            TypeError: Arrow has no type for them.
         """
         if not isinstance(self.field.codec, Array):
             return Kind.of(pyarrow().field(self.path[-1], self._objects(stored).type))
@@ -74,7 +75,13 @@ class Column:
         told = common_array(own.data, own.offsets, there)
         is_many = own.counts is not None
         name = "item" if is_many else self.path[-1]
-        kind = Kind(name, "n") if told is None else lists_of(name, dtype_of(told[0]).name, told[1])
+        dtype = None if told is None else dtype_of(told[0])
+        if dtype is not None and dtype.kind == "c":
+            message = f"field {self.field.name!r}: Arrow has no type for {dtype}; {_OTHERS}"
+            raise TypeError(message)
+        kind = Kind(name, "n")
+        if told is not None and dtype is not None:
+            kind = lists_of(name, dtype.name, told[1])
         return Kind(self.path[-1], "+l", children=[kind]) if is_many else kind
 
     def part(self, kind: Kind, stored: Packed, count: int) -> Part:

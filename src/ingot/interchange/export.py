@@ -168,6 +168,9 @@ class Export:
             return ArrowArray.made(kind, parts, rows.count)
         except IngotError:
             raise
+        except TypeError as error:
+            message = f"{path}: {error}"
+            raise TypeError(message) from error
         except ValueError as error:
             message, place = error.args if len(error.args) > 1 else (str(error), rows.count)
             row = ""

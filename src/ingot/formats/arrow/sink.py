@@ -44,7 +44,7 @@ class ParquetSink:
                 table = content.dataset[rows.start : rows.stop].to_arrow()
             else:
                 table = self._library.table(content.read(rows))
-        except self._library.ArrowException as error:
+        except (self._library.ArrowException, TypeError) as error:
             message = (
                 f"{content.path}: rows {rows.start} to {rows.stop - 1}: {_TITLE} has no type for "
                 f"a value: {error}; name the fields to convert with names=, or convert to .ingot"
