@@ -91,7 +91,7 @@ def test_a_field_that_some_rows_lack_is_optional(tmp_path):
         (example(), "record 1000: field .a. is int, but it has no value"),
         (example(a=[1, 2]), "record 1000: field .a. is int, but the record has several values"),
         (example(a=[b"x"]), "record 1000: field .a. is int, but the record has a bytes_list"),
-        (b"\x0a\xff", "record 1000, offset .*: no tf.train.Example"),
+        (b"\x0a\xff", "record 1000, offset .*: not a tf.train.Example"),
     ],
 )
 def test_a_later_row_that_does_not_fit_is_named(tmp_path, late, why):

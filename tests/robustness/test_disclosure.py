@@ -102,7 +102,7 @@ def test_overwriting_a_link_replaces_files_of_ingot_alone(tmp_path):
     target, link = tmp_path / "notes.txt", tmp_path / "x.ingot"
     target.write_text("mine")
     link.symlink_to(target)
-    with pytest.raises(ingot.FormatError, match="no Ingot file and stays"):
+    with pytest.raises(ingot.FormatError, match="not an Ingot file and is kept"):
         ingot.Writer(link, overwrite=True)
     assert target.read_text() == "mine"
     real = tmp_path / "real.ingot"
