@@ -28,6 +28,7 @@ ALLOWED = {
     "storage": {"error", "process", "crc", "pool", "background"},
     "compression": {"error", "limit"},
     "format": {"error", "crc", "compression"},
+    "arrow": {"format"},
     "records": {
         "error",
         "process",
@@ -61,8 +62,8 @@ PUBLIC = {
 }
 """The modules whose `__all__` is public; docs/reference lists what is in them."""
 
-NO_FILES = {"format", "compression", "order"}
-NO_STREAMS = {"format", "order"}
+NO_FILES = {"arrow", "format", "compression", "order"}
+NO_STREAMS = {"arrow", "format", "order"}
 
 _NOISE = re.compile(
     r"""

@@ -114,9 +114,9 @@ pub struct Block {
     spares: Arc<Spares>,
 }
 
-impl Block {
+impl AsRef<[u8]> for Block {
     /// Returns what is in it.
-    pub fn bytes(&self) -> &[u8] {
+    fn as_ref(&self) -> &[u8] {
         &self.bytes[..self.len]
     }
 }

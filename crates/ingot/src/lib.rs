@@ -9,12 +9,14 @@
 //! - [`storage`]: bytes at offsets; knows no format;
 //! - [`format`], [`compression`]: bytes to structs and back; do no I/O;
 //! - [`picture`]: pixels of compressed pictures;
+//! - [`arrow`]: stored values as arrays of Arrow and back; does no I/O;
 //! - [`order`]: which row is at which position; does no I/O;
 //! - [`records`]: a file of rows as a sequence: read, write, recover, verify.
 
 #[cfg(not(any(target_os = "linux", target_os = "macos")))]
 compile_error!("Ingot supports Linux and macOS");
 
+pub mod arrow;
 pub mod background;
 pub mod compression;
 pub mod crc;

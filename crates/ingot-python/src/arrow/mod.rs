@@ -1,17 +1,13 @@
-//! Batches in Arrow's shape: stored values as arrays, arrays as stored values, and both through
-//! Arrow's C data interface, which needs no library of Arrow.
+//! Arrays of the engine's `arrow` as objects of Python, with the methods of Arrow's PyCapsule
+//! interface.
 
-mod ffi;
-mod kind;
-mod layout;
-mod make;
+mod conversion;
 mod stream;
-mod take;
 mod values;
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use ingot::arrow::{self, Column, Data, Kind, Node, Part, Picks, Refusal, Stored};
 use pyo3::buffer::PyBuffer;
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
@@ -22,11 +18,7 @@ use crate::cells::{content, view};
 use crate::error::FormatError;
 use crate::object;
 
-use ffi::{Data, Node};
-use kind::Kind;
-use layout::{Layout, Refusal};
-use make::Stored;
-use take::{Part, Picks, Places};
+use conversion::{PyLayout, kind_of, refused, tuple_of};
 
 pub use stream::{PyArrowReader, arrow_stream};
 
@@ -72,30 +64,25 @@ impl PyArrowArray {
         columns: Vec<Bound<'_, PyAny>>,
         rows: usize,
     ) -> PyResult<Self> {
-        let kind = Kind::of(kind)?;
-        let given: Vec<Given> = columns.iter().map(Given::of).collect::<PyResult<_>>()?;
-        let node = py.detach(|| {
-            let parts = kind.children.iter().zip(given);
-            let parts = parts.map(|(kind, one)| one.made(kind, rows, &kind.name));
-            let parts = parts.collect::<Result<_, _>>()?;
-            Ok::<Node, Refusal>(Node::new(rows, vec![None], parts))
-        })?;
+        let kind = kind_of(kind)?;
+        let columns = columns.iter().map(column_of).collect::<PyResult<_>>()?;
+        let node = py.detach(|| arrow::table(&kind, columns, rows)).map_err(refused)?;
         Ok(PyArrowArray { kind: Arc::new(kind), node: Arc::new(node) })
     }
 
     fn __len__(&self) -> usize {
-        self.node.len
+        self.node.num_values()
     }
 
     /// The type, as a tuple.
     #[getter]
     fn kind<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        self.kind.tuple(py)
+        tuple_of(py, &self.kind)
     }
 
     /// Returns the values from `start` to `stop`.
     fn slice(&self, start: usize, stop: usize) -> PyResult<Self> {
-        if start > stop || stop > self.node.len {
+        if start > stop || stop > self.node.num_values() {
             return Err(PyValueError::new_err("a slice is part of the array"));
         }
         let node = Arc::new(self.node.slice(start, stop - start));
@@ -115,7 +102,7 @@ impl PyArrowArray {
     /// Returns about how many bytes the values take.
     #[getter]
     fn nbytes(&self) -> usize {
-        size(self.part(), 0, self.node.len)
+        self.part().num_bytes()
     }
 
     /// Returns the values at a path as a data set stores them.
@@ -123,13 +110,14 @@ impl PyArrowArray {
         &self,
         py: Python<'py>,
         path: Vec<String>,
-        layout: Layout,
+        layout: PyLayout,
         optional: bool,
         picks: Option<Picks>,
         check: bool,
     ) -> PyResult<Packed<'py>> {
-        let taken =
-            py.detach(|| take::take(self.part(), &path, &layout, optional, picks, check))?;
+        let taken = py
+            .detach(|| arrow::take(self.part(), &path, &layout.0, optional, picks, check))
+            .map_err(refused)?;
         let whole = |words: Vec<[u8; 8]>| object::bytes(py, words.as_flattened());
         let signed = |all: Vec<i64>| whole(all.into_iter().map(i64::to_ne_bytes).collect());
         let unsigned = |all: Vec<u64>| whole(all.into_iter().map(u64::to_ne_bytes).collect());
@@ -144,7 +132,7 @@ impl PyArrowArray {
 
     /// Returns the values at a path as objects; None for nulls.
     fn values<'py>(&self, py: Python<'py>, path: Vec<String>) -> PyResult<Bound<'py, PyList>> {
-        let (part, places, present) = self.part().descend(&path)?;
+        let (part, places, present) = self.part().descend(&path).map_err(refused)?;
         let list = PyList::empty(py);
         for (row, (place, there)) in places.iter().zip(present).enumerate() {
             if there {
@@ -159,7 +147,7 @@ impl PyArrowArray {
 
     /// Returns which values at a path are not null, as bytes.
     fn valid<'py>(&self, py: Python<'py>, path: Vec<String>) -> PyResult<Bound<'py, PyBytes>> {
-        let (_, _, present) = self.part().descend(&path)?;
+        let (_, _, present) = self.part().descend(&path).map_err(refused)?;
         let present: Vec<u8> = present.into_iter().map(u8::from).collect();
         object::bytes(py, &present)
     }
@@ -171,13 +159,7 @@ impl PyArrowArray {
         path: Vec<String>,
         size: usize,
     ) -> PyResult<Bound<'py, PySet>> {
-        let (part, places, present) = self.part().descend(&path)?;
-        let mut found = BTreeSet::new();
-        for (place, _) in places.iter().zip(present).filter(|(_, there)| *there) {
-            let (mut data, _) = take::texts(part, &Places::Range(place, 1))?;
-            data.truncate(size);
-            found.insert(data);
-        }
+        let found = arrow::heads(self.part(), &path, size).map_err(refused)?;
         let found = found.iter().map(|one| object::bytes(py, one));
         PySet::new(py, found.collect::<PyResult<Vec<_>>>()?)
     }
@@ -206,98 +188,40 @@ impl PyArrowArray {
 /// Gives an error about one value the row that it is in.
 fn at_row(py: Python<'_>, error: PyErr, row: usize) -> PyErr {
     match error.value(py).getattr("args").and_then(|args| args.extract::<(String, usize)>()) {
-        Ok((message, _)) => Refusal(message, row).into(),
+        Ok((message, _)) => refused(Refusal(message, row)),
         Err(_) => error,
     }
 }
 
-/// Returns about how many bytes some values take.
-fn size(part: Part<'_>, start: usize, len: usize) -> usize {
-    let (kind, node) = (part.kind, part.node);
-    let inside = |number: usize, start: usize, len: usize| {
-        size(Part { kind: &kind.children[number], node: &node.children[number] }, start, len)
-    };
-    if let Some(number) = kind.number() {
-        return number.width() * len;
-    }
-    let spans = || {
-        let ends = Places::Range(start, len);
-        let spans = if kind.format.starts_with('+') {
-            part.elements(&ends)
-        } else {
-            part.spans(&ends, matches!(kind.format.as_str(), "U" | "Z"))
-        };
-        spans.ok().and_then(|all| Some((all.first()?.0, all.last()?.1))).unwrap_or((0, 0))
-    };
-    match kind.format.as_str() {
-        "+s" => (0..kind.children.len()).map(|one| inside(one, node.offset + start, len)).sum(),
-        "u" | "z" | "U" | "Z" => spans().1.saturating_sub(spans().0),
-        format if format.starts_with('+') && !kind.children.is_empty() => {
-            let (first, last) = spans();
-            inside(0, first, last.saturating_sub(first))
-        }
-        _ => kind.byte_width().unwrap_or(16).saturating_mul(len),
-    }
-}
-
-/// What a column is made of.
-enum Given {
-    Stored(Layout, Stored),
-    Struct(Vec<Given>),
-    Missing,
-    Array(Node),
-}
-
 type StoredTuple<'py> = (
-    Layout,
+    PyLayout,
     Bound<'py, PyAny>,
     Bound<'py, PyAny>,
     Option<Bound<'py, PyAny>>,
     Option<Bound<'py, PyAny>>,
 );
 
-impl Given {
-    fn of(given: &Bound<'_, PyAny>) -> PyResult<Given> {
-        if given.is_none() {
-            return Ok(Given::Missing);
-        }
-        if let Ok(list) = given.cast::<PyList>() {
-            let parts = list.iter().map(|one| Given::of(&one)).collect::<PyResult<_>>()?;
-            return Ok(Given::Struct(parts));
-        }
-        if let Ok(array) = given.cast::<PyArrowArray>() {
-            let node = &array.get().node;
-            return Ok(Given::Array(node.slice(0, node.len)));
-        }
-        let (layout, data, offsets, counts, present): StoredTuple<'_> = given.extract()?;
-        let stored = Stored {
-            data: data_of(&data)?,
-            offsets: words(&offsets, i64::from_ne_bytes)?,
-            counts: counts.map(|one| words(&one, u64::from_ne_bytes)).transpose()?,
-            present: present.map(|one| truths(&one)).transpose()?,
-        };
-        Ok(Given::Stored(layout, stored))
+/// Takes stored values, a list for a struct, None for nulls, or an array.
+fn column_of(given: &Bound<'_, PyAny>) -> PyResult<Column> {
+    if given.is_none() {
+        return Ok(Column::Missing);
     }
-
-    /// Makes the column that has a full name.
-    fn made(self, kind: &Kind, rows: usize, name: &str) -> Result<Node, Refusal> {
-        let made = match self {
-            Given::Stored(layout, stored) => make::column(kind, &layout, stored)
-                .map_err(|Refusal(why, row)| Refusal(format!("field '{name}': {why}"), row)),
-            Given::Struct(parts) => {
-                let parts = kind.children.iter().zip(parts);
-                let parts =
-                    parts.map(|(kind, one)| one.made(kind, rows, &format!("{name}.{}", kind.name)));
-                Ok(make::structure(rows, parts.collect::<Result<_, _>>()?))
-            }
-            Given::Missing => make::missing(kind, rows),
-            Given::Array(node) => Ok(node),
-        }?;
-        if made.len == rows {
-            return Ok(made);
-        }
-        Err(format!("field '{name}' has {} values for {rows} rows", made.len).into())
+    if let Ok(list) = given.cast::<PyList>() {
+        let parts = list.iter().map(|one| column_of(&one)).collect::<PyResult<_>>()?;
+        return Ok(Column::Struct(parts));
     }
+    if let Ok(array) = given.cast::<PyArrowArray>() {
+        let node = &array.get().node;
+        return Ok(Column::Array(node.slice(0, node.num_values())));
+    }
+    let (layout, data, offsets, counts, present): StoredTuple<'_> = given.extract()?;
+    let stored = Stored {
+        data: data_of(&data)?,
+        offsets: words(&offsets, i64::from_ne_bytes)?,
+        counts: counts.map(|one| words(&one, u64::from_ne_bytes)).transpose()?,
+        present: present.map(|one| truths(&one)).transpose()?,
+    };
+    Ok(Column::Stored(layout.0, stored))
 }
 
 /// Returns bytes: those of a buffer of ours without a copy.
@@ -306,10 +230,11 @@ fn data_of(given: &Bound<'_, PyAny>) -> PyResult<Data> {
     let bytes = content(&bytes);
     let owner = given.getattr("obj").ok();
     if let Some(owner) = owner.as_ref().and_then(|one| one.cast::<buffer::PyBuffer>().ok()) {
-        let block = owner.get().block();
-        let start = bytes.as_ptr().addr().wrapping_sub(block.bytes().as_ptr().addr());
-        if start.checked_add(bytes.len()).is_some_and(|end| end <= block.bytes().len()) {
-            return Ok(Data::Shared(Arc::clone(block), start, bytes.len()));
+        let block = Arc::clone(owner.get().block());
+        let whole = (*block).as_ref();
+        let start = bytes.as_ptr().addr().wrapping_sub(whole.as_ptr().addr());
+        if start.checked_add(bytes.len()).is_some_and(|end| end <= whole.len()) {
+            return Ok(Data::Shared(block, start, bytes.len()));
         }
     }
     Ok(Data::Own(bytes.to_vec()))
@@ -335,19 +260,19 @@ pub fn arrow_kind<'py>(given: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>>
             stream::kind_in(capsule.cast::<PyCapsule>().map_err(PyErr::from)?)?
         }
     };
-    schema.tuple(given.py())
+    tuple_of(given.py(), &schema)
 }
 
 /// Returns a capsule that describes a type.
 #[pyfunction]
 pub fn arrow_schema<'py>(kind: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyCapsule>> {
-    stream::schema_capsule(kind.py(), &Kind::of(kind)?)
+    stream::schema_capsule(kind.py(), &kind_of(kind)?)
 }
 
 /// Returns whether values that are stored in a way can be a column of a type as they are.
 #[pyfunction]
-pub fn arrow_fits(kind: &Bound<'_, PyAny>, layout: Layout) -> PyResult<bool> {
-    Ok(layout.fits(&Kind::of(kind)?))
+pub fn arrow_fits(kind: &Bound<'_, PyAny>, layout: PyLayout) -> PyResult<bool> {
+    Ok(layout.0.fits(&kind_of(kind)?))
 }
 
 /// Returns the type of arrays and how many dimensions they have; None if there are none.
@@ -364,6 +289,6 @@ pub fn common_array(
     if offsets.last().is_none_or(|&end| end as usize > bytes.len()) || !offsets.is_sorted() {
         return Err(PyTypeError::new_err("offsets go up to the end of the buffer"));
     }
-    let found = make::common_array(bytes, &offsets, present.as_deref())?;
+    let found = arrow::common_array(bytes, &offsets, present.as_deref()).map_err(refused)?;
     Ok(found.map(|(name, dimensions)| (name.to_owned(), dimensions)))
 }

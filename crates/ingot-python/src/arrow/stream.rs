@@ -5,12 +5,12 @@ use std::ffi::{CStr, CString, c_char, c_int};
 use std::ptr;
 use std::sync::{Arc, Mutex};
 
+use ingot::arrow::{ArrowArray, ArrowArrayStream, ArrowSchema, Kind, Node};
 use pyo3::exceptions::{PyOSError, PyStopIteration, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::types::PyCapsule;
 
-use super::ffi::{ArrowArray, ArrowArrayStream, ArrowSchema, Node};
-use super::kind::Kind;
+use super::conversion::{kind_of, tuple_of};
 use super::{PyArrowArray, malformed};
 
 const SCHEMA: &CStr = c"arrow_schema";
@@ -90,7 +90,7 @@ impl PyArrowReader {
     /// The type of the batches, as a tuple.
     #[getter]
     fn kind<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        self.kind.tuple(py)
+        tuple_of(py, &self.kind)
     }
 
     fn __iter__(slf: Bound<'_, Self>) -> Bound<'_, Self> {
@@ -159,8 +159,7 @@ pub fn arrow_stream<'py>(
     kind: &Bound<'py, PyAny>,
     batches: Py<PyAny>,
 ) -> PyResult<Bound<'py, PyCapsule>> {
-    let source =
-        Source { kind: Kind::of(kind)?, batches: Some(batches), error: CString::default() };
+    let source = Source { kind: kind_of(kind)?, batches: Some(batches), error: CString::default() };
     let stream = ArrowArrayStream {
         get_schema: Some(get_schema),
         get_next: Some(get_next),

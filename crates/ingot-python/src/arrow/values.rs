@@ -1,48 +1,51 @@
 //! Arrays of Arrow as objects of Python, for values that are nested.
 
+use ingot::arrow::{Number, Part, Places, Refusal, integer, texts};
 use pyo3::IntoPyObjectExt;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyTuple};
 
-use super::kind::Number;
-use super::layout::Refusal;
-use super::take::{Part, Places, integer, texts};
+use super::conversion::refused;
 use crate::object;
 
 /// Returns the value at a position: times are numbers, and decimals text.
 pub fn value<'py>(py: Python<'py>, part: Part<'_>, place: usize) -> PyResult<Bound<'py, PyAny>> {
     let at = Places::Range(place, 1);
-    let mut present = [part.kind.format != "n" && part.node.is_valid(place)];
+    let mut present = [part.is_valid(place)];
     if !present[0] {
         return Ok(py.None().into_bound(py));
     }
     if part.kind.dictionary.is_some() {
-        let (inner, found) = part.decoded(&at, &mut present)?;
+        let (inner, found) = part.decoded(&at, &mut present).map_err(refused)?;
         return match found.iter().next() {
             Some(place) if present[0] => value(py, inner, place),
             _ => Ok(py.None().into_bound(py)),
         };
     }
     if let Some(number) = part.kind.number() {
-        return number_of(py, number, &part.numbers(number, &at).map_err(Refusal::from)?);
+        return number_of(
+            py,
+            number,
+            &part.numbers(number, &at).map_err(|why| refused(why.into()))?,
+        );
     }
     match part.kind.format.as_str() {
         "+s" => {
             let dict = PyDict::new(py);
             for (number, kind) in part.kind.children.iter().enumerate() {
-                let inner = part.inside(number, part.node.offset + place)?;
+                let inner = part.inside(number, part.node.offset() + place).map_err(refused)?;
                 dict.set_item(
                     object::text(py, &kind.name)?,
-                    value(py, inner, part.node.offset + place)?,
+                    value(py, inner, part.node.offset() + place)?,
                 )?;
             }
             Ok(dict.into_any())
         }
         "+m" => {
             let list = PyList::empty(py);
-            for (start, stop) in part.elements(&at).map_err(Refusal::from)? {
+            for (start, stop) in part.elements(&at).map_err(|why| refused(why.into()))? {
                 for place in start..stop {
-                    let entry = value(py, part.inside(0, place)?, place)?;
+                    let entry = value(py, part.inside(0, place).map_err(refused)?, place)?;
                     let entry = entry.cast_into::<PyDict>()?.values();
                     list.append(PyTuple::new(py, entry)?)?;
                 }
@@ -53,19 +56,19 @@ pub fn value<'py>(py: Python<'py>, part: Part<'_>, place: usize) -> PyResult<Bou
             if format.starts_with("+l") || format.starts_with("+L") || format.starts_with("+w") =>
         {
             let list = PyList::empty(py);
-            for (start, stop) in part.elements(&at).map_err(Refusal::from)? {
+            for (start, stop) in part.elements(&at).map_err(|why| refused(why.into()))? {
                 for place in start..stop {
-                    list.append(value(py, part.inside(0, place)?, place)?)?;
+                    list.append(value(py, part.inside(0, place).map_err(refused)?, place)?)?;
                 }
             }
             Ok(list.into_any())
         }
         format => {
-            let (data, _) = texts(part, &at)?;
+            let (data, _) = texts(part, &at).map_err(refused)?;
             let is_text = matches!(format, "u" | "U" | "vu") || format.starts_with("d:");
             match std::str::from_utf8(&data) {
                 Ok(text) if is_text => Ok(object::text(py, text)?.into_any()),
-                Err(_) if is_text => Err(Refusal("the text is not UTF-8".to_owned(), 0).into()),
+                Err(_) if is_text => Err(refused(Refusal("the text is not UTF-8".to_owned(), 0))),
                 _ => Ok(object::bytes(py, &data)?.into_any()),
             }
         }

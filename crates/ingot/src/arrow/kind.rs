@@ -1,25 +1,32 @@
 //! The type of a column, as Arrow's C data interface describes it.
 
-use pyo3::prelude::*;
-use pyo3::types::PyDict;
-
 /// A name, a format string and the types inside.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Kind {
+    /// The name of the column.
     pub name: String,
+    /// What the values are, as the interface writes it.
     pub format: String,
+    /// The interface's flags, such as that of nullable columns.
     pub flags: i64,
+    /// Keys and values that others have attached.
     pub metadata: Vec<(Vec<u8>, Vec<u8>)>,
+    /// The types of the parts of a struct, or of the elements of a list.
     pub children: Vec<Kind>,
+    /// The type of the values that indices refer to; none without a dictionary.
     pub dictionary: Option<Box<Kind>>,
 }
 
 /// What a value of a plain type is, and how many bytes it takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Number {
+    /// A truth value: a byte as it is stored, a bit in an array.
     Bool,
+    /// A signed integer.
     Signed(usize),
+    /// An unsigned integer.
     Unsigned(usize),
+    /// A floating-point number.
     Float(usize),
 }
 
@@ -57,43 +64,6 @@ impl Number {
 }
 
 impl Kind {
-    /// Takes a tuple of name, format, flags, metadata, children and dictionary.
-    pub fn of(given: &Bound<'_, PyAny>) -> PyResult<Kind> {
-        type Tuple<'py> = (
-            String,
-            String,
-            i64,
-            Bound<'py, PyDict>,
-            Vec<Bound<'py, PyAny>>,
-            Option<Bound<'py, PyAny>>,
-        );
-        let (name, format, flags, metadata, children, dictionary): Tuple<'_> = given.extract()?;
-        Ok(Kind {
-            name,
-            format,
-            flags,
-            metadata: metadata
-                .iter()
-                .map(|(key, value)| Ok((key.extract()?, value.extract()?)))
-                .collect::<PyResult<_>>()?,
-            children: children.iter().map(Kind::of).collect::<PyResult<_>>()?,
-            dictionary: dictionary.map(|one| Kind::of(&one).map(Box::new)).transpose()?,
-        })
-    }
-
-    /// Returns the tuple that [`Kind::of`] takes.
-    pub fn tuple<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        let metadata = PyDict::new(py);
-        for (key, value) in &self.metadata {
-            metadata.set_item(crate::object::bytes(py, key)?, crate::object::bytes(py, value)?)?;
-        }
-        let children: Vec<Bound<'py, PyAny>> =
-            self.children.iter().map(|one| one.tuple(py)).collect::<PyResult<_>>()?;
-        let dictionary = self.dictionary.as_ref().map(|one| one.tuple(py)).transpose()?;
-        let tuple = (&self.name, &self.format, self.flags, metadata, children, dictionary);
-        Ok(tuple.into_pyobject(py)?.into_any())
-    }
-
     /// Returns what the values are, if they are numbers; times are.
     pub fn number(&self) -> Option<Number> {
         if self.dictionary.is_some() {

@@ -1,10 +1,11 @@
 //! Stored values as arrays of Arrow.
 
-use ingot::format::array::Array;
+use crate::format::array::Array;
 
-use super::ffi::{Data, Node};
 use super::kind::{Kind, Number};
 use super::layout::{Cell, Layout, Refusal, Repeat, sizes};
+use super::node::{Data, Node};
+use super::text::{check_text, views};
 
 const OTHERS: &str = "leave the field out with names=";
 
@@ -12,6 +13,7 @@ type Made = Result<Node, Refusal>;
 
 /// The stored values of a field.
 pub struct Stored {
+    /// The bytes of all values, one after another.
     pub data: Data,
     /// Where each value begins, and where the last one ends.
     pub offsets: Vec<i64>,
@@ -21,8 +23,49 @@ pub struct Stored {
     pub present: Option<Vec<bool>>,
 }
 
+/// What a column is made of.
+pub enum Column {
+    /// Stored values.
+    Stored(Layout, Stored),
+    /// The parts of a struct.
+    Struct(Vec<Column>),
+    /// Nulls alone.
+    Missing,
+    /// An array of the column's type.
+    Array(Node),
+}
+
+impl Column {
+    /// Makes the column that has a full name.
+    fn made(self, kind: &Kind, rows: usize, name: &str) -> Result<Node, Refusal> {
+        let made = match self {
+            Column::Stored(layout, stored) => column(kind, &layout, stored)
+                .map_err(|Refusal(why, row)| Refusal(format!("field '{name}': {why}"), row)),
+            Column::Struct(parts) => {
+                let parts = kind.children.iter().zip(parts);
+                let parts =
+                    parts.map(|(kind, one)| one.made(kind, rows, &format!("{name}.{}", kind.name)));
+                Ok(structure(rows, parts.collect::<Result<_, _>>()?))
+            }
+            Column::Missing => missing(kind, rows),
+            Column::Array(node) => Ok(node),
+        }?;
+        if made.len == rows {
+            return Ok(made);
+        }
+        Err(format!("field '{name}' has {} values for {rows} rows", made.len).into())
+    }
+}
+
+/// Makes a struct of columns.
+pub fn table(kind: &Kind, columns: Vec<Column>, rows: usize) -> Made {
+    let parts = kind.children.iter().zip(columns);
+    let parts = parts.map(|(kind, one)| one.made(kind, rows, &kind.name));
+    Ok(Node::new(rows, vec![None], parts.collect::<Result<_, _>>()?))
+}
+
 /// Makes a column of a type that fits.
-pub fn column(kind: &Kind, layout: &Layout, stored: Stored) -> Made {
+fn column(kind: &Kind, layout: &Layout, stored: Stored) -> Made {
     let Stored { data, offsets, counts, present } = stored;
     let ends_well = offsets.first() == Some(&0)
         && offsets.is_sorted()
@@ -63,7 +106,7 @@ pub fn column(kind: &Kind, layout: &Layout, stored: Stored) -> Made {
 }
 
 /// Makes a struct, which is null where all its parts are.
-pub fn structure(len: usize, parts: Vec<Node>) -> Node {
+fn structure(len: usize, parts: Vec<Node>) -> Node {
     let is_there = |row: usize| parts.iter().any(|one| one.is_valid(row) && !is_empty(one));
     let present: Vec<bool> = if parts.iter().all(|one| one.may_be_null() || is_empty(one)) {
         (0..len).map(is_there).collect()
@@ -80,7 +123,7 @@ fn is_empty(node: &Node) -> bool {
 }
 
 /// Makes an array that is null everywhere.
-pub fn missing(kind: &Kind, len: usize) -> Made {
+fn missing(kind: &Kind, len: usize) -> Made {
     let nothing = Stored {
         data: Data::Own(Vec::new()),
         offsets: vec![0; len + 1],
@@ -303,8 +346,9 @@ fn text(kind: &Kind, data: Data, offsets: &[i64], present: Option<&[bool]>, is_t
         return Ok(Node::new(count, vec![validity, Some(data)], Vec::new()));
     }
     if kind.format.starts_with('v') {
-        let (views, len) = (views(data.bytes(), offsets)?, len as i64);
-        let sizes = Data::Own(len.to_ne_bytes().to_vec());
+        offsets_of(&offsets[count..], false)?;
+        let views = Data::Own(views(data.bytes(), offsets));
+        let sizes = Data::Own((len as i64).to_ne_bytes().to_vec());
         return Ok(Node::new(
             count,
             vec![validity, Some(views), Some(data), Some(sizes)],
@@ -314,40 +358,4 @@ fn text(kind: &Kind, data: Data, offsets: &[i64], present: Option<&[bool]>, is_t
     let is_large = matches!(kind.format.as_str(), "U" | "Z");
     let offsets = offsets_of(offsets, is_large)?;
     Ok(Node::new(count, vec![validity, Some(offsets), Some(data)], Vec::new()))
-}
-
-/// Refuses values that are not UTF-8.
-pub fn check_text(data: &[u8], offsets: &[i64]) -> Result<(), Refusal> {
-    let is_whole = std::str::from_utf8(data).is_ok_and(|text| {
-        data.is_ascii() || offsets.iter().all(|&end| text.is_char_boundary(end as usize))
-    });
-    if is_whole {
-        return Ok(());
-    }
-    let is_bad =
-        |one: &[i64]| std::str::from_utf8(&data[one[0] as usize..one[1] as usize]).is_err();
-    match offsets.windows(2).position(is_bad) {
-        Some(row) => Err(Refusal("the text is not UTF-8".to_owned(), row)),
-        None => Ok(()),
-    }
-}
-
-/// Returns for each value its length, and itself if it is short, or its start and where it is.
-fn views(data: &[u8], offsets: &[i64]) -> Result<Data, Refusal> {
-    const SHORT: usize = 12;
-    offsets_of(&offsets[offsets.len() - 1..], false)?;
-    let mut views = Vec::with_capacity(16 * (offsets.len() - 1));
-    for one in offsets.windows(2) {
-        let value = &data[one[0] as usize..one[1] as usize];
-        views.extend((value.len() as u32).to_ne_bytes());
-        if value.len() <= SHORT {
-            views.extend(value);
-            views.resize(views.len() + SHORT - value.len(), 0);
-        } else {
-            views.extend(&value[..4]);
-            views.extend(0_u32.to_ne_bytes());
-            views.extend((one[0] as u32).to_ne_bytes());
-        }
-    }
-    Ok(Data::Own(views))
 }

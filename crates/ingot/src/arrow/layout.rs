@@ -1,8 +1,5 @@
 //! How a data set stores the values of a field, and the columns of Arrow that fit these bytes.
 
-use pyo3::exceptions::PyValueError;
-use pyo3::prelude::*;
-
 use super::kind::{Kind, Number};
 
 /// What a stored value is.
@@ -12,13 +9,16 @@ pub enum Cell {
     Numbers(Number, Vec<usize>),
     /// An array that tells its own type and shape.
     Array,
+    /// Text in UTF-8.
     Text,
+    /// Any bytes.
     Bytes,
 }
 
 /// How many values a row has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Repeat {
+    /// One cell.
     One,
     /// Any number of numbers in one cell.
     Run,
@@ -29,7 +29,9 @@ pub enum Repeat {
 /// How values are stored.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Layout {
+    /// What a cell holds.
     pub cell: Cell,
+    /// How many a row has.
     pub repeat: Repeat,
 }
 
@@ -40,37 +42,6 @@ pub struct Refusal(pub String, pub usize);
 impl From<String> for Refusal {
     fn from(message: String) -> Refusal {
         Refusal(message, usize::MAX >> 1)
-    }
-}
-
-impl From<Refusal> for PyErr {
-    fn from(Refusal(message, place): Refusal) -> PyErr {
-        PyValueError::new_err((message, place))
-    }
-}
-
-impl<'a, 'py> FromPyObject<'a, 'py> for Layout {
-    type Error = PyErr;
-
-    /// Takes "text", "bytes", "array" or a type as numpy writes it; a shape; and "one", "run" or
-    /// "many".
-    fn extract(given: Borrowed<'a, 'py, PyAny>) -> PyResult<Layout> {
-        let (cell, shape, repeat): (String, Vec<usize>, String) = given.extract()?;
-        let cell = match cell.as_str() {
-            "text" => Cell::Text,
-            "bytes" => Cell::Bytes,
-            "array" => Cell::Array,
-            other => match Number::of_dtype(other) {
-                Some(number) => Cell::Numbers(number, shape),
-                None => return Err(PyValueError::new_err(format!("no layout {other:?}"))),
-            },
-        };
-        let repeat = match repeat.as_str() {
-            "one" => Repeat::One,
-            "run" => Repeat::Run,
-            _ => Repeat::Many,
-        };
-        Ok(Layout { cell, repeat })
     }
 }
 
@@ -111,7 +82,7 @@ fn cell_fits(cell: &Cell, kind: &Kind) -> bool {
 
 /// Returns the lengths of the lists that hold arrays of one shape, from outside to inside, and
 /// the type of the numbers. A tensor may be stored flat, as one list.
-pub fn sizes<'a>(kind: &'a Kind, shape: &[usize]) -> Option<(Vec<usize>, &'a Kind)> {
+pub(super) fn sizes<'a>(kind: &'a Kind, shape: &[usize]) -> Option<(Vec<usize>, &'a Kind)> {
     let (mut fixed, mut depth, mut inner) = (Some(Vec::new()), 0, kind);
     while inner.is_list() || inner.list_size().is_some() {
         fixed = fixed.zip(inner.list_size()).map(|(mut all, size)| {
