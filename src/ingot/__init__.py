@@ -134,4 +134,7 @@ if not TYPE_CHECKING:  # With a `__getattr__`, checkers of types would accept an
 
 
 def __dir__() -> list[str]:
-    return sorted([*__all__, *_MODULES])
+    from ingot.extras import is_installed  # noqa: PLC0415 -- only those who look need it
+
+    # help() looks at all of these, and a module whose package is missing would raise.
+    return sorted([*__all__, *filter(is_installed, _MODULES)])

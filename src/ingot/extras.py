@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib import import_module
+from importlib.util import find_spec
 from types import ModuleType
 
 _EXTRAS = {
@@ -24,6 +25,11 @@ _EXTRAS = {
     "typer": ("typer", "cli"),
 }
 """Packages by the name they are imported by: what they are called, and the extra they are in."""
+
+
+def is_installed(extra: str) -> bool:
+    """Return whether all packages of an extra are there; true for what is not an extra."""
+    return all(find_spec(name) for name, (_, one) in _EXTRAS.items() if one == extra)
 
 
 @contextmanager

@@ -372,3 +372,16 @@ def test_a_csv_file_of_only_a_header_has_no_rows(tmp_path):
     write(tmp_path / "y.csv", b"a,b\n1,2\n")
     ds = ingot.open(str(tmp_path / "*.csv"))
     assert (dict(ds.spec), list(ds)) == ({"a": "int", "b": "int"}, [{"a": 1, "b": 2}])
+
+
+def test_verify_names_the_fields_of_files_without_checksums(tmp_path):
+    csv = write(tmp_path / "x.csv", b"a,b\n1,x\n2,y\n")
+    lines = write(tmp_path / "x.jsonl", b'{"a": 1, "b": "x"}\n')
+    np.save(tmp_path / "x.npy", np.arange(3))
+    np.savez(tmp_path / "x.npz", a=np.arange(3))
+    assert ingot.open(csv).verify().unchecked == ("a", "b")
+    assert ingot.open(lines).verify().unchecked == ("a", "b")
+    assert ingot.open(tmp_path / "x.npy").verify().unchecked == ("array",)
+    assert ingot.open(tmp_path / "x.npz").verify().unchecked == ()
+    ingot.open(csv).save(tmp_path / "copy")
+    assert ingot.open(tmp_path / "copy").verify().unchecked == ()

@@ -1,6 +1,7 @@
 import importlib.util
 import inspect
 import pickle
+import pydoc
 import re
 import subprocess
 import sys
@@ -34,11 +35,19 @@ def test_all_is_sorted_and_lists_what_is_public():
 
 
 def test_dir_names_the_modules_that_are_imported_when_they_are_first_used():
-    modules = {"beam", "codecs", "compat", "fsspec", "grain", "hf", "jax", "tf", "torch"}
-    assert dir(ingot) == sorted(modules.union(ingot.__all__))
-    for name in modules:
+    packages = {"codecs": "numpy", "compat": "numpy", "beam": "apache_beam", "hf": "datasets"}
+    packages |= {name: name for name in ("fsspec", "grain", "jax", "torch")} | {"tf": "tensorflow"}
+    there = {name for name, package in packages.items() if importlib.util.find_spec(package)}
+    assert dir(ingot) == sorted(there.union(ingot.__all__))
+    for name in packages:
         assert importlib.util.find_spec(f"ingot.{name}"), name
     assert ingot.compat.__name__ == "ingot.compat"
+
+
+def test_help_shows_the_package_whatever_is_installed():
+    text = pydoc.plain(pydoc.render_doc(ingot))
+    assert "class DatasetWriter" in text
+    assert "class Loader" in text
 
 
 def test_a_name_that_is_not_there_is_an_attribute_error():

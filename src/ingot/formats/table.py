@@ -147,7 +147,6 @@ FORMATS = (
         signature=b"PAR1",
         files="arrow:open_files",
         rows="arrow.sink:ParquetSink",
-        writer="pyarrow.parquet.write_table, given Dataset.to_arrow()",
     ),
     Format(
         "arrow",
@@ -195,7 +194,14 @@ FORMATS = (
         rows="lines:Csv",
     ),
     replace(_NATIVE["npy"], has_fields=True, files="npy:open_files"),
-    Format("npz", "an .npz file", (".npz",), has_fields=True, files="npy:open_files"),
+    Format(
+        "npz",
+        "an .npz file",
+        (".npz",),
+        is_checked=True,
+        has_fields=True,
+        files="npy:open_files",
+    ),
     Format(
         "mds",
         "an MDS data set",
@@ -280,10 +286,9 @@ def target_format(path: Path, name: str | None) -> Format:
         message = f"unknown format {name!r}: expected one of {names}"
     elif found is None:
         known = ", ".join(suffix for one in written for suffix in one.suffixes)
-        message = (
-            f"{path}: no format has the suffix {suffix}: expected {known}, or no suffix for a "
-            "data set directory"
-        )
+        read = next((one for one in FORMATS if suffix in one.suffixes), None)
+        why = f"Ingot reads {suffix} files but does not write them" if read else "unknown suffix"
+        message = f"{path}: {why}: expected {known}, or no suffix for a data set directory"
     elif found is not by_suffix and (found.suffixes or by_suffix is not None):
         expected = " or ".join(found.suffixes) or "no suffix"
         message = f"{path}: the name of {found.title} ends in {expected}, got {suffix or 'none'}"

@@ -56,8 +56,10 @@ class Verification:
     Attributes:
         rows: The number of records checked.
         damaged: All damage, in file order.
-        unchecked: What has no checksums: fields of HDF5 and Granular files, bags by their
-            paths. `verify` checked that it can read them, not that they are what was written.
+        unchecked: What has no checksums of its own: fields of tar, JSON lines, CSV, `.npy`, MDS,
+            LitData, HDF5 and Granular files, bags by their paths. `verify` checked that it can
+            read them and that they are what they were when they were indexed, not that they are
+            what was written.
     """
 
     __module__ = "ingot"

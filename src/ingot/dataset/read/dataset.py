@@ -443,9 +443,11 @@ class Dataset(Verbs["Dataset"], Closable, Sequence[Row]):
     def verify(self, progress: Progress = None) -> Verification:
         """Read the files completely, even if this is a part, and verify every checksum.
 
-        HDF5 has checksums only for data sets that were made with `fletcher32`, and Granular has
-        none. `unchecked` names such fields, and those of which HDF5 does not find all chunks;
-        `verify` reads them to check that nothing is missing.
+        HDF5 has checksums only for data sets that were made with `fletcher32`; tar, JSON lines,
+        CSV, `.npy`, MDS, LitData and Granular files have none of their values. `unchecked` names
+        such fields, and those of which HDF5 does not find all chunks. `verify` reads them to check
+        that nothing is missing, and compares indexed values with the checksums in the index, so it
+        finds what has changed since Ingot first opened the file.
 
         Args:
             progress: Called with the number of rows done and their total after each index page;

@@ -32,6 +32,7 @@ class Directory:
     spec: dict[str, str]
     metadata: dict[str, Any]
     format: ClassVar[str] = "directory"
+    is_checked: ClassVar[bool] = True
 
     @classmethod
     def read(cls, folder: Path) -> "Directory":

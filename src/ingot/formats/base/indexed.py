@@ -16,7 +16,7 @@ from ingot.dataset.read.source import identity_of
 from ingot.dataset.spec import Spec
 from ingot.errors import FormatError, StorageError, printable
 from ingot.formats.base.options import Options
-from ingot.formats.table import COMPRESSIONS
+from ingot.formats.table import COMPRESSIONS, format_named
 from ingot.records.progress import Line, Report
 
 _LARGE = 1 << 30
@@ -47,6 +47,11 @@ class ForeignFiles:
     paths: Sequence[str]
     path: str
     opener: Callable[[], IngotSource | None]
+
+    @property
+    def is_checked(self) -> bool:
+        """Whether checksums in the files cover every value."""
+        return format_named(self.format).is_checked
 
     def metadata_json(self, native: NativeRows) -> str:
         """Return no metadata: these formats have none."""
