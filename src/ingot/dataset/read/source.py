@@ -195,7 +195,10 @@ class Source(ABC):
         field = self.spec.fields[name]
         own = replace(field, codec=field.codec.own)
         if own.kind != "column":
-            message = f"{self.path}: field {name!r} is {field.type}, expected one number per row"
+            message = (
+                f"{self.path}: field {name!r} is {field.type}, expected a number, text or an array; "
+                f"ds[[0, 1], [{name!r}]] reads values of any type"
+            )
             raise TypeError(message)
         return self._numbers(name, numbers, np.dtype(own.codec.dtype))
 
