@@ -166,7 +166,7 @@ def test_columns_come_from_the_index(path):
     assert [row["label"] for row in even] == list(range(0, 200, 20))
     both = ds.where(lambda label, score: (label > 100) & (score > 90), "label", "score")
     assert both.column("label").tolist() == [k for k in range(101, 200) if k % 2 and k > 180]
-    with pytest.raises(TypeError, match=r"'frames' is bytes\[\], expected a number, text or an array"):
+    with pytest.raises(TypeError, match=r"'frames' is bytes\[\], expected numbers, text or arrays"):
         ds.column("frames")
     with pytest.raises(ValueError, match="one boolean for each of 200 rows"):
         ds.where(lambda label: label[:5] == 1, "label")

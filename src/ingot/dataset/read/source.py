@@ -196,7 +196,7 @@ class Source(ABC):
         own = replace(field, codec=field.codec.own)
         if own.kind != "column":
             message = (
-                f"{self.path}: field {name!r} is {field.type}, expected a number, text or an array; "
+                f"{self.path}: field {name!r} is {field.type}, expected numbers, text or arrays; "
                 f"ds[[0, 1], [{name!r}]] reads values of any type"
             )
             raise TypeError(message)
