@@ -597,3 +597,8 @@ def test_bytes_that_are_not_an_image_are_named(mixed, tmp_path):
     loader = ingot.Loader(ingot.open(tmp_path / "other").map(ingot.Pictures("image", 8)), 2)
     with pytest.raises(ingot.WorkerError, match=r"row 1 of other.*bytes that are not a JPEG, PNG"):
         loader.batch(0)
+
+
+def test_unknown_options_name_the_nearest_one():
+    with pytest.raises(TypeError, match="unknown option 'colors'; did you mean 'colours'?"):
+        ingot.Pictures("image", 8, colors=1)

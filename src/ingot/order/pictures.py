@@ -1,4 +1,4 @@
-"""Pictures of one size: cropped, resized, mirrored and normalised by the engine."""
+"""Pictures of one size: cropped, resized, mirrored and normalized by the engine."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal
@@ -13,6 +13,7 @@ from ingot.codecs.text import Bytes
 from ingot.dataset.nested import DOT, at
 from ingot.dataset.spec import Field
 from ingot.locks import cached_property
+from ingot.options import names_options
 from ingot.order.arguments import (
     Range,
     field_name_of,
@@ -42,7 +43,7 @@ _RATIO: Range = (3 / 4, 4 / 3)
 class Pictures:
     """A function for `Order.map` that makes the pictures of a field alike.
 
-    It takes a part of each picture, resizes it, mirrors it, and normalises it. If nothing but
+    It takes a part of each picture, resizes it, mirrors it, and normalizes it. If nothing but
     such functions are mapped, a loader has the engine do all of that, from the stored file to the
     place in the batch, on all cores and without the GIL. Otherwise, and for `order[i]`, the
     engine does it one picture at a time. The values are the same.
@@ -77,7 +78,8 @@ class Pictures:
         scale: The least and the largest share of the area that a "resized" crop takes.
         ratio: The least and the largest ratio of width to height that it takes.
         flip: How likely left and right are exchanged.
-        mean: What is subtracted from each colour, in units of 255: a number, or one per colour.
+        mean: What is subtracted from pixel / 255, such as (0.485, 0.456, 0.406): a number, or one
+            for each colour.
         std: What each colour is divided by after that.
         dtype: "uint8", "float16" or "float32"; by default "uint8", with `mean` "float32".
         layout: "hwc" for height, width, colours; "chw" for colours, height, width.
@@ -94,6 +96,7 @@ class Pictures:
 
     __module__ = "ingot"
 
+    @names_options
     def __init__(
         self,
         field: str,
