@@ -600,5 +600,5 @@ def test_bytes_that_are_not_an_image_are_named(mixed, tmp_path):
 
 
 def test_unknown_options_name_the_nearest_one():
-    with pytest.raises(TypeError, match="unknown option 'colors'; did you mean 'colours'?"):
+    with pytest.raises(TypeError, match=r"unknown option 'colors'; did you mean 'colours'\?"):
         ingot.Pictures("image", 8, colors=1)
