@@ -403,7 +403,9 @@ def _sequence(inner: Kind) -> str | None:
     """Return the type of lists of values of a type."""
     if not _is_readable(inner):
         return None
-    if inner.format in {"n", "+s", "+m"}:
+    if (inner.dictionary or inner).format in {"n", "+s", "+m"}:
+        return "tree[]"
+    if inner.dictionary is not None and inner.dictionary.is_list:
         return "tree[]"
     if inner.is_fixed:
         found = _fixed(inner)
