@@ -195,6 +195,13 @@ def test_columns_that_no_field_can_have_are_rejected_with_advice_that_works(tmp_
     assert len(ingot.from_arrow(table.drop_columns("odd"), tmp_path / "x")) == 1
 
 
+def test_nested_parts_of_one_name_are_rejected(tmp_path):
+    parts = pa.StructArray.from_arrays([pa.array([1]), pa.array([2])], ["a", "a"])
+    table = pa.table({"x": pa.ListArray.from_arrays([0, 1], parts)})
+    with pytest.raises(ingot.FormatError, match="column 'x' is list<item: struct<a: int64, a: "):
+        ingot.from_arrow(table, tmp_path / "x")
+
+
 def test_metadata_of_a_schema_are_kept(tmp_path):
     table = pa.table({"x": [1]}).replace_schema_metadata({"author": "me"})
     ds = ingot.from_arrow(table, tmp_path / "x", metadata={"more": 1})

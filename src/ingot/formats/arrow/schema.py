@@ -435,14 +435,16 @@ def type_of(kind: Kind, shape: _Shape | None = None) -> str | None:  # noqa: PLR
 def _is_readable(kind: Kind) -> bool:
     """Whether values can be read, as objects if need be.
 
-    Of maps, only those of plain values: pyarrow could not make others of these again.
+    Of maps, only those of plain values: pyarrow could not make others of these again. Of structs,
+    only those whose parts have different names: a dict could not have both.
     """
     if kind.dictionary is not None:
         return _is_readable(kind.dictionary)
     if kind.format == "+m":
-        return all(map(_is_plain, kind.children[0].children))
+        return all(_is_plain(one) and _is_readable(one) for one in kind.children[0].children)
     if kind.is_list or (kind.format == "+s" and kind.children):
-        return all(map(_is_readable, kind.children))
+        is_clear = len({one.name for one in kind.children}) == len(kind.children)
+        return is_clear and all(map(_is_readable, kind.children))
     is_known = kind.format == "n" or kind.format in _TEXT or kind.format.startswith("d:")
     return is_known or kind.is_bytes or kind.dtype is not None
 
