@@ -28,6 +28,7 @@ from ingot.formats.arrow.schema import (
     schema_in,
     usual,
 )
+from ingot.interchange.arrays import inferred, plain_array, restored
 
 Packed: TypeAlias = Mapping[str, PackedField]
 """The stored values of fields by name, and under `NAME?` which rows have an optional one."""
@@ -59,7 +60,7 @@ class Column:
         """The type of the column; None if its first values tell."""
         if self.wanted is None:
             return usual(self.field, self.path[-1])
-        return self.wanted._replace(name=self.path[-1], flags=Kind("", "").flags)
+        return _possible(self.wanted)._replace(name=self.path[-1], flags=Kind("", "").flags)
 
     def found(self, stored: Packed) -> Kind:
         """Return the type that some values tell.
@@ -69,7 +70,7 @@ class Column:
             TypeError: Arrow has no type for them.
         """
         if not isinstance(self.field.codec, Array):
-            return Kind.of(pyarrow().field(self.path[-1], self._objects(stored).type))
+            return Kind.of(pyarrow().field(self.path[-1], inferred(self._values(stored))))
         own, present = self._stored(stored)
         there = present if own.counts is None else None
         told = common_array(own.data, own.offsets, there)
@@ -101,10 +102,15 @@ class Column:
         layout = layout_of(self.field)
         if layout is not None and arrow_fits(kind, layout):
             return (layout, *own, present)
-        array = self._objects(stored) if layout is None else self._usual(layout, stored, count)
-        if kind.format == "n" and array.null_count < count:
-            message = f"it has values in some rows, but none in the first; {_OTHERS}"
-            raise ValueError(message)
+        if layout is None:
+            values = self._values(stored)
+            if kind.format == "n" and any(one is not None for one in values):
+                message = f"it has values in some rows, but none in the first; {_OTHERS}"
+                raise ValueError(message)
+            whose = "the first batch" if self.wanted is None else "the column that it once was"
+            array = plain_array(values, _pyarrow_type(kind), whose)
+        else:
+            array = self._usual(layout, stored, count)
         return ArrowArray(restored(array, _pyarrow_type(kind)))
 
     def _stored(self, stored: Packed) -> tuple[PackedField, Any]:
@@ -118,30 +124,20 @@ class Column:
         made = ArrowArray.made(Kind("", "+s", children=[kind]), [(layout, *own, present)], count)
         return pyarrow().record_batch(made).column(0)
 
-    def _objects(self, stored: Packed) -> Any:
-        """Return nested values as an array of pyarrow."""
+    def _values(self, stored: Packed) -> list[Any]:
+        """Return nested values; None for null."""
         own, present = self._stored(stored)
         cells = iter(split_bytes(memoryview(own.data), own.offsets))
         decode = self.field.codec.decode
         count = len(own.offsets if own.counts is None else own.counts) // 8
         there = bytes([1]) * count if present is None else bytes(present)
-        values: list[Any]
         if own.counts is None:
             pairs = zip(cells, there, strict=False)
-            values = [_listed(decode(one)) if has else None for one, has in pairs]
-        else:
-            lengths = zip(np.frombuffer(own.counts, np.uint64).tolist(), there, strict=True)
-            values = [
-                [_listed(decode(next(cells))) for _ in range(length)] if has else None
-                for length, has in lengths
-            ]
-        pa = pyarrow()
-        wanted = None if self.wanted is None else _pyarrow_type(self.wanted)
-        try:
-            return pa.array(values, None if wanted is None else _plain(wanted))
-        except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError) as error:
-            message = f"nested values differ in type: {error}; {_OTHERS}"
-            raise ValueError(message) from error
+            return [decode(one) if has else None for one, has in pairs]
+        lengths = zip(np.frombuffer(own.counts, np.uint64).tolist(), there, strict=True)
+        return [
+            [decode(next(cells)) for _ in range(length)] if has else None for length, has in lengths
+        ]
 
 
 def columns_of(
@@ -259,8 +255,19 @@ def _naming(field: Field) -> Iterator[None]:
     try:
         yield
     except ValueError as error:
-        message = f"field {field.name!r}: {error.args[0]}"
-        raise ValueError(message, *error.args[1:]) from error
+        match error.args:
+            case (str(reason), int(row)):
+                raise ValueError(f"field {field.name!r}: {reason}", row) from error
+        message = f"field {field.name!r}: {error}"
+        raise ValueError(message) from error
+
+
+def _possible(kind: Kind) -> Kind:
+    """Return a type without dictionaries of nested values, which pyarrow cannot make."""
+    inner = kind.dictionary
+    if inner is not None and (inner.children or inner.dictionary is not None):
+        return _possible(inner._replace(name=kind.name, flags=kind.flags))
+    return kind._replace(children=[*map(_possible, kind.children)])
 
 
 class _Described:
@@ -275,64 +282,3 @@ class _Described:
 
 def _pyarrow_type(kind: Kind) -> Any:
     return pyarrow().schema(_Described(Kind("", "+s", children=[kind]))).field(0).type
-
-
-def _listed(value: Any) -> Any:
-    """Return nested values with lists in place of arrays."""
-    if isinstance(value, dict):
-        return {key: _listed(one) for key, one in value.items()}
-    if isinstance(value, list | tuple):
-        return type(value)(_listed(one) for one in value)
-    return value.tolist() if isinstance(value, np.ndarray | np.generic) else value
-
-
-def _plain(kind: Any) -> Any:  # noqa: PLR0911
-    """Return the type of values before they are restored: times are numbers, decimals text."""
-    pa = pyarrow()
-    types = pa.types
-    if isinstance(kind, pa.BaseExtensionType):
-        return _plain(kind.storage_type)
-    if types.is_dictionary(kind):
-        return _plain(kind.value_type)
-    if types.is_decimal(kind):
-        return pa.large_string()
-    if types.is_temporal(kind) and not types.is_interval(kind):
-        return pa.int32() if kind.bit_width == 32 else pa.int64()  # noqa: PLR2004
-    if types.is_struct(kind):
-        return pa.struct([(one.name, _plain(one.type)) for one in kind])
-    if types.is_list(kind) or types.is_large_list(kind):
-        return pa.large_list(_plain(kind.value_type))
-    if types.is_fixed_size_list(kind):
-        return pa.list_(_plain(kind.value_type), kind.list_size)
-    return kind
-
-
-def restored(array: Any, kind: Any) -> Any:
-    """Return values of pyarrow as values of another type."""
-    pa = pyarrow()
-    if array.type == kind:
-        return array
-    if isinstance(kind, pa.BaseExtensionType):
-        return kind.wrap_array(restored(array, kind.storage_type))
-    if pa.types.is_null(kind):
-        return pa.nulls(len(array))
-    if pa.types.is_dictionary(kind):
-        encoded = restored(array, kind.value_type).dictionary_encode()
-        indices = encoded.indices.cast(kind.index_type)
-        return pa.DictionaryArray.from_arrays(indices, encoded.dictionary, ordered=kind.ordered)
-    is_list = pa.types.is_list(kind) or pa.types.is_large_list(kind)
-    if is_list and (pa.types.is_list(array.type) or pa.types.is_large_list(array.type)):
-        return _relisted(array, kind)
-    return array.cast(kind)
-
-
-def _relisted(array: Any, kind: Any) -> Any:
-    """Return lists as lists whose elements are restored."""
-    pa = pyarrow()
-    ends = array.offsets.to_numpy().astype(np.int64)
-    values = restored(array.values[int(ends[0]) : int(ends[-1])], kind.value_type)
-    is_large = pa.types.is_large_list(kind)
-    offsets = pa.array(ends - ends[0], pa.int64() if is_large else pa.int32())
-    made = pa.LargeListArray if is_large else pa.ListArray
-    mask = array.is_null() if array.null_count else None
-    return made.from_arrays(offsets, values, type=kind, mask=mask)

@@ -153,7 +153,8 @@ class Export:
         """
         empty = packed_rows(self._spec, [])
         rows = next(stored(self._selection, self._spec, rows=max(1, len(self._selection))), empty)
-        if self._kind is not None and max(len(one.data) for one in rows.fields) > _OFFSET_MAX:
+        most = max((len(one.data) for one in rows.fields), default=0)
+        if self._kind is not None and most > _OFFSET_MAX:
             self._kind = _large(self._kind)
         return self._made(rows, 0)
 

@@ -1,16 +1,16 @@
 """Writing tables of Arrow as data sets."""
 
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
 from ingot._core import ArrowArray, ArrowReader
 from ingot.codecs import Bytes, codec_of
-from ingot.dataset.nested import deep, flat
+from ingot.dataset.nested import DOT, deep, flat
 from ingot.dataset.read.dataset import Dataset
 from ingot.dataset.read.ingot_plan import Unpacking
 from ingot.dataset.read.plan import Packed
@@ -29,6 +29,7 @@ _WHERE = "the table"
 _START = 16
 _BYTES = 16 << 20
 _ROWS = 1 << 14
+_T = TypeVar("_T")
 
 
 def from_arrow(
@@ -143,7 +144,9 @@ class Input:
         self._batches: Iterator[ArrowArray]
         batches = _batches(data)
         is_table = hasattr(data, "__len__") and not isinstance(data, Dataset | list | tuple)
-        known = list(batches) if is_table else [one for one in [next(batches, None)] if one]
+        known = (
+            list(batches) if is_table else [one for one in [next(batches, None)] if one is not None]
+        )
         schema = getattr(batches, "kind", None) or (known[0].kind if known else None)
         if schema is None:
             message = "there are no rows, and so no columns; pass a table"
@@ -169,24 +172,54 @@ class Input:
                 yield batch.slice(start, min(start + step, len(batch)))
 
     def _check(self, kind: Kind) -> None:
-        found, first = (
-            {one.name: str(one) for one in each.children} for each in (kind, self.schema)
-        )
-        if found != first:
-            message = f"{_WHERE}: a batch has the columns {found}, but the first has {first}"
+        found, first = ({one.name: one for one in each.children} for each in (kind, self.schema))
+        if found.keys() != first.keys() or len(kind.children) != len(self.schema.children):
+            names = f"{[one.name for one in kind.children]}, but the first has {[*first]}"
+            message = f"{_WHERE}: a batch has the columns {names}"
             raise FormatError(message, _WHERE)
+        for name, one in found.items():
+            if one.differs(first[name]):
+                told = f"{one} in a batch, but {first[name]} in the first"
+                message = f"{_WHERE}: column {name!r} is {told}; cast the batches to one type"
+                raise FormatError(message, _WHERE)
 
     def has_nulls(self, path: Sequence[str]) -> bool:
-        """Return whether there are nulls in the sample."""
-        return any(0 in batch.valid(path) for batch in self.sample)
+        """Return whether there are nulls in the sample.
+
+        Raises:
+            FormatError: The array is damaged.
+        """
+        return any(0 in one for one in self._of_sample(path, lambda batch: batch.valid(path)))
 
     def has_values(self, path: Sequence[str]) -> bool:
-        """Return whether there is anything but nulls in the sample."""
-        return any(1 in batch.valid(path) for batch in self.sample)
+        """Return whether there is anything but nulls in the sample.
 
+        Raises:
+            FormatError: The array is damaged.
+        """
+        return any(1 in one for one in self._of_sample(path, lambda batch: batch.valid(path)))
 
-def _described(kind: Kind) -> dict[str, str]:
-    return {one.name: str(one) for one in kind.children}
+    def heads(self, path: Sequence[str]) -> set[bytes]:
+        """Return how the values of bytes in the sample begin.
+
+        Raises:
+            FormatError: The array is damaged.
+        """
+        return set(chain(*self._of_sample(path, lambda batch: batch.heads(path, _START))))
+
+    def _of_sample(self, path: Sequence[str], read: Callable[[ArrowArray], _T]) -> Iterator[_T]:
+        """Yield what is read of each batch; errors name the column and the row."""
+        start = 0
+        for batch in self.sample:
+            try:
+                yield read(batch)
+            except FormatError:
+                raise
+            except ValueError as error:
+                reason, row = error.args if len(error.args) > 1 else (str(error), 0)
+                message = f"{_WHERE}: row {start + row}: column {DOT.join(path)!r}: {reason}"
+                raise FormatError(message, _WHERE) from error
+            start += len(batch)
 
 
 def _batches(data: Any) -> Iterator[ArrowArray]:
@@ -199,7 +232,7 @@ def _batches(data: Any) -> Iterator[ArrowArray]:
         if make is not None:
             return _batches(make())
     if isinstance(data, Iterable) and not isinstance(data, str | bytes):
-        return _flat(data)
+        return _Flat(data)
     message = (
         "expected a table, or anything with __arrow_c_stream__ or __arrow_c_array__, "
         f"got {type(data).__name__}"
@@ -207,15 +240,30 @@ def _batches(data: Any) -> Iterator[ArrowArray]:
     raise TypeError(message)
 
 
-def _flat(data: Iterable[Any]) -> Iterator[ArrowArray]:
-    for one in data:
-        if not is_arrow(one):
-            message = (
-                "expected an iterable of batches with __arrow_c_array__, got one of "
-                f"{type(one).__name__}; ingot.from_generator takes rows"
-            )
-            raise TypeError(message)
-        yield from _batches(one)
+class _Flat:
+    """The batches of an iterable of batches and tables; `kind` is that of the first, if any."""
+
+    def __init__(self, data: Iterable[Any]) -> None:
+        self.kind: Any = None
+        self._batches = self._each(data)
+
+    def __iter__(self) -> Iterator[ArrowArray]:
+        return self
+
+    def __next__(self) -> ArrowArray:
+        return next(self._batches)
+
+    def _each(self, data: Iterable[Any]) -> Iterator[ArrowArray]:
+        for one in data:
+            if not is_arrow(one):
+                message = (
+                    "expected an iterable of batches with __arrow_c_array__, got one of "
+                    f"{type(one).__name__}; ingot.from_generator takes rows"
+                )
+                raise TypeError(message)
+            batches = _batches(one)
+            self.kind = self.kind or getattr(batches, "kind", None)
+            yield from batches
 
 
 class Intake:
@@ -292,14 +340,15 @@ class Intake:
             FormatError: A value does not fit the type of its field.
         """
         start = 0
-        try:
-            for batch in self._given.pieces():
-                numbers = np.arange(start, start + len(batch))
-                yield self._rows(lambda path, batch=batch: (batch, path), numbers, decoded=decoded)  # type: ignore[misc]
-                start += len(batch)
-        except FormatError as error:
-            error.add_note("pass a spec for the field, such as spec={'note': 'utf8?'}")
-            raise
+        for batch in self._given.pieces():
+            numbers = np.arange(start, start + len(batch))
+            try:
+                rows = self._rows(lambda path, batch=batch: (batch, path), numbers, decoded=decoded)  # type: ignore[misc]
+            except FormatError as error:
+                error.add_note("pass a spec for the field, such as spec={'note': 'utf8?'}")
+                raise
+            yield rows
+            start += len(batch)
 
     def _rows(
         self, at: At, numbers: np.ndarray[Any, Any], *, decoded: bool
@@ -326,6 +375,5 @@ def _field(leaf: Leaf, given: Input) -> Field:
 
 def _type_of_files(leaf: Leaf, given: Input) -> str | None:
     """Return the type of all files that are known, if they have one."""
-    heads = {head for batch in given.sample for head in batch.heads(leaf.bytes_path, _START)}
-    found = {type_of_file(one, leaf.media or "") for one in heads}
+    found = {type_of_file(one, leaf.media or "") for one in given.heads(leaf.bytes_path)}
     return found.pop() if len(found) == 1 else None

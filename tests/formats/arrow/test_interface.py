@@ -17,6 +17,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 
 import ingot
+from ingot.formats.arrow.schema import Kind
 from tests.support.arrow_tables import plain, tables
 
 SPEC = {
@@ -365,6 +366,48 @@ def test_slices_with_offsets_and_parts_with_nulls_are_taken(tmp_path):
     for name in ["d", "l", "b", "m"]:
         assert found.to_arrow()[name].equals(part[name]), name
     assert [one["s"]["a"] for one in found] == pa.compute.struct_field(part["s"], "a").to_pylist()
+
+
+def test_rows_without_fields_are_a_batch_without_columns(ds):
+    assert pa.record_batch(ds.select()).num_columns == 0
+    assert pa.table(ds.select()).num_columns == 0
+    assert sum(map(len, ds.select().arrow_batches())) == 3000
+
+
+def test_a_requested_schema_of_another_type_is_a_type_error(ds):
+    (batch,) = ds[:9].arrow_batches()
+    for method in (ds.__arrow_c_stream__, ds.__arrow_c_array__, batch.__arrow_c_array__):
+        with pytest.raises(TypeError, match=r"expected a schema: .* got int"):
+            method(5)
+
+
+def test_batches_name_types_with_units_zones_and_widths(tmp_path):
+    kinds = [
+        *(pa.timestamp("s"), pa.timestamp("ns", "UTC"), pa.date32(), pa.date64()),
+        *(pa.time32("ms"), pa.time64("ns"), pa.duration("us"), pa.binary(3)),
+        *(pa.decimal128(9, 2), pa.decimal256(40, 3), pa.list_(pa.timestamp("ms"))),
+    ]
+    table = pa.table({f"c{k}": pa.nulls(1, kind) for k, kind in enumerate(kinds)})
+    (batch,) = ingot.from_arrow(table, tmp_path / "x").arrow_batches()
+    assert [*batch.schema.values()] == [*map(str, kinds)]
+
+
+@pytest.mark.parametrize(
+    ("form", "children"),
+    [("", 0), ("+l", 0), ("+L", 2), ("+w:2", 0), ("+w:x", 1), ("+m", 0), ("w:", 0), ("+r", 1)],
+)
+def test_malformed_types_are_an_error_of_ours(form, children, tmp_path):
+    inner = ["item", "l", 2, {}, [], None]
+    with pytest.raises(ingot.FormatError, match="malformed Arrow schema: 'x' has the format"):
+        Kind.of_tuple(["x", form, 2, {}, [inner] * children, None])
+    str(Kind("x", form))
+    schema = ["", "+s", 0, {}, [["x", form, 2, {}, [inner] * children, None]], None]
+    with ingot.DatasetWriter(
+        tmp_path / "x.ingot", {"x": "int"}, metadata={"arrow": {"schema": schema}}
+    ) as writer:
+        writer.append({"x": 1})
+    with pytest.raises(ingot.FormatError, match="malformed Arrow schema"):
+        ingot.open(tmp_path / "x.ingot").to_arrow()
 
 
 @pytest.mark.parametrize(

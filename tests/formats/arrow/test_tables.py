@@ -128,6 +128,80 @@ def test_text_that_is_not_unicode_is_rejected(tmp_path):
         ingot.from_arrow(pa.table({"x": bad}), tmp_path / "x")
 
 
+@pytest.mark.parametrize(
+    ("first", "later"),
+    [
+        (pa.timestamp("s"), pa.timestamp("ns")),
+        (pa.timestamp("s"), pa.timestamp("s", "UTC")),
+        (pa.timestamp("s"), pa.int64()),
+        (pa.date32(), pa.time32("s")),
+        (pa.decimal128(9, 2), pa.decimal128(9, 3)),
+        (pa.binary(2), pa.binary(3)),
+        (pa.list_(pa.duration("s")), pa.list_(pa.duration("ms"))),
+        (pa.dictionary("int8", pa.date32()), pa.dictionary("int8", pa.time32("s"))),
+        (pa.struct([("a", pa.time64("us"))]), pa.struct([("a", pa.time64("ns"))])),
+        (pa.map_(pa.string(), pa.int32()), pa.map_(pa.string(), pa.int64())),
+        (pa.fixed_shape_tensor(pa.int8(), [2, 3]), pa.fixed_shape_tensor(pa.int8(), [3, 2])),
+    ],
+    ids=str,
+)
+def test_batches_of_different_types_are_rejected_by_column(first, later, tmp_path):
+    batches = [pa.record_batch({"k": [1], "x": pa.nulls(1, kind)}) for kind in (first, later)]
+    with pytest.raises(ingot.FormatError, match=r"column 'x' is .* in a batch, but .* in the"):
+        ingot.from_arrow(batches, tmp_path / "x")
+    assert not (tmp_path / "x" / "dataset.json").exists()
+    with pytest.raises(ingot.FormatError, match=r"a batch has the columns \['k'\], but the first"):
+        ingot.from_arrow([batches[0], pa.record_batch({"k": [1]})], tmp_path / "x")
+
+
+def test_positions_in_dictionaries_may_differ_in_type(tmp_path):
+    batches = [
+        pa.record_batch({"x": pa.array([text]).cast(pa.dictionary(index, pa.string()))})
+        for text, index in [("a", pa.int32()), ("b", pa.int8())]
+    ]
+    assert ingot.from_arrow(batches, tmp_path / "x").to_arrow()["x"].to_pylist() == ["a", "b"]
+
+
+def test_batches_without_rows_have_columns(tmp_path):
+    table = pa.table({"x": pa.array([], pa.int8())})
+    for k, data in enumerate([table.to_batches() or [table[:0]], [table], [table, table]]):
+        ds = ingot.from_arrow(data, tmp_path / f"{k}.ingot")
+        assert ds.to_arrow().schema == table.schema
+    batch = pa.record_batch({"x": pa.array([], pa.int8())})
+    assert len(ingot.from_arrow([batch], tmp_path / "x.ingot")) == 0
+    assert (
+        len(
+            ingot.from_arrow(
+                iter([batch, pa.table({"x": pa.array([1], pa.int8())})]), tmp_path / "y"
+            )
+        )
+        == 1
+    )
+
+
+def test_damaged_dictionaries_are_rejected_by_column_and_row(tmp_path):
+    good = pa.array(["a", "b"]).dictionary_encode()
+    bad = pa.DictionaryArray.from_arrays(pa.array([0, 7], pa.int32()), ["a", "b"], safe=False)
+    table = pa.table({"k": range(4), "x": pa.chunked_array([good, bad])})
+    with pytest.raises(ingot.FormatError, match="row 3: column 'x': index 7 of a dictionary of 2"):
+        ingot.from_arrow(table, tmp_path / "x")
+
+
+def test_columns_that_no_field_can_have_are_rejected_with_advice_that_works(tmp_path):
+    odd = pa.UnionArray.from_sparse(pa.array([0], pa.int8()), [pa.array([1])])
+    table = pa.table({"k": [1], "odd": odd})
+    with pytest.raises(ingot.FormatError, match=r"'odd' is union.*leave the column out$"):
+        ingot.from_arrow(table, tmp_path / "x")
+    assert len(ingot.from_arrow(table.drop_columns("odd"), tmp_path / "x")) == 1
+
+
+def test_nested_parts_of_one_name_are_rejected(tmp_path):
+    parts = pa.StructArray.from_arrays([pa.array([1]), pa.array([2])], ["a", "a"])
+    table = pa.table({"x": pa.ListArray.from_arrays([0, 1], parts)})
+    with pytest.raises(ingot.FormatError, match="column 'x' is list<item: struct<a: int64, a: "):
+        ingot.from_arrow(table, tmp_path / "x")
+
+
 def test_metadata_of_a_schema_are_kept(tmp_path):
     table = pa.table({"x": [1]}).replace_schema_metadata({"author": "me"})
     ds = ingot.from_arrow(table, tmp_path / "x", metadata={"more": 1})

@@ -11,7 +11,7 @@ from ingot.codecs import Array, Bytes, Codec, Json, Utf8
 from ingot.codecs.signature import is_file_type
 from ingot.dataset.nested import DOT
 from ingot.dataset.spec import Field, Spec
-from ingot.errors import FormatError
+from ingot.errors import FormatError, counted
 from ingot.formats.arrow.file import pyarrow
 from ingot.formats.base.media import MEDIA
 
@@ -21,10 +21,11 @@ BYTES, PATH = "bytes", "path"
 Layout: TypeAlias = tuple[str, Sequence[int], str]
 """How values are stored: what a cell is, the shape of an array, and "one", "run" or "many"."""
 
-_OTHERS = ", or leave the column out: name the others with spec={...}"
+_OTHERS = ", or leave the column out"
 _HUGGING_FACE = b"huggingface"
 _OWN = (b"ARROW:schema", b"pandas", _HUGGING_FACE)
 _NAME, _SERIALIZED = b"ARROW:extension:name", b"ARROW:extension:metadata"
+_EXTENSION = (_NAME, _SERIALIZED)
 _TENSOR = b"arrow.fixed_shape_tensor"
 _ARRAY = b"datasets.features.features.Array"
 _HF_ARRAYS = {f"Array{dims}D" for dims in range(2, 6)}
@@ -61,7 +62,19 @@ _NAMES = {
     "+m": "map",
     "+vl": "list_view",
     "+vL": "large_list_view",
+    "tdD": "date32[day]",
+    "tdm": "date64[ms]",
+    "tts": "time32[s]",
+    "ttm": "time32[ms]",
+    "ttu": "time64[us]",
+    "ttn": "time64[ns]",
+    "tiM": "month_interval",
+    "tiD": "day_time_interval",
+    "tin": "month_day_nano_interval",
 }
+_UNITS = {"s": "s", "m": "ms", "u": "us", "n": "ns"}
+_PARTS = {"+l": 1, "+L": 1, "+vl": 1, "+vL": 1, "+w": 1, "+m": 1, "+r": 2}
+"""How many types are inside of those that need some."""
 
 
 class Kind(NamedTuple):
@@ -85,15 +98,47 @@ class Kind(NamedTuple):
 
     @classmethod
     def of(cls, given: Any) -> "Kind":
-        """Return the type that an object with `__arrow_c_schema__`, or its capsule, has."""
+        """Return the type that an object with `__arrow_c_schema__`, or its capsule, has.
+
+        Raises:
+            TypeError: It is another object.
+            FormatError: The type is malformed.
+        """
+        if not hasattr(given, "__arrow_c_schema__") and type(given).__name__ != "PyCapsule":
+            message = (
+                "expected a schema: an object with __arrow_c_schema__, or its capsule, got "
+                f"{type(given).__name__}"
+            )
+            raise TypeError(message)
         return cls.of_tuple(arrow_kind(given))
 
     @classmethod
     def of_tuple(cls, given: Sequence[Any]) -> "Kind":
-        """Return the type that a tuple of the same parts has."""
+        """Return the type that a tuple of the same parts has.
+
+        Raises:
+            FormatError: The type is malformed.
+        """
         name, form, flags, metadata, children, dictionary = given
         inner = None if dictionary is None else cls.of_tuple(dictionary)
-        return cls(name, form, flags, metadata, [*map(cls.of_tuple, children)], inner)
+        found = cls(name, form, flags, metadata, [*map(cls.of_tuple, children)], inner)
+        return found.checked()
+
+    def checked(self) -> "Kind":
+        """Return the type itself.
+
+        Raises:
+            FormatError: Its format is malformed, or does not have the types inside that it needs.
+        """
+        form, _, size = self.format.partition(":")
+        is_valid = size.isdecimal() if form in {"w", "+w"} else bool(form)
+        if not is_valid or len(self.children) != _PARTS.get(form, len(self.children)):
+            message = (
+                f"malformed Arrow schema: {self.name!r} has the format {self.format!r}, with "
+                f"{counted(len(self.children), 'type')} inside"
+            )
+            raise FormatError(message, "Arrow data")
+        return self
 
     @property
     def is_list(self) -> bool:
@@ -127,17 +172,46 @@ class Kind(NamedTuple):
             found = next((one for one in inside if one.name == name), None)
         return found
 
+    def differs(self, other: "Kind") -> bool:
+        """Whether values are others than those of a type, of whatever name and metadata.
+
+        Positions in dictionaries may have any type.
+        """
+        if self.dictionary is not None and other.dictionary is not None:
+            return self.dictionary.differs(other.dictionary)
+        is_same = (
+            (self.dictionary is None) == (other.dictionary is None)
+            and self.format == other.format
+            and [one.name for one in self.children] == [one.name for one in other.children]
+            and all(self.metadata.get(key) == other.metadata.get(key) for key in _EXTENSION)
+        )
+        pairs = zip(self.children, other.children, strict=False)
+        return not is_same or any(one.differs(two) for one, two in pairs)
+
     def __str__(self) -> str:
         if self.dictionary is not None:
             return f"dictionary<{self.dictionary}>"
         inside = [f"{one.name}: {one}" for one in self.children]
-        name = _NAMES.get(self.format) or self.dtype
-        if self.is_fixed:
-            name = f"fixed_size_list[{self.format[3:]}]"
-        name = name or {"w": "fixed_size_binary", "d": "decimal", "+": "union"}.get(
-            self.format[0], self.format
-        )
+        name = _NAMES.get(self.format) or _DTYPES.get(self.format) or self._long_name
         return f"{name}<{', '.join(inside)}>" if inside else name
+
+    @property
+    def _long_name(self) -> str:
+        """The name of a type with parameters, as pyarrow has it."""
+        form, _, told = self.format.partition(":")
+        if form == "+w":
+            return f"fixed_size_list[{told}]"
+        if form == "w":
+            return f"fixed_size_binary[{told}]"
+        if form == "d":
+            *digits, bits = [*told.split(","), "128"][:3]
+            return f"decimal{bits}({', '.join(digits)})"
+        unit = _UNITS.get(form[2:])
+        if unit is not None and form.startswith("ts"):
+            return f"timestamp[{unit}, tz={told}]" if told else f"timestamp[{unit}]"
+        if unit is not None and form.startswith("tD"):
+            return f"duration[{unit}]"
+        return "union" if form.startswith("+u") else self.format
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,7 +292,12 @@ def _lists(name: str, levels: Sequence[str], inner: str) -> Kind:
 
 
 def leaves_of(
-    schema: Kind, features: Mapping[str, Any], where: str, wanted: Sequence[str] | None = None
+    schema: Kind,
+    features: Mapping[str, Any],
+    where: str,
+    wanted: Sequence[str] | None = None,
+    *,
+    others: str = _OTHERS,
 ) -> list[Leaf]:
     """Return the fields of a schema.
 
@@ -228,6 +307,7 @@ def leaves_of(
         where: The name of the file in errors.
         wanted: The fields that are read; None for all. A column without any of them may have
             any type and any name.
+        others: The advice at the end of errors, to do without a column.
 
     Raises:
         FormatError: A column has a type or a name that fields cannot have.
@@ -236,17 +316,21 @@ def leaves_of(
     found = [
         leaf
         for column in columns
-        for leaf in _leaves(column, features.get(column.name), (), where, nullable=False)
+        for leaf in _leaves(column, features.get(column.name), (), nullable=False)
     ]
+    for one in found:
+        if not one.type:
+            message = f"column {one.name!r} is {one.kind}, which no field can have"
+            raise FormatError(f"{where}: {message}; cast it with pyarrow{others}", where)
     names = [one.name for one in found]
     if len(set(names)) < len(names):
         twice = min(name for name in names if names.count(name) > 1)
-        message = f"{where}: two columns are named {twice!r}; rename one of them{_OTHERS}"
+        message = f"{where}: two columns are named {twice!r}; rename one of them{others}"
         raise FormatError(message, where)
     try:
         Spec.of({one.name: one.type for one in found} or {"": ""})
     except ValueError as error:
-        message = f"{where}: {error}; rename the column{_OTHERS}"
+        message = f"{where}: {error}; rename the column{others}"
         raise FormatError(message, where) from error
     return found
 
@@ -271,9 +355,7 @@ def _is_inside(name: str, column: str) -> bool:
     return name == column or name.startswith(column + DOT)
 
 
-def _leaves(
-    kind: Kind, feature: Any, above: tuple[str, ...], where: str, *, nullable: bool
-) -> Iterator[Leaf]:
+def _leaves(kind: Kind, feature: Any, above: tuple[str, ...], *, nullable: bool) -> Iterator[Leaf]:
     path = (*above, kind.name)
     name = DOT.join(path)
     nullable = nullable or bool(kind.flags & _NULLABLE)
@@ -284,16 +366,9 @@ def _leaves(
     if kind.format == "+s" and kind.children:
         inner = feature if isinstance(feature, dict) and "_type" not in feature else {}
         for one in kind.children:
-            yield from _leaves(one, inner.get(one.name), path, where, nullable=nullable)
+            yield from _leaves(one, inner.get(one.name), path, nullable=nullable)
         return
-    found = type_of(kind, _shape_of(kind, feature))
-    if found is None:
-        message = (
-            f"{where}: column {name!r} is {kind}, which no field can have; cast it with "
-            f"pyarrow{_OTHERS}"
-        )
-        raise FormatError(message, where)
-    yield Leaf(name, path, found, kind, nullable)
+    yield Leaf(name, path, type_of(kind, _shape_of(kind, feature)) or "", kind, nullable)
 
 
 def _is_file(kind: Kind) -> bool:
@@ -360,14 +435,16 @@ def type_of(kind: Kind, shape: _Shape | None = None) -> str | None:  # noqa: PLR
 def _is_readable(kind: Kind) -> bool:
     """Whether values can be read, as objects if need be.
 
-    Of maps, only those of plain values: pyarrow could not make others of these again.
+    Of maps, only those of plain values: pyarrow could not make others of these again. Of structs,
+    only those whose parts have different names: a dict could not have both.
     """
     if kind.dictionary is not None:
         return _is_readable(kind.dictionary)
     if kind.format == "+m":
-        return all(map(_is_plain, kind.children[0].children))
+        return all(_is_plain(one) and _is_readable(one) for one in kind.children[0].children)
     if kind.is_list or (kind.format == "+s" and kind.children):
-        return all(map(_is_readable, kind.children))
+        is_clear = len({one.name for one in kind.children}) == len(kind.children)
+        return is_clear and all(map(_is_readable, kind.children))
     is_known = kind.format == "n" or kind.format in _TEXT or kind.format.startswith("d:")
     return is_known or kind.is_bytes or kind.dtype is not None
 
@@ -403,7 +480,9 @@ def _sequence(inner: Kind) -> str | None:
     """Return the type of lists of values of a type."""
     if not _is_readable(inner):
         return None
-    if inner.format in {"n", "+s", "+m"}:
+    if (inner.dictionary or inner).format in {"n", "+s", "+m"}:
+        return "tree[]"
+    if inner.dictionary is not None and inner.dictionary.is_list:
         return "tree[]"
     if inner.is_fixed:
         found = _fixed(inner)
@@ -444,7 +523,8 @@ def _unlisted(listed: Any) -> Kind:
     name, form, flags, told, children, dictionary = listed
     metadata = {key.encode("latin-1"): one.encode("latin-1") for key, one in told.items()}
     inner = None if dictionary is None else _unlisted(dictionary)
-    return Kind(str(name), str(form), int(flags), metadata, [*map(_unlisted, children)], inner)
+    inside = [*map(_unlisted, children)]
+    return Kind(str(name), str(form), int(flags), metadata, inside, inner).checked()
 
 
 def schema_in(metadata: Mapping[str, Any], path: str) -> Kind | None:

@@ -26,6 +26,7 @@ from ingot.formats.base.options import Options
 from ingot.locks import cached_property
 from ingot.records import Damage
 
+_OTHERS = ", or leave the column out: name the others with spec={...}"
 _BYTES = ("bytes", "utf8")
 """The types of values that any codec may make something of."""
 
@@ -140,7 +141,7 @@ class ArrowRows(Source):
         self.format = origin.format or ("parquet" if is_parquet else "arrow")
         self._schema = Kind.of(files[0].schema)
         self._features = features or features_of(self._schema)
-        leaves = leaves_of(self._schema, self._features, self.path, choice.names)
+        leaves = leaves_of(self._schema, self._features, self.path, choice.names, others=_OTHERS)
         self._leaves = {one.name: one for one in leaves}
         self._blocks = Blocks(files)
         fields = {name: self._field(leaf) for name, leaf in self._leaves.items()}
