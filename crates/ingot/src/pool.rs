@@ -2,9 +2,11 @@
 //!
 //! The caller of [`Pool::run`] works too, so a batch never waits for a thread to wake up: helpers
 //! that come in time take a share, the others find nothing left. A batch calls no more helpers
-//! than it has tasks for. Waking one costs several microseconds, so callers cut their batches into
-//! tasks that are worth that.
+//! than it has tasks for. Waking one costs as much as reading a batch of some hundred kilobytes, so
+//! a helper of the compute pool looks for the next batch for some microseconds before it sleeps,
+//! and a [`Balance`] tells when sharing does not pay.
 
+mod balance;
 mod job;
 mod staff;
 mod threads;
@@ -12,7 +14,9 @@ mod threads;
 use std::num::NonZeroUsize;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::{Arc, Mutex};
+use std::time::Instant;
 
+use balance::Balance;
 use job::Job;
 use staff::Staff;
 pub use threads::{asked_threads, set_threads};
@@ -22,9 +26,13 @@ use crate::process::PerProcess;
 /// Helpers of the pool for calls that wait for a device.
 const BLOCKING: usize = 63;
 
+/// Helpers of the compute pool that look for the next batch at a time.
+const LINGERING: usize = 2;
+
 /// Helper threads of one process, each started when a batch first has a task for it.
 pub struct Pool {
     staff: Arc<Staff>,
+    balance: Balance,
 }
 
 impl Pool {
@@ -32,17 +40,17 @@ impl Pool {
     /// the environment variable `INGOT_THREADS` says, else one per core, the caller included.
     pub fn compute() -> Arc<Pool> {
         static POOL: PerProcess<Pool> = PerProcess::new();
-        POOL.get(|| Pool::new(threads::first_threads() - 1))
+        POOL.get(|| Pool::new(threads::first_threads() - 1, LINGERING))
     }
 
     /// Returns the pool for calls that wait for a device: more threads than cores.
     pub fn blocking() -> Arc<Pool> {
         static POOL: PerProcess<Pool> = PerProcess::new();
-        POOL.get(|| Pool::new(BLOCKING))
+        POOL.get(|| Pool::new(BLOCKING, 0))
     }
 
-    fn new(helpers: usize) -> Pool {
-        Pool { staff: Staff::new(helpers) }
+    fn new(helpers: usize, lingering: usize) -> Pool {
+        Pool { staff: Staff::new(helpers, lingering), balance: Balance::new() }
     }
 
     /// Returns how many threads can work on one batch, the caller included.
@@ -99,16 +107,27 @@ impl Pool {
         first: impl FnOnce(),
     ) {
         let job = Job::new(tasks, work);
-        let helpers = helpers.min(self.staff.most());
+        let mut helpers = helpers.min(self.staff.most());
+        if helpers > 0 && self.staff.lingers() && !self.balance.shares() {
+            helpers = 0;
+        }
+        let called = Instant::now();
         if helpers > 0 {
             self.staff.call(&job, helpers);
         }
+        let calling = called.elapsed();
         let first = catch_unwind(AssertUnwindSafe(first));
-        job.work();
+        let began = Instant::now();
+        let done = job.work();
         if helpers > 0 {
+            let worked = began.elapsed();
             self.staff.withdraw(&job);
+            job.wait();
+            if self.staff.lingers() {
+                let waited = began.elapsed().saturating_sub(worked);
+                self.balance.note((helpers, calling), tasks - done, (done, worked), waited);
+            }
         }
-        job.wait();
         first.unwrap_or_else(|panic| resume_unwind(panic));
         if job.has_panicked() {
             resume_unwind(Box::new("a task of the pool panicked"));
@@ -148,7 +167,7 @@ mod tests {
 
     #[test]
     fn a_panic_of_the_caller_waits_for_the_helpers() {
-        let (pool, done) = (Pool::new(2), AtomicUsize::new(0));
+        let (pool, done) = (Pool::new(2, 0), AtomicUsize::new(0));
         let work = |_| {
             thread::sleep(Duration::from_millis(1));
             done.fetch_add(1, Ordering::Relaxed);
@@ -179,7 +198,7 @@ mod tests {
 
     #[test]
     fn a_batch_wakes_no_more_helpers_than_it_has_shares_for() {
-        let pool = Pool::new(MANY);
+        let pool = Pool::new(MANY, 0);
         for batch in 1..=100 {
             pool.run(3, &|_| thread::sleep(Duration::from_micros(100)));
             assert!(pool.staff.num_wakes() <= 2 * batch);
@@ -188,7 +207,7 @@ mod tests {
 
     #[test]
     fn idle_helpers_are_woken_before_new_ones_are_started() {
-        let pool = Pool::new(MANY);
+        let pool = Pool::new(MANY, 0);
         for _ in 0..20 {
             pool.run(3, &|_| {});
             pool.staff.settle();
@@ -198,7 +217,7 @@ mod tests {
 
     #[test]
     fn a_batch_with_many_shares_gets_all_helpers() {
-        let pool = Pool::new(MANY);
+        let pool = Pool::new(MANY, 0);
         let together = Barrier::new(MANY + 1);
         pool.run(MANY + 1, &|_| {
             together.wait();
@@ -208,7 +227,7 @@ mod tests {
 
     #[test]
     fn the_caller_of_a_pool_of_one_works_alone() {
-        let pool = Pool::new(0);
+        let pool = Pool::new(0, 0);
         let here = thread::current().id();
         for _ in 0..10 {
             pool.run(100, &|_| assert_eq!(thread::current().id(), here));
@@ -219,7 +238,7 @@ mod tests {
     #[test]
     fn another_size_holds_from_the_next_batch_on() {
         let width = |threads| NonZeroUsize::new(threads).unwrap();
-        let pool = Pool::new(0);
+        let pool = Pool::new(0, 0);
         for threads in [2, 8, 3, 1, 5] {
             pool.staff.settle();
             pool.resize(width(threads));

@@ -1,9 +1,14 @@
 //! One batch of tasks that several threads work on.
 
+use std::hint;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread::{self, Thread};
+use std::time::{Duration, Instant};
+
+/// How long a caller looks for the end of the last task before it sleeps.
+const SPIN: Duration = Duration::from_micros(20);
 
 /// A batch of numbered tasks that any number of threads claim one by one.
 pub struct Job {
@@ -44,9 +49,10 @@ impl Job {
         })
     }
 
-    /// Works on tasks until all are claimed.
+    /// Works on tasks until all are claimed; returns how many.
     #[allow(unsafe_code)]
-    pub fn work(&self) {
+    pub fn work(&self) -> usize {
+        let mut done = 0;
         while let Some(task) = self.claim() {
             // SAFETY: task `task` is unfinished, so the caller still waits for it.
             let work = unsafe { &*self.work.0 };
@@ -56,11 +62,18 @@ impl Job {
             if self.finished.fetch_add(1, Ordering::AcqRel) + 1 == self.tasks {
                 self.caller.unpark();
             }
+            done += 1;
         }
+        done
     }
 
     /// Waits until all tasks have ended. Only the thread that made the job may call this.
     pub fn wait(&self) {
+        // A helper is at its last task, which is short. To park costs more than most of them.
+        let since = Instant::now();
+        while !self.is_finished() && since.elapsed() < SPIN {
+            hint::spin_loop();
+        }
         while !self.is_finished() {
             thread::park();
         }

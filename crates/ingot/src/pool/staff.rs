@@ -1,12 +1,17 @@
 //! The helper threads of a pool.
 
 use std::collections::VecDeque;
+use std::hint;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::thread;
+use std::time::{Duration, Instant};
 
 use super::job::Job;
 use crate::limit::has_room_for_thread;
+
+/// How long a helper looks for the next job before it sleeps.
+const LINGER: Duration = Duration::from_micros(50);
 
 /// Helper threads, each started when a job first needs it.
 pub struct Staff {
@@ -14,6 +19,10 @@ pub struct Staff {
     called: Condvar,
     /// Helpers that may work at a time.
     most: AtomicUsize,
+    /// Helpers that may look for the next job at a time.
+    lingering_max: usize,
+    /// Calls that wait for a helper, for those that look for one without the lock.
+    waiting: AtomicUsize,
 }
 
 #[derive(Default)]
@@ -21,6 +30,8 @@ struct Desk {
     /// Each job once per helper that it called and that has not come yet.
     calls: VecDeque<Arc<Job>>,
     busy: usize,
+    /// Helpers that look for the next job: they need not be woken.
+    lingering: usize,
     threads: usize,
     /// Whether the system refused to start a thread. It is not asked again.
     exhausted: bool,
@@ -29,10 +40,21 @@ struct Desk {
 }
 
 impl Staff {
-    /// Returns a staff of at most `most` helpers.
-    pub fn new(most: usize) -> Arc<Staff> {
-        let most = AtomicUsize::new(most);
-        Arc::new(Staff { desk: Mutex::default(), called: Condvar::new(), most })
+    /// Returns a staff of at most `most` helpers, `lingering_max` of which look for the next job
+    /// for a while before they sleep.
+    pub fn new(most: usize, lingering_max: usize) -> Arc<Staff> {
+        Arc::new(Staff {
+            desk: Mutex::default(),
+            called: Condvar::new(),
+            most: AtomicUsize::new(most),
+            lingering_max,
+            waiting: AtomicUsize::new(0),
+        })
+    }
+
+    /// Returns whether helpers look for the next job before they sleep.
+    pub fn lingers(&self) -> bool {
+        self.lingering_max > 0
     }
 
     /// Returns how many helpers may work at a time.
@@ -51,6 +73,9 @@ impl Staff {
         let mut desk = self.desk();
         for _ in 0..helpers {
             desk.calls.push_back(Arc::clone(job));
+            if desk.calls.len() <= desk.lingering {
+                continue;
+            }
             if desk.calls.len() <= desk.threads - desk.busy {
                 woken += 1;
             } else if desk.threads < self.most() && !desk.exhausted {
@@ -62,6 +87,7 @@ impl Staff {
             desk.wakes += 1;
         }
         let first = desk.threads - new;
+        self.waiting.store(desk.calls.len(), Ordering::Release);
         drop(desk);
         (0..woken).for_each(|_| self.called.notify_one());
         (first..first + new).for_each(|number| self.start(number));
@@ -69,7 +95,9 @@ impl Staff {
 
     /// Withdraws the calls of a job that no helper has answered.
     pub fn withdraw(&self, job: &Arc<Job>) {
-        self.desk().calls.retain(|called| !Arc::ptr_eq(called, job));
+        let mut desk = self.desk();
+        desk.calls.retain(|called| !Arc::ptr_eq(called, job));
+        self.waiting.store(desk.calls.len(), Ordering::Relaxed);
     }
 
     /// Starts a helper. If the system has no thread to spare, the callers work more.
@@ -84,13 +112,17 @@ impl Staff {
     }
 
     fn help(&self) {
-        let mut desk = self.desk();
+        let (mut desk, mut has_worked) = (self.desk(), false);
         loop {
             let job = if desk.busy < self.most() { desk.next_call() } else { None };
+            self.waiting.store(desk.calls.len(), Ordering::Relaxed);
             let Some(job) = job else {
-                desk = self.called.wait(desk).expect("no panics under this lock");
+                let lingers = has_worked && desk.lingering < self.lingering_max;
+                has_worked = false;
+                desk = if lingers { self.linger(desk) } else { self.sleep(desk) };
                 continue;
             };
+            has_worked = true;
             desk.busy += 1;
             drop(desk);
             job.work();
@@ -98,6 +130,23 @@ impl Staff {
             desk = self.desk();
             desk.busy -= 1;
         }
+    }
+
+    fn sleep<'d>(&self, desk: MutexGuard<'d, Desk>) -> MutexGuard<'d, Desk> {
+        self.called.wait(desk).expect("no panics under this lock")
+    }
+
+    /// Looks for a call for a while. Whoever comes back looks at the desk before it sleeps.
+    fn linger<'d>(&'d self, mut desk: MutexGuard<'d, Desk>) -> MutexGuard<'d, Desk> {
+        desk.lingering += 1;
+        drop(desk);
+        let since = Instant::now();
+        while self.waiting.load(Ordering::Acquire) == 0 && since.elapsed() < LINGER {
+            hint::spin_loop();
+        }
+        let mut desk = self.desk();
+        desk.lingering -= 1;
+        desk
     }
 
     fn desk(&self) -> MutexGuard<'_, Desk> {

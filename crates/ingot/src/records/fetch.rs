@@ -17,7 +17,7 @@ use crate::storage::{self, Cost, Read};
 
 /// Bytes of the shares into which a batch is cut; an encoded cell counts eight times. A batch of
 /// one share is read by the caller alone: below this, waking a helper costs more than it saves.
-const SHARE_BYTES: u64 = 256 << 10;
+const SHARE_BYTES: u64 = 64 << 10;
 
 /// Maximum number of shares of a batch.
 const SHARES: usize = 256;
