@@ -131,7 +131,8 @@ impl PyArrowArray {
 
     /// Returns the values at a path as objects; None for nulls.
     fn values<'py>(&self, py: Python<'py>, path: Vec<String>) -> PyResult<Bound<'py, PyList>> {
-        let (part, places, present) = self.part().descend(&path).map_err(refused)?;
+        let found = self.part().descend(&path);
+        let (part, places, present) = found.map_err(|why| refused(why.somewhere()))?;
         let list = PyList::empty(py);
         for (row, place) in places.iter().enumerate() {
             if present.as_ref().is_none_or(|all| all[row]) {

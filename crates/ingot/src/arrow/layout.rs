@@ -72,7 +72,7 @@ impl Refusal {
     }
 
     /// Names the first row, if it is about none.
-    pub(super) fn somewhere(self) -> Refusal {
+    pub fn somewhere(self) -> Refusal {
         match self {
             Refusal::Value(message, NOWHERE) => Refusal::Value(message, 0),
             other => other,
