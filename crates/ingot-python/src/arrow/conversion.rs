@@ -1,19 +1,31 @@
 //! Types and layouts of Arrow's columns, from Python and to it.
 
 use ingot::arrow::{Cell, Kind, Layout, Number, Refusal, Repeat};
-use pyo3::exceptions::PyValueError;
+use pyo3::exceptions::{PyMemoryError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
+use super::malformed;
 use crate::object;
 
 /// Returns the exception for values that the engine refuses.
-pub fn refused(Refusal(message, place): Refusal) -> PyErr {
-    PyValueError::new_err((message, place))
+pub fn refused(why: Refusal) -> PyErr {
+    match why {
+        Refusal::Value(message, place) => PyValueError::new_err((message, place)),
+        Refusal::Memory(bytes) => {
+            PyMemoryError::new_err(format!("Arrow data: out of memory for {bytes} bytes"))
+        }
+    }
 }
 
 /// Takes a tuple of name, format, flags, metadata, children and dictionary.
 pub fn kind_of(given: &Bound<'_, PyAny>) -> PyResult<Kind> {
+    let kind = unchecked(given)?;
+    kind.check().map_err(malformed)?;
+    Ok(kind)
+}
+
+fn unchecked(given: &Bound<'_, PyAny>) -> PyResult<Kind> {
     type Tuple<'py> = (
         String,
         String,
@@ -31,8 +43,8 @@ pub fn kind_of(given: &Bound<'_, PyAny>) -> PyResult<Kind> {
             .iter()
             .map(|(key, value)| Ok((key.extract()?, value.extract()?)))
             .collect::<PyResult<_>>()?,
-        children: children.iter().map(kind_of).collect::<PyResult<_>>()?,
-        dictionary: dictionary.map(|one| kind_of(&one).map(Box::new)).transpose()?,
+        children: children.iter().map(unchecked).collect::<PyResult<_>>()?,
+        dictionary: dictionary.map(|one| unchecked(&one).map(Box::new)).transpose()?,
     })
 }
 

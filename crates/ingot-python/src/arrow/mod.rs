@@ -101,8 +101,8 @@ impl PyArrowArray {
 
     /// Returns about how many bytes the values take.
     #[getter]
-    fn nbytes(&self) -> usize {
-        self.part().num_bytes()
+    fn nbytes(&self) -> PyResult<usize> {
+        self.part().num_bytes().map_err(malformed)
     }
 
     /// Returns the values at a path as a data set stores them.
@@ -118,9 +118,8 @@ impl PyArrowArray {
         let taken = py
             .detach(|| arrow::take(self.part(), &path, &layout.0, optional, picks, check))
             .map_err(refused)?;
-        let whole = |words: Vec<[u8; 8]>| object::bytes(py, words.as_flattened());
-        let signed = |all: Vec<i64>| whole(all.into_iter().map(i64::to_ne_bytes).collect());
-        let unsigned = |all: Vec<u64>| whole(all.into_iter().map(u64::to_ne_bytes).collect());
+        let signed = |all: Vec<i64>| whole(py, &all, i64::to_ne_bytes);
+        let unsigned = |all: Vec<u64>| whole(py, &all, u64::to_ne_bytes);
         let len = taken.data.len();
         Ok((
             view(py, taken.data, len)?,
@@ -132,10 +131,11 @@ impl PyArrowArray {
 
     /// Returns the values at a path as objects; None for nulls.
     fn values<'py>(&self, py: Python<'py>, path: Vec<String>) -> PyResult<Bound<'py, PyList>> {
-        let (part, places, present) = self.part().descend(&path).map_err(refused)?;
+        let found = self.part().descend(&path);
+        let (part, places, present) = found.map_err(|why| refused(why.somewhere()))?;
         let list = PyList::empty(py);
-        for (row, (place, there)) in places.iter().zip(present).enumerate() {
-            if there {
+        for (row, place) in places.iter().enumerate() {
+            if present.as_ref().is_none_or(|all| all[row]) {
                 let found = values::value(py, part, place);
                 list.append(found.map_err(|error| at_row(py, error, row))?)?;
             } else {
@@ -147,9 +147,19 @@ impl PyArrowArray {
 
     /// Returns which values at a path are not null, as bytes.
     fn valid<'py>(&self, py: Python<'py>, path: Vec<String>) -> PyResult<Bound<'py, PyBytes>> {
-        let (_, _, present) = self.part().descend(&path).map_err(refused)?;
-        let present: Vec<u8> = present.into_iter().map(u8::from).collect();
-        object::bytes(py, &present)
+        let (_, places, present) = self.part().descend(&path).map_err(refused)?;
+        PyBytes::new_with(py, places.len(), |room| {
+            match present {
+                None => room.fill(1),
+                Some(all) => room.iter_mut().zip(all).for_each(|(one, is)| *one = u8::from(is)),
+            }
+            Ok(())
+        })
+    }
+
+    /// Returns whether there are nulls among the values at a path, and whether there are others.
+    fn nulls_and_values(&self, py: Python<'_>, path: Vec<String>) -> PyResult<(bool, bool)> {
+        py.detach(|| self.part().nulls_and_values(&path)).map_err(refused)
     }
 
     /// Returns how values of bytes at a path begin.
@@ -188,7 +198,7 @@ impl PyArrowArray {
 /// Gives an error about one value the row that it is in.
 fn at_row(py: Python<'_>, error: PyErr, row: usize) -> PyErr {
     match error.value(py).getattr("args").and_then(|args| args.extract::<(String, usize)>()) {
-        Ok((message, _)) => refused(Refusal(message, row)),
+        Ok((message, _)) => refused(Refusal::at(message, row)),
         Err(_) => error,
     }
 }
@@ -238,6 +248,19 @@ fn data_of(given: &Bound<'_, PyAny>) -> PyResult<Data> {
         }
     }
     Ok(Data::Own(bytes.to_vec()))
+}
+
+/// Returns numbers as the bytes of an array.
+fn whole<'py, T: Copy>(
+    py: Python<'py>,
+    all: &[T],
+    of: impl Fn(T) -> [u8; 8],
+) -> PyResult<Bound<'py, PyBytes>> {
+    PyBytes::new_with(py, size_of_val(all), |room| {
+        let (words, _) = room.as_chunks_mut();
+        words.iter_mut().zip(all).for_each(|(word, &one)| *word = of(one));
+        Ok(())
+    })
 }
 
 fn words<T>(given: &Bound<'_, PyAny>, of: impl Fn([u8; 8]) -> T) -> PyResult<Vec<T>> {

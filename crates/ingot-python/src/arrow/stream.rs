@@ -1,12 +1,13 @@
 //! Capsules with the structs of Arrow's C data interface, and streams of batches.
 #![allow(unsafe_code)]
 
-use std::ffi::{CStr, CString, c_char, c_int};
+use std::ffi::{CStr, CString, c_char, c_int, c_void};
 use std::ptr;
 use std::sync::{Arc, Mutex};
 
 use ingot::arrow::{ArrowArray, ArrowArrayStream, ArrowSchema, Kind, Node};
-use pyo3::exceptions::{PyOSError, PyStopIteration, PyTypeError};
+use pyo3::exceptions::{PyKeyboardInterrupt, PyOSError, PyStopIteration, PyTypeError};
+use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::PyCapsule;
 
@@ -63,7 +64,8 @@ pub fn array_in(given: &Bound<'_, PyAny>) -> PyResult<ArrowArray> {
 #[pyclass(frozen, name = "ArrowReader", module = "ingot._core")]
 pub struct PyArrowReader {
     kind: Arc<Kind>,
-    stream: Mutex<ArrowArrayStream>,
+    /// The stream, and how many rows were read.
+    stream: Mutex<(ArrowArrayStream, usize)>,
 }
 
 #[pymethods]
@@ -84,7 +86,7 @@ impl PyArrowReader {
             return Err(malformed(failure(&mut stream)));
         }
         let kind = schema.kind().map_err(malformed)?;
-        Ok(PyArrowReader { kind: Arc::new(kind), stream: Mutex::new(stream) })
+        Ok(PyArrowReader { kind: Arc::new(kind), stream: Mutex::new((stream, 0)) })
     }
 
     /// The type of the batches, as a tuple.
@@ -99,19 +101,23 @@ impl PyArrowReader {
 
     fn __next__(&self, py: Python<'_>) -> PyResult<Option<PyArrowArray>> {
         let found = py.detach(|| {
-            let Ok(mut stream) = self.stream.try_lock() else {
+            let Ok(mut locked) = self.stream.try_lock() else {
                 return Err("another thread reads the stream".to_owned());
             };
+            let (stream, row) = &mut *locked;
             let Some(get) = stream.get_next else { return Err("the stream is closed".to_owned()) };
             let mut array = ArrowArray::empty();
             // SAFETY: the stream is not released; the callback fills the array, or fails.
-            if unsafe { get(&mut *stream, &mut array) } != 0 {
-                return Err(failure(&mut stream));
+            if unsafe { get(stream, &mut array) } != 0 {
+                return Err(failure(stream));
             }
             if array.is_released() {
                 return Ok(None);
             }
-            Node::foreign(array, &self.kind).map(Some)
+            let node = Node::foreign(array, &self.kind)
+                .map_err(|why| format!("the batch that begins at row {row}: {why}"))?;
+            *row = row.saturating_add(node.num_values());
+            Ok(Some(node))
         });
         let node = found.map_err(malformed)?;
         let kind = &self.kind;
@@ -142,6 +148,8 @@ fn failure(stream: &mut ArrowArrayStream) -> String {
 struct Source {
     kind: Kind,
     batches: Option<Py<PyAny>>,
+    /// What reading it has failed with; the stream fails with that from then on.
+    failure: Option<(c_int, String)>,
     error: CString,
 }
 
@@ -159,7 +167,12 @@ pub fn arrow_stream<'py>(
     kind: &Bound<'py, PyAny>,
     batches: Py<PyAny>,
 ) -> PyResult<Bound<'py, PyCapsule>> {
-    let source = Source { kind: kind_of(kind)?, batches: Some(batches), error: CString::default() };
+    let source = Source {
+        kind: kind_of(kind)?,
+        batches: Some(batches),
+        failure: None,
+        error: CString::default(),
+    };
     let stream = ArrowArrayStream {
         get_schema: Some(get_schema),
         get_next: Some(get_next),
@@ -215,7 +228,9 @@ unsafe extern "C" fn get_next(stream: *mut ArrowArrayStream, out: *mut ArrowArra
 }
 
 fn next_of(py: Python<'_>, source: &mut Source) -> Result<ArrowArray, (c_int, String)> {
-    let Some(batches) = &source.batches else { return Ok(ArrowArray::empty()) };
+    let Some(batches) = &source.batches else {
+        return source.failure.clone().map_or_else(|| Ok(ArrowArray::empty()), Err);
+    };
     let found = batches
         .bind(py)
         .call_method0("__next__")
@@ -227,8 +242,28 @@ fn next_of(py: Python<'_>, source: &mut Source) -> Result<ArrowArray, (c_int, St
         }
         let code = if error.is_instance_of::<PyOSError>(py) { EIO } else { EINVAL };
         let name = error.get_type(py).name().map_or_else(|_| String::new(), |one| one.to_string());
-        Err((code, format!("{name}: {}", error.value(py))))
+        let failure = (code, format!("{name}: {}", error.value(py)));
+        source.failure = Some(failure.clone());
+        if error.is_instance_of::<PyKeyboardInterrupt>(py) {
+            // The consumer makes an ordinary error of it, so the interpreter raises it again.
+            // SAFETY: any thread may ask for a call.
+            unsafe { ffi::Py_AddPendingCall(Some(interrupt), ptr::null_mut()) };
+        }
+        Err(failure)
     })
+}
+
+/// Interrupts the main thread as soon as it runs code of Python. `PyErr_SetInterrupt` would
+/// interrupt the report of the consumer's error too, which is lost then.
+extern "C" fn interrupt(_: *mut c_void) -> c_int {
+    // SAFETY: the interpreter calls this while it is attached; without a frame, it is ending.
+    unsafe {
+        if ffi::PyEval_GetFrame().is_null() {
+            return 0;
+        }
+        ffi::PyErr_SetNone(ffi::PyExc_KeyboardInterrupt);
+    }
+    -1
 }
 
 unsafe extern "C" fn get_last_error(stream: *mut ArrowArrayStream) -> *const c_char {

@@ -11,23 +11,18 @@ use crate::object;
 /// Returns the value at a position: times are numbers, and decimals text.
 pub fn value<'py>(py: Python<'py>, part: Part<'_>, place: usize) -> PyResult<Bound<'py, PyAny>> {
     let at = Places::Range(place, 1);
-    let mut present = [part.is_valid(place)];
-    if !present[0] {
+    if !part.is_valid(place) {
         return Ok(py.None().into_bound(py));
     }
     if part.kind.dictionary.is_some() {
-        let (inner, found) = part.decoded(&at, &mut present).map_err(refused)?;
+        let (inner, found, present) = part.decoded(&at, None).map_err(refused)?;
         return match found.iter().next() {
-            Some(place) if present[0] => value(py, inner, place),
+            Some(place) if present.is_none_or(|all| all[0]) => value(py, inner, place),
             _ => Ok(py.None().into_bound(py)),
         };
     }
     if let Some(number) = part.kind.number() {
-        return number_of(
-            py,
-            number,
-            &part.numbers(number, &at).map_err(|why| refused(why.into()))?,
-        );
+        return number_of(py, number, &part.numbers(number, &at).map_err(refused)?);
     }
     match part.kind.format.as_str() {
         "+s" => {
@@ -43,7 +38,7 @@ pub fn value<'py>(py: Python<'py>, part: Part<'_>, place: usize) -> PyResult<Bou
         }
         "+m" => {
             let list = PyList::empty(py);
-            for (start, stop) in part.elements(&at).map_err(|why| refused(why.into()))? {
+            for (start, stop) in part.elements(&at).map_err(refused)? {
                 for place in start..stop {
                     let entry = value(py, part.inside(0, place).map_err(refused)?, place)?;
                     let entry = entry.cast_into::<PyDict>()?.values();
@@ -56,7 +51,7 @@ pub fn value<'py>(py: Python<'py>, part: Part<'_>, place: usize) -> PyResult<Bou
             if format.starts_with("+l") || format.starts_with("+L") || format.starts_with("+w") =>
         {
             let list = PyList::empty(py);
-            for (start, stop) in part.elements(&at).map_err(|why| refused(why.into()))? {
+            for (start, stop) in part.elements(&at).map_err(refused)? {
                 for place in start..stop {
                     list.append(value(py, part.inside(0, place).map_err(refused)?, place)?)?;
                 }
@@ -68,7 +63,7 @@ pub fn value<'py>(py: Python<'py>, part: Part<'_>, place: usize) -> PyResult<Bou
             let is_text = matches!(format, "u" | "U" | "vu") || format.starts_with("d:");
             match std::str::from_utf8(&data) {
                 Ok(text) if is_text => Ok(object::text(py, text)?.into_any()),
-                Err(_) if is_text => Err(refused(Refusal("the text is not UTF-8".to_owned(), 0))),
+                Err(_) if is_text => Err(refused(Refusal::at("the text is not UTF-8", 0))),
                 _ => Ok(object::bytes(py, &data)?.into_any()),
             }
         }

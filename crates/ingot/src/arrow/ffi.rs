@@ -167,7 +167,9 @@ impl ArrowSchema {
 
     /// Reads the description of a type.
     pub fn kind(&self) -> Result<Kind, String> {
-        self.kind_at(0)
+        let kind = self.kind_at(0)?;
+        kind.check()?;
+        Ok(kind)
     }
 
     fn kind_at(&self, depth: usize) -> Result<Kind, String> {
@@ -184,7 +186,7 @@ impl ArrowSchema {
                 None => Err("the Arrow schema has a child that is null".to_owned()),
             }
         };
-        let children = pointers(self.children.cast_const(), self.n_children)?;
+        let children = pointers(self.children.cast_const(), self.n_children, "children")?;
         let dictionary =
             if self.dictionary.is_null() { None } else { Some(inside(self.dictionary)?.into()) };
         Ok(Kind {
@@ -198,14 +200,24 @@ impl ArrowSchema {
     }
 }
 
-/// Returns an array of pointers.
-pub(super) fn pointers<'a, T>(first: *const *mut T, count: i64) -> Result<&'a [*mut T], String> {
-    let count = usize::try_from(count).map_err(|_| "a negative number of children".to_owned())?;
+/// Returns an array of pointers to what `noun` names.
+pub(super) fn pointers<'a, T>(
+    first: *const *mut T,
+    count: i64,
+    noun: &str,
+) -> Result<&'a [*mut T], String> {
+    if count < 0 {
+        return Err(format!("a negative number of {noun}"));
+    }
+    let Some(count) = i32::try_from(count).ok().and_then(|count| usize::try_from(count).ok())
+    else {
+        return Err(format!("{count} {noun}, which is too many"));
+    };
     if count == 0 {
         return Ok(&[]);
     }
     if first.is_null() {
-        return Err(format!("{count} children, but no pointer to them"));
+        return Err(format!("{count} {noun}, but no pointer to them"));
     }
     // SAFETY: the producer says that there are so many, for as long as the struct.
     Ok(unsafe { std::slice::from_raw_parts(first, count) })

@@ -106,10 +106,86 @@ impl Kind {
 
     /// Returns how many bits a decimal has, and how many of its digits are a fraction.
     pub fn decimal(&self) -> Option<(usize, i64)> {
-        let mut parts = self.format.strip_prefix("d:")?.split(',').skip(1);
-        let scale = parts.next()?.parse().ok()?;
+        let mut parts = self.format.strip_prefix("d:")?.split(',');
+        parts.next()?.parse::<u32>().ok()?;
+        let scale: i32 = parts.next()?.parse().ok()?;
         let bits = parts.next().map_or(Some(128), |bits| bits.parse().ok())?;
-        Some((bits, scale))
+        matches!(bits, 32 | 64 | 128 | 256).then_some((bits, i64::from(scale)))
+    }
+
+    /// Returns how many bytes the memory of an array has for each value, at least.
+    pub(super) fn memory_width(&self) -> usize {
+        match self.format.as_str() {
+            "b" | "n" => 0,
+            "u" | "z" | "+l" | "+m" => 4,
+            "U" | "Z" | "+L" => 8,
+            "vu" | "vz" => 16,
+            _ => integer_width(&self.format)
+                .or_else(|| self.number().map(Number::width))
+                .or_else(|| self.decimal().map(|(bits, _)| bits / 8))
+                .or_else(|| self.byte_width())
+                .unwrap_or(0),
+        }
+    }
+
+    /// Refuses a type that breaks the rules of the interface, or has such a type inside.
+    pub fn check(&self) -> Result<(), String> {
+        self.check_at("")
+    }
+
+    fn check_at(&self, above: &str) -> Result<(), String> {
+        let path = self.path(above);
+        if let Some(why) = self.fault() {
+            return Err(named(&path, &why));
+        }
+        self.children.iter().try_for_each(|one| one.check_at(&path))?;
+        self.dictionary.as_ref().map_or(Ok(()), |one| one.check_at(&path))
+    }
+
+    /// Returns the names that lead to a column inside of others.
+    pub(super) fn path(&self, above: &str) -> String {
+        let is_joined = !above.is_empty() && !self.name.is_empty();
+        format!("{above}{}{}", if is_joined { "." } else { "" }, self.name)
+    }
+
+    /// Returns why the format string, or the number of types inside, is wrong.
+    fn fault(&self) -> Option<String> {
+        let format = self.format.as_str();
+        if self.dictionary.is_some() && integer_width(format).is_none() {
+            return Some(format!("the indices of a dictionary have type {format:?}"));
+        }
+        let is_known = match format.as_bytes() {
+            [] => false,
+            [b't', b's', unit, rest @ ..] => b"smun".contains(unit) && rest.starts_with(b":"),
+            [b't', rest @ ..] => matches!(
+                rest,
+                [b'd', b'D' | b'm'] | [b't' | b'D', b's' | b'm' | b'u' | b'n'] | [b'i', _]
+            ),
+            [b'd', b':', ..] => self.decimal().is_some(),
+            [b'w', b':', rest @ ..] | [b'+', b'w', b':', rest @ ..] => {
+                std::str::from_utf8(rest).is_ok_and(|size| size.parse::<usize>().is_ok())
+            }
+            _ => true,
+        };
+        if !is_known {
+            return Some(format!("Arrow has no type {format:?}"));
+        }
+        let found = self.children.len();
+        let expected = match format {
+            "+l" | "+L" | "+vl" | "+vL" | "+m" => 1,
+            "+r" => 2,
+            _ if format.starts_with("+w:") => 1,
+            _ if format.starts_with('+') => found,
+            _ => 0,
+        };
+        if found != expected {
+            return Some(format!(
+                "type {format:?} must have {expected} types inside, but has {found}"
+            ));
+        }
+        let is_pair = |one: &Kind| one.format == "+s" && one.children.len() == 2;
+        let is_bad_map = format == "+m" && !self.children.iter().all(is_pair);
+        is_bad_map.then(|| "the entries of a map must be structs of key and value".to_owned())
     }
 
     /// Returns how many buffers an array of the type has; none for types that are not read here.
@@ -127,4 +203,20 @@ impl Kind {
             _ => None,
         }
     }
+}
+
+/// Returns how many bytes an integer of a format takes; none for other types.
+fn integer_width(format: &str) -> Option<usize> {
+    match format {
+        "c" | "C" => Some(1),
+        "s" | "S" => Some(2),
+        "i" | "I" => Some(4),
+        "l" | "L" => Some(8),
+        _ => None,
+    }
+}
+
+/// Puts the name of a column before a reason; the outermost type has none.
+pub(super) fn named(path: &str, why: &str) -> String {
+    if path.is_empty() { why.to_owned() } else { format!("column '{path}': {why}") }
 }

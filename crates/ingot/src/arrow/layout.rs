@@ -35,14 +35,87 @@ pub struct Layout {
     pub repeat: Repeat,
 }
 
-/// Why values are refused, and in which row: none, if the number is larger than that of rows.
+/// The row of what is about no row.
+const NOWHERE: usize = usize::MAX >> 1;
+
+/// Why values are refused.
 #[derive(Debug)]
-pub struct Refusal(pub String, pub usize);
+pub enum Refusal {
+    /// The reason, and the row: none, if the number is larger than that of rows.
+    Value(String, usize),
+    /// There is no memory for so many bytes.
+    Memory(usize),
+}
+
+impl Refusal {
+    /// Refuses the value of a row.
+    pub fn at(message: impl Into<String>, row: usize) -> Refusal {
+        Refusal::Value(message.into(), row)
+    }
+
+    /// Replaces the number of a row, if there is one.
+    pub(super) fn moved(self, row: impl FnOnce(usize) -> usize) -> Refusal {
+        match self {
+            Refusal::Value(message, place) if place != NOWHERE => {
+                Refusal::Value(message, row(place))
+            }
+            other => other,
+        }
+    }
+
+    /// Names the field before the reason.
+    pub(super) fn of_field(self, name: &str) -> Refusal {
+        match self {
+            Refusal::Value(why, row) => Refusal::Value(format!("field '{name}': {why}"), row),
+            other => other,
+        }
+    }
+
+    /// Names the first row, if it is about none.
+    pub fn somewhere(self) -> Refusal {
+        match self {
+            Refusal::Value(message, NOWHERE) => Refusal::Value(message, 0),
+            other => other,
+        }
+    }
+}
 
 impl From<String> for Refusal {
     fn from(message: String) -> Refusal {
-        Refusal(message, usize::MAX >> 1)
+        Refusal::Value(message, NOWHERE)
     }
+}
+
+/// Makes room for more values, if there is memory for them.
+pub(super) fn reserve<T>(all: &mut Vec<T>, more: usize) -> Result<(), Refusal> {
+    let bytes = more.saturating_mul(size_of::<T>());
+    all.try_reserve(more).map_err(|_| Refusal::Memory(bytes))
+}
+
+/// Collects at most `count` values, if there is memory for them.
+pub(super) fn collected<T>(
+    count: usize,
+    each: impl IntoIterator<Item = T>,
+) -> Result<Vec<T>, Refusal> {
+    let mut all = Vec::new();
+    reserve(&mut all, count)?;
+    all.extend(each.into_iter().take(count));
+    Ok(all)
+}
+
+/// Appends bytes, if there is memory for them.
+pub(super) fn append(data: &mut Vec<u8>, bytes: &[u8]) -> Result<(), Refusal> {
+    reserve(data, bytes.len())?;
+    data.extend_from_slice(bytes);
+    Ok(())
+}
+
+/// Returns how many elements an array of a shape has; none if no memory has room for them.
+pub(super) fn num_elements(shape: &[usize]) -> Option<usize> {
+    if shape.contains(&0) {
+        return Some(0);
+    }
+    shape.iter().try_fold(1_usize, |count, &length| count.checked_mul(length))
 }
 
 impl Layout {
@@ -94,7 +167,8 @@ pub(super) fn sizes<'a>(kind: &'a Kind, shape: &[usize]) -> Option<(Vec<usize>, 
     }
     match fixed {
         Some(fixed)
-            if depth > 0 && fixed.iter().product::<usize>() == shape.iter().product::<usize>() =>
+            if depth > 0
+                && num_elements(&fixed).is_some_and(|each| Some(each) == num_elements(shape)) =>
         {
             Some((fixed, inner))
         }

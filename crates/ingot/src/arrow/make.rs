@@ -3,7 +3,7 @@
 use crate::format::array::Array;
 
 use super::kind::{Kind, Number};
-use super::layout::{Cell, Layout, Refusal, Repeat, sizes};
+use super::layout::{Cell, Layout, Refusal, Repeat, num_elements, sizes};
 use super::node::{Data, Node};
 use super::text::{check_text, views};
 
@@ -39,8 +39,9 @@ impl Column {
     /// Makes the column that has a full name.
     fn made(self, kind: &Kind, rows: usize, name: &str) -> Result<Node, Refusal> {
         let made = match self {
-            Column::Stored(layout, stored) => column(kind, &layout, stored)
-                .map_err(|Refusal(why, row)| Refusal(format!("field '{name}': {why}"), row)),
+            Column::Stored(layout, stored) => {
+                column(kind, &layout, stored).map_err(|why| why.of_field(name))
+            }
             Column::Struct(parts) => {
                 let parts = kind.children.iter().zip(parts);
                 let parts =
@@ -80,7 +81,10 @@ fn column(kind: &Kind, layout: &Layout, stored: Stored) -> Made {
             let Cell::Numbers(number, _) = layout.cell else { unreachable!("runs of numbers") };
             let width = number.width() as i64;
             if let Some(row) = offsets.windows(2).position(|one| (one[1] - one[0]) % width != 0) {
-                return Err(Refusal(format!("its size is not a multiple of {width} bytes"), row));
+                return Err(Refusal::at(
+                    format!("its size is not a multiple of {width} bytes"),
+                    row,
+                ));
             }
             let ends: Vec<i64> = offsets.iter().map(|end| end / width).collect();
             let count = *ends.last().unwrap_or(&0) as usize;
@@ -99,7 +103,7 @@ fn column(kind: &Kind, layout: &Layout, stored: Stored) -> Made {
             }
             let inner = cells(&kind.children[0], &layout.cell, data, &offsets, None);
             let row = |place: usize| ends.partition_point(|&end| end <= place as i64) - 1;
-            let inner = inner.map_err(|Refusal(why, place)| Refusal(why, row(place)))?;
+            let inner = inner.map_err(|why| why.moved(row))?;
             lists(kind, &ends, present.as_deref(), inner)
         }
     }
@@ -150,7 +154,7 @@ fn cells(kind: &Kind, cell: &Cell, data: Data, offsets: &[i64], present: Option<
         Cell::Array if kind.format == "n" => match arrays(data.bytes(), offsets, present).next() {
             Some((row, _)) => {
                 let message = format!("there is an array, but none in the first rows; {OTHERS}");
-                Err(Refusal(message, row))
+                Err(Refusal::at(message, row))
             }
             None => Ok(Node::nulls(count)),
         },
@@ -164,7 +168,7 @@ fn check_sizes(offsets: &[i64], width: usize, present: Option<&[bool]>) -> Resul
         one[1] - one[0] != width as i64 && present.is_none_or(|present| present[row])
     };
     match offsets.windows(2).enumerate().position(is_off) {
-        Some(row) => Err(Refusal(format!("it does not have {width} bytes"), row)),
+        Some(row) => Err(Refusal::at(format!("it does not have {width} bytes"), row)),
         None => Ok(()),
     }
 }
@@ -195,7 +199,7 @@ fn offsets_of(ends: &[i64], is_large: bool) -> Result<Data, Refusal> {
     if let Some(place) = ends.iter().position(|&end| i32::try_from(end).is_err()) {
         let message = "the values of one batch take more than 2 GB; request a type with offsets \
                        of 64 bits";
-        return Err(Refusal(message.to_owned(), place.saturating_sub(1)));
+        return Err(Refusal::at(message.to_owned(), place.saturating_sub(1)));
     }
     Ok(Data::Own(ends.iter().flat_map(|&end| (end as i32).to_ne_bytes()).collect()))
 }
@@ -228,7 +232,7 @@ fn fixed(
 ) -> Made {
     let (sizes, _) = sizes(kind, shape).ok_or_else(|| "no list for a shape".to_owned())?;
     let count = offsets.len() - 1;
-    let each: usize = shape.iter().product();
+    let each = num_elements(shape).ok_or_else(|| "no list for a shape".to_owned())?;
     check_sizes(offsets, each * number.width(), present)?;
     let data = spread(data, each * number.width(), offsets, present);
     let mut levels = vec![kind];
@@ -281,7 +285,7 @@ fn arrays<'a: 'b, 'b>(
     let is_there = move |&(row, _): &(usize, &[i64])| present.is_none_or(|present| present[row]);
     offsets.windows(2).enumerate().filter(is_there).map(|(row, one)| {
         let cell = &data[one[0] as usize..one[1] as usize];
-        (row, Array::decode(cell).map_err(|why| Refusal(why.to_string(), row)))
+        (row, Array::decode(cell).map_err(|why| Refusal::at(why.to_string(), row)))
     })
 }
 
@@ -307,7 +311,7 @@ fn ragged(kind: &Kind, data: &[u8], offsets: &[i64], present: Option<&[bool]>) -
                 levels.len(),
                 number.dtype()
             );
-            return Err(Refusal(message, row));
+            return Err(Refusal::at(message, row));
         }
         ends[0].resize(row + 1, next);
         let mut count = 1_u64;
@@ -318,7 +322,7 @@ fn ragged(kind: &Kind, data: &[u8], offsets: &[i64], present: Option<&[bool]>) -
             }
             count = count.saturating_mul(size);
             if count > elements.len() as u64 + array.elements.len() as u64 + (1 << 24) {
-                return Err(Refusal(format!("an array of shape {:?}", array.shape), row));
+                return Err(Refusal::at(format!("an array of shape {:?}", array.shape), row));
             }
         }
         next = ends[0][ends[0].len() - 1];

@@ -17,6 +17,6 @@ pub use kind::{Kind, Number};
 pub use layout::{Cell, Layout, Refusal, Repeat};
 pub use make::{Column, Stored, common_array, table};
 pub use node::{Data, Node};
-pub use part::{Part, Places, integer};
+pub use part::{Part, Places, Present, integer};
 pub use take::{Picks, Taken, heads, take};
 pub use text::texts;

@@ -7,7 +7,8 @@ use std::ptr;
 use std::sync::Arc;
 
 use super::ffi::{ArrowArray, free, pointers};
-use super::kind::Kind;
+use super::kind::{Kind, named};
+use super::part::integer;
 
 /// Memory of an array.
 pub enum Data {
@@ -56,6 +57,9 @@ unsafe impl Send for Node {}
 // SAFETY: as above.
 unsafe impl Sync for Node {}
 
+/// More bytes than the addresses of a process reach.
+const MEMORY: usize = 1 << 48;
+
 /// Where a pointer of an empty buffer leads.
 static NOTHING: [u64; 8] = [0; 8];
 
@@ -87,51 +91,111 @@ impl Node {
     /// Takes an array of another library, whose buffers are as long as the type demands.
     pub fn foreign(array: ArrowArray, kind: &Kind) -> Result<Node, String> {
         let array = Arc::new(array);
-        Node::inside(&array, &Arc::new(Owner::Foreign(Arc::clone(&array))), kind)
+        Node::inside(&array, &Arc::new(Owner::Foreign(Arc::clone(&array))), kind, "")
     }
 
-    fn inside(array: &ArrowArray, owner: &Arc<Owner>, kind: &Kind) -> Result<Node, String> {
+    fn inside(
+        array: &ArrowArray,
+        owner: &Arc<Owner>,
+        kind: &Kind,
+        above: &str,
+    ) -> Result<Node, String> {
+        let path = kind.path(above);
+        let (mut found, below) =
+            Node::alone(array, owner, kind).map_err(|why| named(&path, &why))?;
+        let inside = |one: *mut ArrowArray, kind: &Kind| {
+            // SAFETY: the producer keeps the structs inside for as long as the outer one.
+            match unsafe { one.as_ref() } {
+                Some(one) => Node::inside(one, owner, kind, &path).map(Arc::new),
+                None => Err(named(&path, "an Arrow array has a child that is null")),
+            }
+        };
+        if let Some(kind) = &kind.dictionary {
+            found.dictionary = Some(inside(array.dictionary, kind)?);
+        }
+        let children = below.iter().zip(&kind.children);
+        found.children =
+            children.map(|(&one, kind)| inside(one, kind)).collect::<Result<_, _>>()?;
+        found.check_children(kind).map_err(|why| named(&path, &why))?;
+        Ok(found)
+    }
+
+    /// Takes an array without those inside, and returns where they are.
+    fn alone<'a>(
+        array: &'a ArrowArray,
+        owner: &Arc<Owner>,
+        kind: &Kind,
+    ) -> Result<(Node, &'a [*mut ArrowArray]), String> {
         if array.release.is_none() {
             return Err("the Arrow array was released already".to_owned());
         }
         let size = |value: i64| {
             usize::try_from(value).map_err(|_| format!("an Arrow array has a length of {value}"))
         };
-        let buffers = pointers(array.buffers.cast::<*mut c_void>(), array.n_buffers)?;
+        let buffers = pointers(array.buffers.cast::<*mut c_void>(), array.n_buffers, "buffers")?;
         if kind.num_buffers().is_some_and(|expected| expected > buffers.len()) {
             let found = buffers.len();
             return Err(format!("an Arrow array of type {:?} has {found} buffers", kind.format));
         }
-        let below = pointers(array.children.cast_const(), array.n_children)?;
+        let below = pointers(array.children.cast_const(), array.n_children, "children")?;
         if below.len() != kind.children.len() {
             let (found, expected) = (below.len(), kind.children.len());
             return Err(format!("an Arrow array has {found} children, its schema {expected}"));
         }
-        let inside = |one: *mut ArrowArray, kind: &Kind| {
-            // SAFETY: the producer keeps the structs inside for as long as the outer one.
-            match unsafe { one.as_ref() } {
-                Some(one) => Node::inside(one, owner, kind).map(Arc::new),
-                None => Err("an Arrow array has a child that is null".to_owned()),
-            }
-        };
-        let children = below.iter().zip(&kind.children);
-        let dictionary = match &kind.dictionary {
-            Some(kind) => Some(inside(array.dictionary, kind)?),
-            None => None,
-        };
+        let mut places: Vec<*const u8> = Vec::new();
+        if places.try_reserve_exact(buffers.len()).is_err() {
+            return Err(format!("an Arrow array has {} buffers", buffers.len()));
+        }
+        places.extend(buffers.iter().map(|one| one.cast_const().cast::<u8>()));
         let found = Node {
             len: size(array.length)?,
             offset: size(array.offset)?,
-            children: children.map(|(&one, kind)| inside(one, kind)).collect::<Result<_, _>>()?,
-            dictionary,
+            children: Vec::new(),
+            dictionary: None,
             null_count: array.null_count,
-            buffers: buffers.iter().map(|one| one.cast_const().cast()).collect(),
+            buffers: places,
             owner: Arc::clone(owner),
         };
-        if found.len.checked_add(found.offset).is_none_or(|end| end > isize::MAX as usize / 64) {
+        let is_possible = |end: usize| {
+            let bytes = end.checked_mul(kind.memory_width());
+            end <= isize::MAX as usize / 64 && bytes.is_some_and(|bytes| bytes <= MEMORY)
+        };
+        if !found.len.checked_add(found.offset).is_some_and(is_possible) {
             return Err(format!("an Arrow array has a length of {}", found.len));
         }
-        Ok(found)
+        Ok((found, below))
+    }
+
+    /// Refuses arrays inside that are shorter than the values need.
+    fn check_children(&self, kind: &Kind) -> Result<(), String> {
+        let end = self.offset + self.len;
+        let needed = match kind.format.as_str() {
+            "+s" => end,
+            "+l" | "+L" | "+m" if self.len > 0 => self.span(kind.memory_width(), 0, self.len)?.1,
+            _ => kind.list_size().map_or(0, |size| end.saturating_mul(size)),
+        };
+        match self.children.iter().find(|one| one.len < needed) {
+            Some(one) => {
+                Err(format!("an Arrow array has {} values, but {needed} are used", one.len))
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// Returns where `len` texts or lists begin and end, by the offsets in the second buffer.
+    pub(super) fn span(
+        &self,
+        width: usize,
+        start: usize,
+        len: usize,
+    ) -> Result<(usize, usize), String> {
+        let first = self.offset + start;
+        let ends = self.buffer(1, (first + len + 1) * width)?;
+        let end = |place: usize| integer(&ends[place * width..(place + 1) * width], true);
+        match (usize::try_from(end(first)), usize::try_from(end(first + len))) {
+            (Ok(start), Ok(stop)) if start <= stop => Ok((start, stop)),
+            _ => Err("the offsets go down".to_owned()),
+        }
     }
 
     /// Returns the number of values.
@@ -192,6 +256,9 @@ impl Node {
     pub(super) fn buffer(&self, number: usize, len: usize) -> Result<&[u8], String> {
         if len == 0 {
             return Ok(&[]);
+        }
+        if len > MEMORY {
+            return Err(format!("an Arrow array needs a buffer of {len} bytes"));
         }
         match self.buffers.get(number) {
             // SAFETY: the format gives the buffer at least this length, or the array is not

@@ -1,9 +1,12 @@
 //! Values in an array of Arrow, and where they are.
 
 use super::kind::{Kind, Number};
-use super::layout::Refusal;
+use super::layout::{Refusal, append, collected, reserve};
 use super::node::Node;
 use super::take::Picks;
+
+/// How many rows are looked at together for nulls.
+const ROWS: usize = 1 << 16;
 
 const NULL_ELEMENT: &str = "an element of the list is null, which no sequence can have";
 
@@ -15,6 +18,9 @@ pub struct Part<'a> {
     /// The array.
     pub node: &'a Node,
 }
+
+/// Which rows have a value; none if all.
+pub type Present = Option<Vec<bool>>;
 
 /// Positions in an array.
 #[derive(Clone, Debug)]
@@ -46,13 +52,6 @@ impl Places {
             Places::List(list) => Box::new(list.iter().copied()),
         }
     }
-
-    fn map(&self, shift: usize) -> Places {
-        match self {
-            Places::Range(start, len) => Places::Range(start + shift, *len),
-            Places::List(list) => Places::List(list.iter().map(|place| place + shift).collect()),
-        }
-    }
 }
 
 impl<'a> Part<'a> {
@@ -60,41 +59,68 @@ impl<'a> Part<'a> {
         Part { kind: &self.kind.children[number], node: &self.node.children[number] }
     }
 
-    /// Returns values inside of structs, and their positions; none of what is null in a struct.
-    pub fn descend(self, path: &[String]) -> Result<(Part<'a>, Places, Vec<bool>), Refusal> {
-        let mut part = self;
-        let mut places = Places::Range(0, self.node.len);
-        let mut present = vec![true; self.node.len];
+    /// Returns the structs that lead to values, and these, each with the position of the first.
+    fn walk(self, path: &[String]) -> Result<Vec<(Part<'a>, usize)>, Refusal> {
+        let (mut part, mut start) = (self, 0);
+        let mut found = vec![(part, start)];
         for name in path {
-            part.mark(&places, &mut present);
-            let found = part.kind.children.iter().position(|one| one.name == *name);
-            let (Some(number), "+s") = (found, part.kind.format.as_str()) else {
+            let number = part.kind.children.iter().position(|one| one.name == *name);
+            let (Some(number), "+s") = (number, part.kind.format.as_str()) else {
                 return Err(format!("there is no column {name:?}").into());
             };
-            places = places.map(part.node.offset);
+            start += part.node.offset;
             part = part.child(number);
-            part.check(&places)?;
+            part.check(start + self.node.len)?;
+            found.push((part, start));
         }
-        part.mark(&places, &mut present);
+        Ok(found)
+    }
+
+    /// Returns values inside of structs, and their positions; none of what is null in a struct.
+    pub fn descend(self, path: &[String]) -> Result<(Part<'a>, Places, Present), Refusal> {
+        let (mut part, mut places, mut present) = (self, Places::Range(0, self.node.len), None);
+        for (one, start) in self.walk(path)? {
+            (part, places) = (one, Places::Range(start, self.node.len));
+            part.mark(&places, &mut present)?;
+        }
         if part.kind.dictionary.is_some() {
-            (part, places) = part.decoded(&places, &mut present)?;
+            return part.decoded(&places, present);
         }
         Ok((part, places, present))
+    }
+
+    /// Returns whether there are nulls among the values at a path, and whether there are others.
+    pub fn nulls_and_values(self, path: &[String]) -> Result<(bool, bool), Refusal> {
+        let found = self.walk(path)?;
+        let (len, is_any) = (self.node.len, self.node.len > 0);
+        if found.iter().any(|(one, _)| one.kind.format == "n") {
+            return Ok((is_any, false));
+        }
+        if !found.iter().any(|(one, _)| one.node.may_be_null() || one.kind.dictionary.is_some()) {
+            return Ok((false, is_any));
+        }
+        let (mut has_nulls, mut has_values) = (false, false);
+        for start in (0..len).step_by(ROWS) {
+            let node = self.node.slice(start, ROWS.min(len - start));
+            let (_, _, present) = Part { kind: self.kind, node: &node }.descend(path)?;
+            has_nulls |= present.as_ref().is_some_and(|all| all.contains(&false));
+            has_values |= present.is_none_or(|all| all.contains(&true));
+            if has_nulls && has_values {
+                break;
+            }
+        }
+        Ok((has_nulls, has_values))
     }
 
     /// Returns the values inside at a position.
     pub fn inside(self, number: usize, place: usize) -> Result<Part<'a>, Refusal> {
         let part = self.child(number);
-        part.check(&Places::Range(place, 1))?;
+        part.check(place.saturating_add(1))?;
         Ok(part)
     }
 
     /// Refuses positions past the end.
-    fn check(self, places: &Places) -> Result<(), String> {
-        let end = match places {
-            Places::Range(start, len) => start + len,
-            Places::List(list) => list.iter().max().map_or(0, |place| place + 1),
-        };
+    fn check(self, end: usize) -> Result<(), String> {
         if end <= self.node.len {
             return Ok(());
         }
@@ -106,22 +132,31 @@ impl<'a> Part<'a> {
         self.kind.format != "n" && place < self.node.len && self.node.is_valid(place)
     }
 
-    fn mark(self, places: &Places, present: &mut [bool]) {
+    fn mark(self, places: &Places, present: &mut Present) -> Result<(), Refusal> {
+        if self.kind.format != "n" && !self.node.may_be_null() {
+            return Ok(());
+        }
+        let mut all = match present.take() {
+            Some(all) => all,
+            None => collected(places.len(), std::iter::repeat(true))?,
+        };
         if self.kind.format == "n" {
-            present.fill(false);
-        } else if self.node.may_be_null() {
-            for (there, place) in present.iter_mut().zip(places.iter()) {
+            all.fill(false);
+        } else {
+            for (there, place) in all.iter_mut().zip(places.iter()) {
                 *there &= self.node.is_valid(place);
             }
         }
+        *present = Some(all);
+        Ok(())
     }
 
-    /// Returns the dictionary, and which of its values each position has.
+    /// Returns the dictionary, which of its values each position has, and which are present.
     pub fn decoded(
         self,
         places: &Places,
-        present: &mut [bool],
-    ) -> Result<(Part<'a>, Places), Refusal> {
+        mut present: Present,
+    ) -> Result<(Part<'a>, Places, Present), Refusal> {
         let (Some(kind), Some(node)) = (&self.kind.dictionary, &self.node.dictionary) else {
             return Err("a dictionary is missing".to_owned().into());
         };
@@ -130,9 +165,10 @@ impl<'a> Part<'a> {
         let number = plain.number().ok_or_else(|| "indices of a dictionary".to_owned())?;
         let indices = self.numbers(number, places)?;
         let width = number.width();
-        let mut found = Vec::with_capacity(places.len());
+        let mut found = Vec::new();
+        reserve(&mut found, places.len())?;
         for (row, bytes) in indices.chunks_exact(width).enumerate() {
-            if !present[row] {
+            if present.as_ref().is_some_and(|all| !all[row]) {
                 found.push(0);
                 continue;
             }
@@ -141,72 +177,80 @@ impl<'a> Part<'a> {
                 Ok(index) if index < node.len => found.push(index),
                 _ => {
                     let message = format!("index {index} of a dictionary of {}", node.len);
-                    return Err(Refusal(message, row));
+                    return Err(Refusal::at(message, row));
                 }
             }
         }
-        for (there, &place) in present.iter_mut().zip(&found) {
-            *there = *there && node.is_valid(place);
-        }
-        Ok((inner, Places::List(found)))
+        let found = Places::List(found);
+        inner.mark(&found, &mut present)?;
+        Ok((inner, found, present))
     }
 
     /// Returns numbers; booleans are bytes.
-    pub fn numbers(self, number: Number, places: &Places) -> Result<Vec<u8>, String> {
+    pub fn numbers(self, number: Number, places: &Places) -> Result<Vec<u8>, Refusal> {
         let offset = self.node.offset;
         if number == Number::Bool {
             let bits = self.node.buffer(1, (offset + self.node.len).div_ceil(8))?;
             let bit = |place: usize| bits[(offset + place) / 8] >> ((offset + place) % 8) & 1;
-            return Ok(places.iter().map(bit).collect());
+            return collected(places.len(), places.iter().map(bit));
         }
         let width = number.width();
         let all = self.node.buffer(1, (offset + self.node.len) * width)?;
         let all = all.get(offset * width..).unwrap_or_default();
-        Ok(match places {
-            Places::Range(start, len) => all[start * width..(start + len) * width].to_vec(),
-            Places::List(list) => {
-                list.iter().flat_map(|at| &all[at * width..(at + 1) * width]).copied().collect()
+        let mut found = Vec::new();
+        match places {
+            Places::Range(start, len) => {
+                append(&mut found, &all[start * width..(start + len) * width])?;
             }
-        })
+            Places::List(list) => {
+                reserve(&mut found, list.len().saturating_mul(width))?;
+                list.iter().for_each(|at| found.extend(&all[at * width..(at + 1) * width]));
+            }
+        }
+        Ok(found)
     }
 
     /// Returns where lists, texts or bytes begin and end, with positions of a range as offsets.
-    pub(super) fn spans(
-        self,
-        places: &Places,
-        is_large: bool,
-    ) -> Result<Vec<(usize, usize)>, String> {
+    pub(super) fn spans(self, places: &Places) -> Result<Vec<(usize, usize)>, Refusal> {
+        let mut spans = Vec::new();
         if self.node.len == 0 {
-            return Ok(Vec::new());
+            return Ok(spans);
         }
-        let width = if is_large { 8 } else { 4 };
+        reserve(&mut spans, places.len())?;
+        let width = self.kind.memory_width();
         let offset = self.node.offset;
         let ends = self.node.buffer(1, (offset + self.node.len + 1) * width)?;
         let end = |place: usize| {
             let at = (offset + place) * width;
-            integer(&ends[at..at + width], true)
+            usize::try_from(integer(&ends[at..at + width], true))
         };
-        places
-            .iter()
-            .map(|place| match (usize::try_from(end(place)), usize::try_from(end(place + 1))) {
-                (Ok(start), Ok(stop)) if start <= stop => Ok((start, stop)),
-                _ => Err(format!("offsets of value {place} go down")),
-            })
-            .collect()
+        for (row, place) in places.iter().enumerate() {
+            match (end(place), end(place + 1)) {
+                (Ok(start), Ok(stop)) if start <= stop => spans.push((start, stop)),
+                _ => return Err(Refusal::at("the offsets go down", row)),
+            }
+        }
+        Ok(spans)
+    }
+
+    /// Returns where the elements of lists of one length begin and end.
+    fn fixed_span(self, size: usize, start: usize, len: usize) -> (usize, usize) {
+        let first = self.node.offset + start;
+        (first.saturating_mul(size), (first + len).saturating_mul(size))
     }
 
     /// Returns where the elements of lists are, for each list.
-    pub fn elements(self, places: &Places) -> Result<Vec<(usize, usize)>, String> {
+    pub fn elements(self, places: &Places) -> Result<Vec<(usize, usize)>, Refusal> {
         let spans = if let Some(size) = self.kind.list_size() {
-            let at = |place: usize| (self.node.offset + place).saturating_mul(size);
-            places.iter().map(|place| (at(place), at(place + 1))).collect()
+            let span = |place: usize| self.fixed_span(size, place, 1);
+            collected(places.len(), places.iter().map(span))?
         } else if self.kind.is_list() || self.kind.format == "+m" {
-            self.spans(places, self.kind.format == "+L")?
+            self.spans(places)?
         } else {
-            return Err(format!("values of type {:?} are not lists", self.kind.format));
+            return Err(format!("values of type {:?} are not lists", self.kind.format).into());
         };
         let end = spans.iter().map(|one| one.1).max().unwrap_or(0);
-        self.child(0).check(&Places::Range(0, end))?;
+        self.child(0).check(end)?;
         Ok(spans)
     }
 
@@ -217,7 +261,7 @@ impl<'a> Part<'a> {
         picks: Option<&Picks>,
     ) -> Result<(Part<'a>, Places, Vec<usize>), Refusal> {
         let spans = self.elements(places)?;
-        let mut counts: Vec<usize> = spans.iter().map(|(start, stop)| stop - start).collect();
+        let mut counts = collected(spans.len(), spans.iter().map(|(start, stop)| stop - start))?;
         let is_one_piece = spans.windows(2).all(|one| one[0].1 == one[1].0);
         let inner = match picks {
             Some(picks) => {
@@ -227,6 +271,7 @@ impl<'a> Part<'a> {
                 {
                     let before = list.len();
                     let last = last.min(stop - start);
+                    reserve(&mut list, last.saturating_sub(first).div_ceil(step.max(1)))?;
                     list.extend((first.min(last)..last).step_by(step.max(1)).map(|at| start + at));
                     counts[k] = list.len() - before;
                 }
@@ -236,50 +281,51 @@ impl<'a> Part<'a> {
                 let start = spans.first().map_or(0, |one| one.0);
                 Places::Range(start, spans.last().map_or(start, |one| one.1) - start)
             }
-            None => Places::List(spans.iter().flat_map(|&(start, stop)| start..stop).collect()),
+            None => {
+                let total = counts.iter().fold(0, |sum: usize, &count| sum.saturating_add(count));
+                Places::List(collected(total, spans.iter().flat_map(|&(start, stop)| start..stop))?)
+            }
         };
-        let mut part = self.child(0);
-        let mut present = vec![true; inner.len()];
-        part.mark(&inner, &mut present);
-        let mut found = inner;
+        let (mut part, mut found, mut present) = (self.child(0), inner, None);
+        part.mark(&found, &mut present)?;
         if part.kind.dictionary.is_some() {
-            (part, found) = part.decoded(&found, &mut present)?;
+            (part, found, present) = part.decoded(&found, present)?;
         }
-        if let Some(element) = present.iter().position(|&there| !there) {
-            return Err(Refusal(NULL_ELEMENT.to_owned(), row_of(&counts, element)));
+        if let Some(element) = present.and_then(|all| all.iter().position(|&there| !there)) {
+            return Err(Refusal::at(NULL_ELEMENT, row_of(&counts, element)));
         }
         Ok((part, found, counts))
     }
 
     /// Returns about how many bytes the values take.
-    pub fn num_bytes(self) -> usize {
+    pub fn num_bytes(self) -> Result<usize, String> {
         self.num_bytes_in(0, self.node.len)
     }
 
-    fn num_bytes_in(self, start: usize, len: usize) -> usize {
+    fn num_bytes_in(self, start: usize, len: usize) -> Result<usize, String> {
         let (kind, node) = (self.kind, self.node);
-        let inside =
-            |number: usize, start: usize, len: usize| self.child(number).num_bytes_in(start, len);
-        if let Some(number) = kind.number() {
-            return number.width() * len;
+        self.check(start.saturating_add(len))?;
+        if len == 0 {
+            return Ok(0);
         }
-        let spans = || {
-            let ends = Places::Range(start, len);
-            let spans = if kind.format.starts_with('+') {
-                self.elements(&ends)
-            } else {
-                self.spans(&ends, matches!(kind.format.as_str(), "U" | "Z"))
-            };
-            spans.ok().and_then(|all| Some((all.first()?.0, all.last()?.1))).unwrap_or((0, 0))
-        };
+        let inside = |span: (usize, usize)| self.child(0).num_bytes_in(span.0, span.1 - span.0);
         match kind.format.as_str() {
-            "+s" => (0..kind.children.len()).map(|one| inside(one, node.offset + start, len)).sum(),
-            "u" | "z" | "U" | "Z" => spans().1.saturating_sub(spans().0),
-            format if format.starts_with('+') && !kind.children.is_empty() => {
-                let (first, last) = spans();
-                inside(0, first, last.saturating_sub(first))
+            "+s" => (0..kind.children.len()).try_fold(0, |sum: usize, one| {
+                let bytes = self.child(one).num_bytes_in(node.offset + start, len)?;
+                Ok(sum.saturating_add(bytes))
+            }),
+            "u" | "z" | "U" | "Z" => {
+                node.span(kind.memory_width(), start, len).map(|(first, last)| last - first)
             }
-            _ => kind.byte_width().unwrap_or(16).saturating_mul(len),
+            "+l" | "+L" | "+m" => inside(node.span(kind.memory_width(), start, len)?),
+            "b" => Ok(len),
+            _ => match (kind.list_size(), kind.memory_width()) {
+                (Some(size), _) => inside(self.fixed_span(size, start, len)),
+                (None, width) if kind.number().is_some() || kind.byte_width().is_some() => {
+                    Ok(width.saturating_mul(len))
+                }
+                _ => Ok(len.saturating_mul(16)),
+            },
         }
     }
 }
@@ -305,11 +351,12 @@ pub fn integer(bytes: &[u8], is_signed: bool) -> i64 {
 }
 
 /// Returns where values of these sizes begin, and where the last one ends.
-pub(super) fn ends_of(sizes: impl Iterator<Item = usize>) -> Vec<i64> {
+pub(super) fn ends_of(sizes: impl ExactSizeIterator<Item = usize>) -> Result<Vec<i64>, Refusal> {
     let mut end = 0;
+    let count = sizes.len().saturating_add(1);
     let ends = sizes.map(|size| {
         end += size as i64;
         end
     });
-    [0].into_iter().chain(ends.collect::<Vec<_>>()).collect()
+    collected(count, [0].into_iter().chain(ends))
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::kind::{Kind, Number};
-use super::layout::{Cell, Layout, Refusal, Repeat};
+use super::layout::{Cell, Layout, Refusal, Repeat, append, collected, num_elements, reserve};
 use super::part::{Part, Places, ends_of, row_of};
 use super::text::{check_text, texts};
 
@@ -36,33 +36,50 @@ pub fn take(
     picks: Option<Picks>,
     check: bool,
 ) -> Result<Taken, Refusal> {
-    let (part, places, present) = part.descend(path)?;
-    let gap = present.iter().position(|&there| !there);
-    if let (Some(row), false) = (gap, is_optional) {
-        return Err(Refusal(NULL.to_owned(), row));
-    }
-    let only = |all: Places| match gap {
-        None => all,
-        Some(_) => {
-            let each = all.iter().zip(&present).filter(|(_, there)| **there);
-            Places::List(each.map(|(place, _)| place).collect())
+    let (part, places, present) = part.descend(path).map_err(Refusal::somewhere)?;
+    let rows = places.len();
+    let present = present.filter(|all| all.contains(&false));
+    let mut found = match &present {
+        None => taken(part, &places, layout, picks.as_ref(), check).map_err(Refusal::somewhere)?,
+        Some(present) => {
+            if !is_optional {
+                let row = present.iter().position(|&there| !there).unwrap_or(0);
+                return Err(Refusal::at(NULL, row));
+            }
+            some_taken(part, &places, present, layout, picks, check)?
         }
     };
-    let row = |Refusal(message, place): Refusal| {
-        let mut rows = present.iter().enumerate().filter(|(_, there)| **there);
-        Refusal(message, rows.nth(place).map_or(0, |(row, _)| row))
-    };
-    let mut picks = picks;
-    if let (Some(picks), Some(_)) = (&mut picks, gap) {
+    if is_optional {
+        found.present = Some(match present {
+            Some(present) => collected(rows, present.iter().map(|&there| u8::from(there)))?,
+            None => collected(rows, std::iter::repeat(1))?,
+        });
+    }
+    Ok(found)
+}
+
+/// Returns values, and the stored form of a missing one where there is none.
+fn some_taken(
+    part: Part<'_>,
+    places: &Places,
+    present: &[bool],
+    layout: &Layout,
+    mut picks: Option<Picks>,
+    check: bool,
+) -> Result<Taken, Refusal> {
+    let each = places.iter().zip(present).filter(|(_, there)| **there);
+    let only = Places::List(collected(places.len(), each.map(|(place, _)| place))?);
+    if let Some(picks) = &mut picks {
         let mut there = present.iter();
         picks.retain(|_| there.next().copied().unwrap_or(false));
     }
-    let places = only(places);
-    let mut found = taken(part, &places, layout, picks.as_ref(), check).map_err(row)?;
-    if gap.is_some() {
-        spread(&mut found, &present, layout);
-    }
-    found.present = is_optional.then(|| present.iter().map(|&there| u8::from(there)).collect());
+    let row = |place: usize| {
+        let mut rows = present.iter().enumerate().filter(|(_, there)| **there);
+        rows.nth(place).map_or(0, |(row, _)| row)
+    };
+    let found = taken(part, &only, layout, picks.as_ref(), check);
+    let mut found = found.map_err(|why| why.somewhere().moved(row))?;
+    spread(&mut found, present, layout)?;
     Ok(found)
 }
 
@@ -85,26 +102,26 @@ fn taken(
     let is_run = layout.repeat == Repeat::Run;
     let (inner, elements, counts) = part.opened(places, picks.filter(|_| !is_run))?;
     let found = cells(inner, &elements, &layout.cell, check);
-    let (data, offsets) =
-        found.map_err(|Refusal(message, place)| Refusal(message, row_of(&counts, place)))?;
+    let (data, offsets) = found.map_err(|why| why.moved(|place| row_of(&counts, place)))?;
     if !is_run {
-        let counts = counts.into_iter().map(|count| count as u64).collect();
+        let counts = collected(counts.len(), counts.iter().map(|&count| count as u64))?;
         return Ok(Taken { data, offsets, counts: Some(counts), present: None });
     }
     let Cell::Numbers(number, _) = &layout.cell else { unreachable!("runs of numbers") };
-    let offsets = ends_of(counts.iter().map(|count| count * number.width()));
+    let offsets = ends_of(counts.iter().map(|count| count * number.width()))?;
     Ok(Taken { data, offsets: Some(offsets), ..Taken::default() })
 }
 
 /// Puts the stored form of a missing value between the values that are present.
-fn spread(taken: &mut Taken, present: &[bool], layout: &Layout) {
+fn spread(taken: &mut Taken, present: &[bool], layout: &Layout) -> Result<(), Refusal> {
     if let Some(counts) = &mut taken.counts {
         let mut each = std::mem::take(counts).into_iter();
-        *counts =
-            present.iter().map(|&there| if there { each.next().unwrap_or(0) } else { 0 }).collect();
+        let count = |&there: &bool| if there { each.next().unwrap_or(0) } else { 0 };
+        *counts = collected(present.len(), present.iter().map(count))?;
     } else if let Some(offsets) = &mut taken.offsets {
         let mut each = std::mem::take(offsets).into_iter();
         let mut end = each.next().unwrap_or(0);
+        reserve(offsets, present.len() + 1)?;
         offsets.push(end);
         for &there in present {
             if there {
@@ -114,13 +131,14 @@ fn spread(taken: &mut Taken, present: &[bool], layout: &Layout) {
         }
     } else if let Cell::Numbers(number, _) = &layout.cell {
         let width = number.width();
-        let mut wide = vec![0; width * present.len()];
+        let mut wide = collected(width.saturating_mul(present.len()), std::iter::repeat(0))?;
         let mut each = taken.data.chunks_exact(width);
         for (room, _) in wide.chunks_exact_mut(width).zip(present).filter(|(_, there)| **there) {
             room.copy_from_slice(each.next().unwrap_or_default());
         }
         taken.data = wide;
     }
+    Ok(())
 }
 
 type Cells = (Vec<u8>, Option<Vec<i64>>);
@@ -137,8 +155,8 @@ fn cells(part: Part<'_>, places: &Places, cell: &Cell, check: bool) -> Result<Ce
         }
         Cell::Numbers(number, shape) => {
             let data = block(part, places, *number, shape)?;
-            let size = number.width() * shape.iter().product::<usize>();
-            Ok((data, Some(ends_of((0..places.len()).map(|_| size)))))
+            let size = data.len() / places.len();
+            Ok((data, Some(ends_of((0..places.len()).map(|_| size))?)))
         }
         Cell::Array => arrays(part, places),
         Cell::Text | Cell::Bytes => {
@@ -165,29 +183,26 @@ fn block(
     number: Number,
     shape: &[usize],
 ) -> Result<Vec<u8>, Refusal> {
-    let each: usize = shape.iter().product();
+    let other = || format!("expected lists of shape {shape:?}, but they have other lengths");
+    let each = num_elements(shape).ok_or_else(other)?;
     let (mut part, mut places, mut per_row, mut depth) = (part, places.clone(), 1, 0);
     while part.kind.number().is_none() {
         let is_fixed = part.kind.list_size().is_some();
-        let (inner, found, counts) = part
-            .opened(&places, None)
-            .map_err(|Refusal(message, place)| Refusal(message, place / per_row.max(1)))?;
+        let row = |place: usize| place / per_row.max(1);
+        let (inner, found, counts) = part.opened(&places, None).map_err(|why| why.moved(row))?;
         let expected = if is_fixed { None } else { shape.get(depth).copied() };
         let is_off = |&count: &usize| !is_fixed && Some(count) != expected;
         if let Some(list) = counts.iter().position(is_off) {
-            let message = format!("expected lists of shape {shape:?}, but they have other lengths");
-            return Err(Refusal(message, list / per_row.max(1)));
+            return Err(Refusal::at(other(), row(list)));
         }
-        per_row *= counts.first().copied().unwrap_or(1);
+        per_row = per_row.saturating_mul(counts.first().copied().unwrap_or(1));
         (part, places, depth) = (inner, found, depth + 1);
     }
     check_number(part.kind, number)?;
     if per_row != each {
-        return Err(
-            format!("expected lists of shape {shape:?}, but they have other lengths").into()
-        );
+        return Err(other().into());
     }
-    Ok(part.numbers(number, &places)?)
+    part.numbers(number, &places)
 }
 
 /// Returns lists of lists as arrays, each with its own shape.
@@ -201,35 +216,37 @@ fn arrays(part: Part<'_>, places: &Places) -> Result<Cells, Refusal> {
             }
             place
         };
-        let (inner, found, counts) = part
-            .opened(&places, None)
-            .map_err(|Refusal(message, place)| Refusal(message, top(place)))?;
+        let (inner, found, counts) = part.opened(&places, None).map_err(|why| why.moved(top))?;
         levels.push(counts);
         (part, places) = (inner, found);
     }
     let number = part.kind.number().ok_or_else(|| "numbers in lists".to_owned())?;
     let elements = part.numbers(number, &places)?;
-    let (mut at, mut data, mut offsets) = (0, Vec::new(), vec![0]);
+    let rows = levels.first().ok_or_else(|| "expected lists".to_owned())?;
+    let (mut at, mut data, mut offsets) = (0, Vec::new(), Vec::new());
     let mut next = vec![0; levels.len()];
     let name = number.dtype();
-    for row in 0..levels[0].len() {
-        let mut shape = vec![levels[0][row]];
+    reserve(&mut offsets, rows.len() + 1)?;
+    offsets.push(0);
+    for (row, &length) in rows.iter().enumerate() {
+        let mut shape = vec![length];
         for depth in 1..levels.len() {
             let count: usize = shape.iter().product();
             let lengths = &levels[depth][next[depth]..next[depth] + count];
             next[depth] += count;
             if lengths.windows(2).any(|one| one[0] != one[1]) {
                 let message = "the lists in an array have several lengths".to_owned();
-                return Err(Refusal(message, row));
+                return Err(Refusal::at(message, row));
             }
             shape.push(lengths.first().copied().unwrap_or(0));
         }
         let size = shape.iter().product::<usize>() * number.width();
+        reserve(&mut data, 2 + name.len() + 8 * shape.len())?;
         data.push(name.len() as u8);
         data.extend(name.as_bytes());
         data.push(shape.len() as u8);
         data.extend(shape.iter().flat_map(|&length| (length as u64).to_le_bytes()));
-        data.extend(&elements[at..at + size]);
+        append(&mut data, &elements[at..at + size])?;
         at += size;
         offsets.push(data.len() as i64);
     }
@@ -240,7 +257,8 @@ fn arrays(part: Part<'_>, places: &Places) -> Result<Cells, Refusal> {
 pub fn heads(part: Part<'_>, path: &[String], size: usize) -> Result<BTreeSet<Vec<u8>>, Refusal> {
     let (part, places, present) = part.descend(path)?;
     let mut found = BTreeSet::new();
-    for (place, _) in places.iter().zip(present).filter(|(_, there)| *there) {
+    let is_there = |row: usize| present.as_ref().is_none_or(|all| all[row]);
+    for (_, place) in places.iter().enumerate().filter(|&(row, _)| is_there(row)) {
         let (mut data, _) = texts(part, &Places::Range(place, 1))?;
         data.truncate(size);
         found.insert(data);

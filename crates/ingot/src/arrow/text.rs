@@ -1,6 +1,6 @@
 //! Text and bytes in arrays of Arrow.
 
-use super::layout::Refusal;
+use super::layout::{Refusal, append, reserve};
 use super::node::Node;
 use super::part::{Part, Places, ends_of, integer};
 
@@ -21,7 +21,7 @@ pub(super) fn check_text(data: &[u8], offsets: &[i64]) -> Result<(), Refusal> {
     let is_bad =
         |one: &[i64]| std::str::from_utf8(&data[one[0] as usize..one[1] as usize]).is_err();
     match offsets.windows(2).position(is_bad) {
-        Some(row) => Err(Refusal("the text is not UTF-8".to_owned(), row)),
+        Some(row) => Err(Refusal::at("the text is not UTF-8", row)),
         None => Ok(()),
     }
 }
@@ -31,35 +31,30 @@ pub fn texts(part: Part<'_>, places: &Places) -> Result<(Vec<u8>, Vec<i64>), Ref
     let node = part.node;
     match part.kind.format.as_str() {
         "u" | "z" | "U" | "Z" => {
-            let spans = part.spans(places, matches!(part.kind.format.as_str(), "U" | "Z"))?;
+            let spans = part.spans(places)?;
             let end = spans.iter().map(|one| one.1).max().unwrap_or(0);
             let all = node.buffer(2, end)?;
-            let offsets = ends_of(spans.iter().map(|(start, stop)| stop - start));
-            let data = if spans.windows(2).all(|one| one[0].1 == one[1].0) {
-                all[spans.first().map_or(0, |one| one.0)..end].to_vec()
+            let mut data = Vec::new();
+            if spans.windows(2).all(|one| one[0].1 == one[1].0) {
+                append(&mut data, &all[spans.first().map_or(0, |one| one.0)..end])?;
             } else {
-                spans.iter().flat_map(|&(start, stop)| &all[start..stop]).copied().collect()
-            };
-            Ok((data, offsets))
+                let each = spans.iter().map(|(start, stop)| stop - start);
+                reserve(&mut data, each.fold(0, usize::saturating_add))?;
+                spans.iter().for_each(|&(start, stop)| data.extend(&all[start..stop]));
+            }
+            Ok((data, ends_of(spans.iter().map(|(start, stop)| stop - start))?))
         }
-        "vu" | "vz" => Ok(joined(places, |place, data| {
-            data.extend_from_slice(view(node, place)?);
-            Ok(())
-        })?),
-        _ if part.kind.decimal().is_some() => Ok(joined(places, |place, data| {
-            data.extend(decimal(part, place)?.into_bytes());
-            Ok(())
-        })?),
+        "vu" | "vz" => joined(places, |place, data| append(data, view(node, place)?)),
+        _ if part.kind.decimal().is_some() => {
+            joined(places, |place, data| append(data, decimal(part, place)?.as_bytes()))
+        }
         _ => match part.kind.byte_width() {
             Some(width) => {
                 let len = (node.offset + node.len).checked_mul(width);
                 let all =
                     node.buffer(1, len.ok_or_else(|| "its values are too large".to_owned())?)?;
                 let at = |place: usize| (node.offset + place) * width;
-                Ok(joined(places, |place, data| {
-                    data.extend_from_slice(&all[at(place)..at(place) + width]);
-                    Ok(())
-                })?)
+                joined(places, |place, data| append(data, &all[at(place)..at(place) + width]))
             }
             None => Err(format!("expected text or bytes, got type {:?}", part.kind.format).into()),
         },
@@ -68,11 +63,13 @@ pub fn texts(part: Part<'_>, places: &Places) -> Result<(Vec<u8>, Vec<i64>), Ref
 
 fn joined(
     places: &Places,
-    mut add: impl FnMut(usize, &mut Vec<u8>) -> Result<(), String>,
-) -> Result<(Vec<u8>, Vec<i64>), String> {
-    let (mut data, mut offsets) = (Vec::new(), vec![0]);
-    for place in places.iter() {
-        add(place, &mut data)?;
+    mut add: impl FnMut(usize, &mut Vec<u8>) -> Result<(), Refusal>,
+) -> Result<(Vec<u8>, Vec<i64>), Refusal> {
+    let (mut data, mut offsets) = (Vec::new(), Vec::new());
+    reserve(&mut offsets, places.len().saturating_add(1))?;
+    offsets.push(0);
+    for (row, place) in places.iter().enumerate() {
+        add(place, &mut data).map_err(|why| why.somewhere().moved(|_| row))?;
         offsets.push(data.len() as i64);
     }
     Ok((data, offsets))
@@ -83,7 +80,7 @@ fn view(node: &Node, place: usize) -> Result<&[u8], String> {
     let at = (node.offset + place) * VIEW;
     let view = &node.buffer(1, at + VIEW)?[at..];
     let word = |at: usize| integer(&view[at..at + 4], true);
-    let wrong = || format!("value {place} is not a valid view");
+    let wrong = || "the view is not valid".to_owned();
     let len = usize::try_from(word(0)).map_err(|_| wrong())?;
     if len <= SHORT {
         return Ok(&view[4..4 + len]);
