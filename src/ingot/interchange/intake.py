@@ -189,7 +189,8 @@ class Input:
         Raises:
             FormatError: The array is damaged.
         """
-        return any(0 in one for one in self._of_sample(path, lambda batch: batch.valid(path)))
+        found = self._of_sample(path, lambda batch: batch.nulls_and_values(path))
+        return any(has_nulls for has_nulls, _ in found)
 
     def has_values(self, path: Sequence[str]) -> bool:
         """Return whether there is anything but nulls in the sample.
@@ -197,7 +198,8 @@ class Input:
         Raises:
             FormatError: The array is damaged.
         """
-        return any(1 in one for one in self._of_sample(path, lambda batch: batch.valid(path)))
+        found = self._of_sample(path, lambda batch: batch.nulls_and_values(path))
+        return any(has_values for _, has_values in found)
 
     def heads(self, path: Sequence[str]) -> set[bytes]:
         """Return how the values of bytes in the sample begin.
