@@ -185,7 +185,7 @@ def test_metadata_go_along_to_ingot_files(data, tmp_path):
         ("rows", "x.bag", {"names": ["label"]}, "field 'label' is int, expected bytes, utf8"),
         ("records.bag", "x.ingot", {"names": ["a"]}, "records have no fields for names="),
         ("records.bag", "x", {"names": ["a", "b"]}, "records become one field"),
-        ("rows", "x.zip", {}, "no format has the suffix .zip"),
+        ("rows", "x.zip", {}, "x.zip: unknown suffix"),
         ("rows", "x.bag", {"format": "ingot"}, "the name of an Ingot file ends in .ingot"),
         ("rows", "x.ingot", {"format": "granular"}, "a Granular data set ends in no suffix"),
         ("rows", "x", {"format": "excel"}, "unknown format 'excel'"),
