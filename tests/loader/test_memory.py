@@ -29,7 +29,7 @@ def check_memory(run_fault, images, kind, first, last):
     counts = [first, (first + last) // 2, last]
     outcome = run_fault("loader_memory.py", images, kind, *counts)
     assert outcome.returncode == 0, outcome.stderr
-    # What grows with the steps is in both later figures; what the allocator keeps for a while is not.
+    # Growth is in both later figures; what the allocator keeps for a while is in one.
     before, *after = json.loads(outcome.stdout)
     assert min(after) < before + MORE_KB_MAX, [before, *after]
 
