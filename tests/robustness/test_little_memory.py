@@ -13,7 +13,7 @@ WORKS = [
 ]
 
 
-@pytest.mark.parametrize("megabytes", [1, 4, 16])
+@pytest.mark.parametrize("megabytes", [0.2, 4, 16])
 @pytest.mark.parametrize("work", WORKS)
 def test_little_memory_is_an_exception_at_worst(tmp_path, run_fault, work, megabytes):
     outcome = run_fault("little_memory.py", work, tmp_path / "x.ingot", megabytes)

@@ -9,6 +9,7 @@ use std::sync::mpsc::{Receiver, sync_channel};
 use std::sync::{Arc, Condvar, Mutex};
 use std::thread;
 
+use crate::limit::has_room_for_thread;
 use crate::process::{self, PerProcess};
 
 /// Tasks that are run at a time; more of them wait.
@@ -71,7 +72,8 @@ impl<T> Drop for Task<T> {
 impl Queue {
     fn take(self: &Arc<Self>, work: Work) -> bool {
         let mut state = self.state.lock().expect("no panics under this lock");
-        if state.waiting.len() >= state.idle && state.threads < THREADS {
+        let is_short = state.waiting.len() >= state.idle && state.threads < THREADS;
+        if is_short && has_room_for_thread() {
             let queue = Arc::clone(self);
             let thread = thread::Builder::new().name("ingot-background".to_owned());
             state.threads += usize::from(thread.spawn(move || queue.run()).is_ok());

@@ -41,10 +41,11 @@ pub fn max_index_bytes(bytes: u64) -> u64 {
 }
 
 /// Whether there is memory for another thread. glibc ends the process if a thread gets none for
-/// its thread-locals, which it allocates when they are first used.
+/// its thread-locals, which it allocates when they are first used, and takes none for them that
+/// other threads have freed. So this asks the system, not the allocator.
 pub fn has_room_for_thread() -> bool {
     const ROOM: usize = 32 << 20;
-    std::hint::black_box(Vec::<u8>::new()).try_reserve_exact(ROOM).is_ok()
+    memmap2::MmapMut::map_anon(ROOM).is_ok()
 }
 
 /// Returns the byte count in an environment variable; `None` if it is unset or empty.

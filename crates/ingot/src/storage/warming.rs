@@ -15,6 +15,7 @@ use std::thread;
 use super::descriptors::opening;
 use super::identity::{FileId, Identity};
 use super::pread::Pread;
+use crate::limit::has_room_for_thread;
 use crate::process::PerProcess;
 
 /// The part of a file that is read past the page cache before all of it is brought in: those
@@ -102,6 +103,9 @@ impl Warmer {
     fn take(self: Arc<Self>, cold: Cold) {
         self.queue.lock().expect("no panics under this lock").push_back(cold);
         self.arrived.notify_one();
+        if !self.started.is_completed() && !has_room_for_thread() {
+            return;
+        }
         self.started.call_once(|| {
             let warmer = Arc::clone(&self);
             let thread = thread::Builder::new().name("ingot-warming".to_owned());
