@@ -572,8 +572,9 @@ class IngotWrites(LaidOut):
     def write(self, path: Path, records: Iterable[bytes], *, compressed: bool) -> None:
         """Write as the layout says."""
         del compressed
-        module = importlib.import_module("ingot.records.arrayrecord")
-        arguments = module.parse_writer_options(self.layout.options)
+        options = importlib.import_module("ingot.compat.array_record.options")
+        module = importlib.import_module("ingot.formats.arrayrecord")
+        arguments = options.parse_writer_options(self.layout.options)
         with module.ArrayRecordWriter(path, **arguments) as writer:
             writer.extend(records)
 
