@@ -8,6 +8,7 @@ mod buffer;
 mod bytes;
 mod cells;
 mod damage;
+mod deletes;
 mod error;
 mod example;
 mod exchange;
@@ -76,6 +77,8 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(cells::split_texts, module)?)?;
     module.add_function(wrap_pyfunction!(cells::stack_arrays, module)?)?;
     module.add_function(wrap_pyfunction!(identity::contents, module)?)?;
+    module.add_function(wrap_pyfunction!(deletes::read_deletes, module)?)?;
+    module.add_function(wrap_pyfunction!(deletes::write_deletes, module)?)?;
     module.add_function(wrap_pyfunction!(rows::has_fields, module)?)?;
     module.add_function(wrap_pyfunction!(identity::identity, module)?)?;
     module.add_function(wrap_pyfunction!(rows::read_plans, module)?)?;

@@ -135,11 +135,19 @@ impl PyRows {
         Ok(PyRows::over(paths, rows))
     }
 
-    /// Takes files of a folder, which are opened when they are needed.
+    /// Takes files of a folder, which are opened when they are needed. Without fields, all have
+    /// those of the first one.
     #[staticmethod]
-    fn listed(py: Python<'_>, folder: PathBuf, listing: &Bound<'_, PyListing>) -> PyResult<Self> {
-        let files = listing.get().listed(&folder);
-        let rows = py.detach(|| Rows::listed(files)).map_err(raised)?;
+    #[pyo3(signature = (folder, listing, fields=None))]
+    fn listed(
+        py: Python<'_>,
+        folder: PathBuf,
+        listing: &Bound<'_, PyListing>,
+        fields: Option<Vec<FieldTuple>>,
+    ) -> PyResult<Self> {
+        let files = listing.get().listed(&folder)?;
+        let schema = fields.map(schema_of).transpose()?;
+        let rows = py.detach(|| Rows::listed(files, schema)).map_err(raised)?;
         Ok(PyRows::over(vec![folder], rows))
     }
 
@@ -286,22 +294,29 @@ impl PyRows {
         self.numbers(indices, |rows, numbers| rows.sizes(numbers, field))
     }
 
-    /// Returns the values of a column in many rows, or in all.
+    /// Returns the values of a column in rows from `start` to `stop`.
     fn column<'py>(
         &self,
         py: Python<'py>,
         field: usize,
-        indices: Option<&Bound<'py, PyAny>>,
+        start: u64,
+        stop: u64,
     ) -> PyResult<Bound<'py, PyByteArray>> {
         let rows = self.rows()?;
-        let values = match indices {
-            None => py.detach(|| rows.column(field)),
-            Some(indices) => {
-                let numbers = rows_of(rows.files(), indices)?;
-                py.detach(|| rows.values(&numbers, field))
-            }
-        };
-        object::byte_array(py, &values.map_err(raised)?)
+        let values = py.detach(|| rows.column(field, start..stop)).map_err(raised)?;
+        object::byte_array(py, &values)
+    }
+
+    /// Returns the values of a column in any rows.
+    fn values<'py>(
+        &self,
+        indices: &Bound<'py, PyAny>,
+        field: usize,
+    ) -> PyResult<Bound<'py, PyByteArray>> {
+        let (py, rows) = (indices.py(), self.rows()?);
+        let numbers = rows_of(rows.files(), indices)?;
+        let values = py.detach(|| rows.values(&numbers, field)).map_err(raised)?;
+        object::byte_array(py, &values)
     }
 
     /// Verifies the files; returns the rows checked and the damage found.

@@ -200,13 +200,13 @@ impl Error {
         self
     }
 
-    /// Returns the error of a row of a file as that of a sequence in which `rows` come before it.
+    /// Returns the error of a row with the number that `number` gives the row elsewhere.
     #[must_use]
-    pub fn behind(mut self, rows: u64) -> Self {
+    pub fn renumbered(mut self, number: impl FnOnce(u64) -> u64) -> Self {
         match &mut self {
             Error::Corrupt { record: Some(record), .. }
             | Error::Storage { record: Some(record), .. }
-            | Error::Memory { record: Some(record), .. } => *record += rows,
+            | Error::Memory { record: Some(record), .. } => *record = number(*record),
             _ => {}
         }
         self

@@ -3,10 +3,13 @@
 
 mod support;
 
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
 use ingot::format::ingot::Schema;
-use ingot::records::{Cell, Compression, Files, Mode, Sequence};
+use ingot::records::{Ask, Cell, Compression, Files, Mode, Rows, Sequence};
 use ingot::storage::Memory;
-use support::{append_rows, create, options, record_rows};
+use support::layers::{ALL, REQUIRED, Shard, Values, read, schema_of};
+use support::{Random, append_rows, create, options, record_rows};
 
 fn record_of(file: usize, row: usize) -> Vec<u8> {
     format!("record {row} of file {file}").into_bytes()
@@ -26,11 +29,47 @@ fn fetch(files: &Sequence, cell: Cell) -> ingot::Result<Vec<u8>> {
     Ok(value)
 }
 
+/// Lets the process have few descriptors. One test at a time may count them.
+fn limited() -> MutexGuard<'static, ()> {
+    static ALONE: Mutex<()> = Mutex::new(());
+    let alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+    let limit = libc::rlimit { rlim_cur: 64, rlim_max: 64 };
+    // SAFETY: a plain call; only the tests of this file are in its process.
+    assert_eq!(unsafe { libc::setrlimit(libc::RLIMIT_NOFILE, &limit) }, 0);
+    alone
+}
+
+#[test]
+fn files_of_columns_and_bitmaps_take_no_more_descriptors_than_others() {
+    let _alone = limited();
+    let folder = tempfile::tempdir().unwrap();
+    let mut random = Random(1);
+    let shards: Vec<Shard> = (0..40)
+        .map(|number| {
+            let path = folder.path().join(format!("{number:02}.ingot"));
+            let mut shard = Shard::new(path, REQUIRED, 10, &mut random);
+            (0..5).for_each(|field| shard.add_columns(1 << field, &mut random));
+            shard.delete((0..10).map(|row| row % 2 == number % 2).collect());
+            shard
+        })
+        .collect();
+    let listed = shards.iter().map(|shard| shard.listed.clone()).collect();
+    let rows = Rows::listed(listed, Some(schema_of(ALL))).unwrap();
+    let expected: Vec<&Values> = shards.iter().flat_map(Shard::live_rows).collect();
+    for _ in 0..3 {
+        let numbers: Vec<u64> = (0..100).map(|_| random.below(200) as u64).collect();
+        let found = read(&rows, &numbers, &[Ask { field: 1, elements: None }]).unwrap();
+        let texts = numbers.iter().map(|&row| expected[row as usize][1].clone().unwrap());
+        assert_eq!(found[0], texts.collect::<Vec<_>>());
+    }
+    let descriptors = std::fs::read_dir("/proc/self/fd").unwrap().count();
+    assert!(descriptors < 60, "{descriptors} descriptors for 280 files");
+    assert_eq!(rows.files().verify(&mut |_| Ok(())).unwrap().damaged, []);
+}
+
 #[test]
 fn files_that_are_not_used_are_closed_and_opened_again() {
-    let limit = libc::rlimit { rlim_cur: 64, rlim_max: 64 };
-    // SAFETY: a plain call; this test is alone in its process.
-    assert_eq!(unsafe { libc::setrlimit(libc::RLIMIT_NOFILE, &limit) }, 0);
+    let _alone = limited();
     let folder = tempfile::tempdir().unwrap();
     let paths: Vec<_> = (0..300)
         .map(|file| {

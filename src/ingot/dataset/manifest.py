@@ -22,23 +22,27 @@ _AGAIN = "copy it again, or open the other files with skip_damaged=True"
 
 
 class Shard(NamedTuple):
-    """One file of a data set.
+    """One file of rows of a data set.
 
     Attributes:
         name: Its name in the directory.
-        rows: Number of its rows.
+        rows: Number of its rows, those that are deleted included.
         nbytes: Its size.
         id: The id in its header, in hexadecimal digits; manifests of before had none.
+        deleted: The bitmap of its deleted rows: name, size, id, how many there are.
+        columns: Files with values of other fields: name, size, id, names of the fields.
     """
 
     name: str
     rows: int
     nbytes: int
     id: str | None = None
+    deleted: tuple[str, int, str, int] | None = None
+    columns: tuple[tuple[str, int, str, tuple[str, ...]], ...] = ()
 
     def content(self) -> dict[str, Any]:
         """Return what JSON says of it."""
-        return {name: value for name, value in self._asdict().items() if value is not None}
+        return {name: value for name, value in self._asdict().items() if value not in (None, ())}
 
     def check(self, folder: Path) -> None:
         """Compare the size of the file with the manifest.
@@ -128,7 +132,7 @@ class Manifest:
     def names(cls, folder: Path) -> set[str]:
         """Return the names of the files that the manifest of a directory lists, if it has one."""
         try:
-            return set(cls.load(folder)[0].names())
+            return set(cls.load(folder)[0].files())
         except FileNotFoundError:
             return set()
 

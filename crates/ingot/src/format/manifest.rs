@@ -16,13 +16,16 @@ use super::{Violation, bail};
 /// Most bytes in the name of a file.
 const NAME_MAX: usize = 255;
 
-/// One file of a data set.
+/// Most files of added columns that one file of rows may have.
+pub const COLUMNS_MAX: usize = 64;
+
+/// A file of rows.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Shard {
     /// Its name in the directory.
     pub name: String,
-    /// Number of its rows.
+    /// Number of its rows, those that are deleted included.
     #[serde(deserialize_with = "number")]
     pub rows: u64,
     /// Its size.
@@ -31,6 +34,54 @@ pub struct Shard {
     /// The id in its header, in hexadecimal digits; earlier manifests had none.
     #[serde(default)]
     pub id: Option<String>,
+    /// Which of its rows are deleted.
+    #[serde(skip)]
+    pub deleted: Option<Deleted>,
+    /// Files with values of added and replaced fields. The last one that has a field counts.
+    #[serde(skip)]
+    pub columns: Vec<Columns>,
+}
+
+/// The deleted rows of a file: a file with a bitmap.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Deleted {
+    /// The name of the bitmap.
+    pub name: String,
+    /// Its size.
+    pub nbytes: u64,
+    /// The id in its header.
+    pub id: String,
+    /// Number of deleted rows.
+    pub count: u64,
+}
+
+/// Values of some fields for all rows of a file, in a file of its own.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Columns {
+    /// Its name.
+    pub name: String,
+    /// Its size.
+    pub nbytes: u64,
+    /// The id in its header.
+    pub id: String,
+    /// The fields.
+    pub fields: Vec<String>,
+}
+
+impl Shard {
+    /// Returns the names of all its files.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        let deleted = self.deleted.iter().map(|one| one.name.as_str());
+        let columns = self.columns.iter().map(|one| one.name.as_str());
+        std::iter::once(self.name.as_str()).chain(deleted).chain(columns)
+    }
+
+    /// Returns the size of all its files.
+    pub fn num_bytes(&self) -> u64 {
+        let deleted = self.deleted.iter().map(|one| one.nbytes);
+        let columns = self.columns.iter().map(|one| one.nbytes);
+        deleted.chain(columns).fold(self.nbytes, u64::saturating_add)
+    }
 }
 
 /// A JSON object that lists files.
@@ -187,8 +238,14 @@ mod tests {
     #[test]
     fn the_list_and_the_rest_come_apart() {
         let found = manifest(&format!("[{}]", shard("a.ingot")));
-        let wanted =
-            Shard { name: "a.ingot".to_owned(), rows: 3, nbytes: 9, id: Some(ID.to_owned()) };
+        let wanted = Shard {
+            name: "a.ingot".to_owned(),
+            rows: 3,
+            nbytes: 9,
+            id: Some(ID.to_owned()),
+            deleted: None,
+            columns: Vec::new(),
+        };
         assert_eq!(found.shards, Ok(vec![wanted]));
         let rest = r#"{"version": 1, "spec": {"a": "int"}, "metadata": {}, "la\"ter": [1]}"#;
         assert_eq!(found.rest, rest);

@@ -4,6 +4,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::cache::Pin;
+use super::live::Live;
 use super::locate::Missing;
 use super::source::Source;
 use super::verification::Verification;
@@ -70,6 +71,17 @@ impl Cell {
             dictionary: 0,
             form,
         }
+    }
+
+    /// Returns the cell of a missing value: it is empty, and there is nothing to read.
+    pub(super) fn missing(row: u64) -> Cell {
+        Cell::unsummed(row, 0..0, 0, Form::Alone)
+    }
+
+    /// Whether there is nothing to read, and nothing to verify.
+    #[inline]
+    pub(super) fn is_nothing(&self) -> bool {
+        self.stored == 0 && self.sum == Sum::None && !self.is_encoded()
     }
 
     /// Whether the stored bytes differ from the value.
@@ -189,9 +201,16 @@ pub trait Table: Send + Sync {
     /// Appends the value of column `field` in `row` to `values`.
     fn column_value(&self, row: u64, field: usize, values: &mut Vec<u8>) -> Result<()>;
 
-    /// Appends the values of column `field` in all rows to `values`; many pages are read at a
-    /// time. The error of a bad page names its first row.
-    fn append_column(&self, field: usize, values: &mut Vec<u8>) -> Result<()>;
+    /// Appends the values of column `field` in consecutive rows, which must exist, or in those of
+    /// them that are live, to `values`; many pages are read at a time, and none without a live row.
+    /// The error of a bad page names its first row.
+    fn append_column(
+        &self,
+        field: usize,
+        rows: Range<u64>,
+        live: Option<&Live>,
+        values: &mut Vec<u8>,
+    ) -> Result<()>;
 }
 
 /// Figures about a file, from its directory alone.

@@ -7,6 +7,7 @@ use super::publish::failed;
 use super::source::Source;
 use crate::crc::Sum;
 use crate::error::Result;
+use crate::format::checksum::FileId;
 use crate::storage::{Identity, Location, Read};
 
 /// Samples of the content.
@@ -108,6 +109,12 @@ pub fn samples(source: Source<'_>, bytes: u64) -> Result<Vec<u32>> {
 /// Returns bytes as hexadecimal digits.
 pub fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// Returns the id that 32 hexadecimal digits stand for.
+pub fn id_of(digits: &str) -> Option<FileId> {
+    let is_id = digits.len() == 32 && digits.bytes().all(|digit| digit.is_ascii_hexdigit());
+    is_id.then(|| u128::from_str_radix(digits, 16).ok().map(u128::to_be_bytes)).flatten()
 }
 
 #[cfg(test)]

@@ -58,6 +58,9 @@ pub trait Files: Sync {
     /// As [`Files::fetch_one`] of a cell that is not encoded, if it is in memory and intact.
     /// Returns whether it was read.
     fn fetch_ready(&self, cell: &Cell, buf: &mut [u8]) -> bool {
+        if cell.is_nothing() {
+            return true;
+        }
         let mut is_read = false;
         let storage = self.file(cell.file).source().storage;
         storage.read_ready(&mut [read_of(cell, buf)], &mut |_, read, outcome| {
@@ -68,6 +71,9 @@ pub trait Files: Sync {
 
     /// Fills `buf`, which has `cell.raw` bytes, with the value of `cell`.
     fn fetch_one(&self, cell: &Cell, buf: &mut [u8]) -> Result<()> {
+        if cell.is_nothing() {
+            return Ok(());
+        }
         if cell.is_encoded() {
             let failure = wait_for(self, vec![(0, *cell, buf)]).pop();
             return failure.map_or(Ok(()), |(_, error)| Err(error));
@@ -103,6 +109,9 @@ pub trait Files: Sync {
         let (mut share, mut weight) = (Vec::new(), 0);
         for k in 0..count {
             let (cell, buf) = next(k)?;
+            if cell.is_nothing() {
+                continue;
+            }
             weight += if cell.is_encoded() { 8 * cell.raw } else { cell.raw };
             share.push((k, cell, buf));
             if weight >= SHARE_BYTES && share.len() >= least {

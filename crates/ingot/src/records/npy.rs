@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use super::container::{Cell, Container, Form, Stats, Stored, Table};
 use super::derived::{Change, Places, Stamp};
+use super::live::Live;
 use super::open::{Format, reading};
 use super::source::{Source, Watch};
 use super::verification::{Damage, Verification, verify_records};
@@ -290,15 +291,27 @@ impl Table for Npy {
         self.source().read_into(range.start, &mut values[start..])
     }
 
-    fn append_column(&self, field: usize, values: &mut Vec<u8>) -> Result<()> {
-        if self.rows == 0 {
-            return Ok(());
+    fn append_column(
+        &self,
+        field: usize,
+        rows: Range<u64>,
+        live: Option<&Live>,
+        values: &mut Vec<u8>,
+    ) -> Result<()> {
+        let mut append = |rows: Range<u64>| {
+            if rows.is_empty() {
+                return Ok(());
+            }
+            let (first, last) = (self.range(rows.start, field)?, self.range(rows.end - 1, field)?);
+            let start = values.len();
+            let source = self.source();
+            source.make_room(values, start as u64 + last.end - first.start)?;
+            source.read_into(first.start, &mut values[start..])
+        };
+        match live {
+            None => append(rows),
+            Some(live) => live.runs(rows).try_for_each(append),
         }
-        let (first, last) = (self.range(0, field)?, self.range(self.rows - 1, field)?);
-        let start = values.len();
-        let source = self.source();
-        source.make_room(values, start as u64 + last.end - first.start)?;
-        source.read_into(first.start, &mut values[start..])
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::num::NonZeroUsize;
+use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -10,6 +11,8 @@ use super::fetch::{Files, check_growth};
 use super::listing::Listed;
 use super::open::Mode;
 use super::sequence::{Sequence, in_file};
+use super::shards::Spot;
+use super::stack::Stack;
 use crate::error::{Error, Result};
 use crate::format::ingot::{FieldKind, Schema};
 
@@ -44,10 +47,14 @@ impl Found {
     }
 }
 
-/// Files whose rows have the same fields, one after the other. A snapshot of what was there
-/// when it was opened. Safe to use from several threads at once.
+/// Shards whose rows have the same fields, one after the other. A snapshot of what was there when
+/// it was opened. Safe to use from several threads at once.
+///
+/// A field that is optional may be missing in a whole shard: its values are zeros, empty cells, and
+/// sequences without elements, and nothing is read for them.
 pub struct Rows {
     files: Arc<Sequence>,
+    schema: Arc<Schema>,
 }
 
 impl Rows {
@@ -60,14 +67,25 @@ impl Rows {
         Rows::of(Arc::new(Sequence::open(paths, mode, true, watch)?))
     }
 
-    /// Returns the rows of files that a list describes: they are opened when they are needed.
-    pub fn listed(files: Vec<Listed>) -> Result<Rows> {
-        let files = Arc::new(Sequence::listed(files)?);
+    /// Returns the rows of shards that a list describes: they are opened when they are needed.
+    /// Their fields are those of `schema`, or else those of the first file, which all others must
+    /// have then.
+    pub fn listed(shards: Vec<Listed>, schema: Option<Schema>) -> Result<Rows> {
+        let files = Arc::new(Sequence::listed(shards, schema)?);
         if files.num_files() == 0 {
             return Err(Error::Invalid("no files to open".to_owned()));
         }
-        table_of(&**files.open_file(0)?)?;
-        Ok(Rows { files })
+        let schema = match files.shards().schema() {
+            Some(schema) => Arc::clone(schema),
+            None => Arc::new(table_of(&**files.open_file(0)?)?.schema().clone()),
+        };
+        Ok(Rows { files, schema })
+    }
+
+    /// Returns the rows of shards that have these fields.
+    #[cfg(test)]
+    pub(super) fn over(files: Arc<Sequence>, schema: Schema) -> Rows {
+        Rows { files, schema: Arc::new(schema) }
     }
 
     /// Returns the rows of files that are open.
@@ -84,10 +102,9 @@ impl Rows {
                 ));
             }
         }
-        if first.is_none() {
-            return Err(Error::Invalid("no files to open".to_owned()));
-        }
-        Ok(Rows { files })
+        let schema = first.map(|(_, schema)| Arc::new(schema.clone()));
+        let schema = schema.ok_or_else(|| Error::Invalid("no files to open".to_owned()))?;
+        Ok(Rows { files, schema })
     }
 
     /// Returns the files.
@@ -95,13 +112,9 @@ impl Rows {
         &self.files
     }
 
-    fn table(&self, file: usize) -> Result<&dyn Table> {
-        table_of(&**self.files.open_file(file)?)
-    }
-
     /// Returns the fields of a row.
     pub fn schema(&self) -> &Schema {
-        self.table(0).expect("opened first").schema()
+        &self.schema
     }
 
     /// Number of rows.
@@ -112,7 +125,7 @@ impl Rows {
     /// Returns the same rows for the child of a fork.
     #[must_use]
     pub fn after_fork(&self) -> Rows {
-        Rows { files: Arc::new(self.files.after_fork()) }
+        Rows { files: Arc::new(self.files.after_fork()), schema: Arc::clone(&self.schema) }
     }
 
     fn check(&self, rows: &[u64]) -> Result<()> {
@@ -126,23 +139,28 @@ impl Rows {
     /// that is read together: parts of the index first, then lists of elements.
     pub fn find(&self, rows: &[u64], asks: &[Ask]) -> Result<Vec<Found>> {
         self.check(rows)?;
-        let _pins = self.files.prepare(rows);
-        let lists = self.lists(rows, asks)?;
+        let fields = asks.iter().map(|ask| ask.field);
+        let (spots, _pins) = self.files.prepare_fields(rows, fields)?;
+        let lists = self.lists(&spots, asks)?;
         let mut lists = lists.iter().map(Vec::as_slice).chain(std::iter::repeat(&[][..]));
-        asks.iter().map(|ask| self.find_field(rows, ask, &mut lists)).collect()
+        asks.iter().map(|ask| self.find_field(&spots, ask, &mut lists)).collect()
     }
 
     /// `lists` are those of all sequences that are left.
     fn find_field<'l>(
         &self,
-        rows: &[u64],
+        spots: &[Spot<'_>],
         ask: &Ask,
         lists: &mut impl Iterator<Item = &'l [u8]>,
     ) -> Result<Found> {
         match self.kind(ask.field) {
-            Some(FieldKind::Column) => self.numbers(rows, ask.field).map(Found::Numbers),
-            Some(FieldKind::Sequence) => self.elements(rows, ask, lists),
-            _ => self.cells(rows, ask.field).map(Found::Cells),
+            Some(FieldKind::Column) => {
+                let mut values = Vec::new();
+                self.numbers(spots, ask.field, &mut values)?;
+                Ok(Found::Numbers(values))
+            }
+            Some(FieldKind::Sequence) => self.elements(spots, ask, lists),
+            _ => self.cells(spots, ask.field).map(Found::Cells),
         }
     }
 
@@ -150,28 +168,52 @@ impl Rows {
         self.schema().fields().get(field).map(|field| field.kind)
     }
 
-    /// Returns where field `field`, of kind cell, of each of `rows` is.
-    fn cells(&self, rows: &[u64], field: usize) -> Result<Vec<Cell>> {
-        let mut cells = Vec::with_capacity(rows.len());
-        for &row in rows {
-            let (file, local) = self.files.place(row);
-            cells.push(in_file(self.table(file)?.locate_field(local, field), file, row)?);
+    /// Returns which file of a shard a field is in, its number after that of the first file, and
+    /// the field's place there. None if it is missing in the shard; it must be of this kind then.
+    #[inline]
+    fn origin<'s>(
+        &self,
+        stack: &'s Stack,
+        field: usize,
+        kind: FieldKind,
+    ) -> Result<Option<(&'s dyn Table, u32, usize)>> {
+        match stack.origin(field) {
+            Some((place, own)) => Ok(Some((table_of(&**stack.file(place))?, place as u32, own))),
+            None if self.kind(field) == Some(kind) => Ok(None),
+            None => Err(Error::Invalid(format!("there is no field {field} of kind {kind:?}"))),
+        }
+    }
+
+    /// Returns where field `field`, of kind cell, of each row is.
+    fn cells(&self, spots: &[Spot<'_>], field: usize) -> Result<Vec<Cell>> {
+        let mut cells = Vec::with_capacity(spots.len());
+        for &Spot { row, local, stack, first } in spots {
+            cells.push(match self.origin(stack, field, FieldKind::Cell)? {
+                Some((table, place, own)) => {
+                    in_file(table.locate_field(local, own), first + place, row)?
+                }
+                None => Cell { file: first, ..Cell::missing(row) },
+            });
         }
         Ok(cells)
     }
 
     /// Reads the lists of elements of all sequences that are asked for, of all rows, in one go.
     /// Lists that are not needed are empty, or left out behind the last.
-    fn lists(&self, rows: &[u64], asks: &[Ask]) -> Result<Vec<Vec<u8>>> {
+    fn lists(&self, spots: &[Spot<'_>], asks: &[Ask]) -> Result<Vec<Vec<u8>>> {
         let is_sequence = |ask: &&Ask| self.kind(ask.field) == Some(FieldKind::Sequence);
         let (mut cells, mut files, mut count) = (Vec::new(), BTreeMap::new(), 0);
+        let mut tables = Vec::new();
         for ask in asks.iter().filter(is_sequence) {
-            for &row in rows {
-                let (file, local) = self.files.place(row);
-                let list = self.table(file)?.list(local, ask.field);
-                if let Some((cell, stored)) = list.map_err(|error| error.at_record(row))? {
-                    files.insert(file as u32, stored);
-                    cells.push((count, Cell { row, file: file as u32, ..cell }));
+            for &Spot { row, local, stack, first } in spots {
+                if let Some((table, place, own)) =
+                    self.origin(stack, ask.field, FieldKind::Sequence)?
+                    && let list = table.list(local, own)
+                    && let Some((cell, stored)) = list.map_err(|error| error.at_record(row))?
+                {
+                    files.insert(first + place, stored);
+                    cells.push((count, Cell { row, file: first + place, ..cell }));
+                    tables.push(table);
                 }
                 count += 1;
             }
@@ -190,7 +232,7 @@ impl Rows {
         let mut bufs: Vec<&mut [u8]> = wanted.map(|(_, list)| &mut list[..]).collect();
         let failed = files.fetch_each(&cells, &mut bufs).into_iter().min_by_key(|&(k, _)| k);
         match failed {
-            Some((k, error)) => Err(self.table(cells[k].file as usize)?.unlisted(error)),
+            Some((k, error)) => Err(tables[k].unlisted(error)),
             None => Ok(lists),
         }
     }
@@ -198,26 +240,29 @@ impl Rows {
     /// Returns where the wanted elements of a sequence of rows are, whose lists are next.
     fn elements<'l>(
         &self,
-        rows: &[u64],
+        spots: &[Spot<'_>],
         ask: &Ask,
         lists: &mut impl Iterator<Item = &'l [u8]>,
     ) -> Result<Found> {
-        let (mut cells, mut counts) = (Vec::new(), Vec::with_capacity(rows.len()));
-        for (k, (&row, list)) in rows.iter().zip(lists).enumerate() {
+        let (mut cells, mut counts) = (Vec::new(), Vec::with_capacity(spots.len()));
+        for (k, (&Spot { row, local, stack, first }, list)) in spots.iter().zip(lists).enumerate() {
+            let origin = self.origin(stack, ask.field, FieldKind::Sequence)?;
+            let Some((table, place, own)) = origin else {
+                counts.push(0);
+                continue;
+            };
             let (start, stop, step) = match &ask.elements {
                 Some(ranges) => ranges[k],
                 None => (0, u64::MAX, NonZeroUsize::MIN),
             };
-            let (file, local) = self.files.place(row);
-            let table = self.table(file)?;
-            let found = table.num_elements(local, ask.field).and_then(|len| {
+            let found = table.num_elements(local, own).and_then(|len| {
                 let (start, stop) = (start.min(len), stop.min(len));
-                table.locate_elements(local, ask.field, start..stop.max(start), list)
+                table.locate_elements(local, own, start..stop.max(start), list)
             });
             let found = found.map_err(|error| error.at_record(row))?.into_iter();
             let before = cells.len();
             let found = found.step_by(step.get());
-            cells.extend(found.map(|cell| Cell { row, file: file as u32, ..cell }));
+            cells.extend(found.map(|cell| Cell { row, file: first + place, ..cell }));
             counts.push((cells.len() - before) as u64);
         }
         Ok(Found::Elements(cells, counts))
@@ -228,10 +273,12 @@ impl Rows {
         self.check(rows)?;
         let mut counts = Vec::with_capacity(rows.len());
         for some in rows.chunks(TOGETHER) {
-            let _pins = self.files.prepare(some);
-            for &row in some {
-                let (file, local) = self.files.place(row);
-                let count = self.table(file)?.num_elements(local, field);
+            let (spots, _pins) = self.files.prepare_fields(some, std::iter::once(field))?;
+            for Spot { row, local, stack, .. } in spots {
+                let count = match self.origin(stack, field, FieldKind::Sequence)? {
+                    Some((table, _, own)) => table.num_elements(local, own),
+                    None => Ok(0),
+                };
                 counts.push(count.map_err(|error| error.at_record(row))?);
             }
         }
@@ -243,22 +290,40 @@ impl Rows {
         self.check(rows)?;
         let mut sizes = Vec::with_capacity(rows.len());
         for some in rows.chunks(TOGETHER) {
-            let _pins = self.files.prepare(some);
-            sizes.extend(self.cells(some, field)?.iter().map(|cell| cell.raw));
+            let (spots, _pins) = self.files.prepare_fields(some, std::iter::once(field))?;
+            sizes.extend(self.cells(&spots, field)?.iter().map(|cell| cell.raw));
         }
         Ok(sizes)
     }
 
-    /// Returns the values of column `field` in all rows, from the index alone.
-    pub fn column(&self, field: usize) -> Result<Vec<u8>> {
-        let width = self.schema().fields().get(field).and_then(|field| field.width).unwrap_or(0);
-        let bytes = self.num_rows().saturating_mul(width.into());
+    /// Returns the values of column `field` in consecutive rows, from the index alone.
+    pub fn column(&self, field: usize, rows: Range<u64>) -> Result<Vec<u8>> {
+        if !rows.is_empty() {
+            self.check(&[rows.end - 1])?;
+        }
+        let width = self.width(field);
+        let bytes = rows.end.saturating_sub(rows.start).saturating_mul(width as u64);
         let mut values = Vec::new();
         let room = values.try_reserve_exact(usize::try_from(bytes).unwrap_or(usize::MAX));
         room.map_err(|_| Error::memory(self.files.name(), bytes))?;
-        for (k, file) in self.files.open_files()?.into_iter().enumerate() {
-            let appended = table_of(&**file)?.append_column(field, &mut values);
-            appended.map_err(|error| error.behind(self.files.first_row(k)))?;
+        let shards = self.files.shards();
+        let some = shards.holding(&rows);
+        shards.open_some(some.clone())?;
+        for k in some {
+            let (first, end) = (shards.first_row(k), shards.first_row(k + 1));
+            let part = rows.start.saturating_sub(first)..rows.end.min(end) - first;
+            if part.is_empty() {
+                continue;
+            }
+            let stack = shards.stack(k)?;
+            let Some((table, _, own)) = self.origin(stack, field, FieldKind::Column)? else {
+                values.resize(values.len() + (part.end - part.start) as usize * width, 0);
+                continue;
+            };
+            let live = stack.deletes().map(|deletes| &deletes.live);
+            let held = stack.row(part.start)..stack.row(part.end - 1) + 1;
+            let appended = table.append_column(own, held, live, &mut values);
+            appended.map_err(|error| error.renumbered(|row| first + stack.position(row)))?;
         }
         Ok(values)
     }
@@ -268,20 +333,32 @@ impl Rows {
         self.check(rows)?;
         let mut values = Vec::new();
         for some in rows.chunks(TOGETHER) {
-            let _pins = self.files.prepare(some);
-            values.extend(self.numbers(some, field)?);
+            let (spots, _pins) = self.files.prepare_fields(some, std::iter::once(field))?;
+            self.numbers(&spots, field, &mut values)?;
         }
         Ok(values)
     }
 
-    fn numbers(&self, rows: &[u64], field: usize) -> Result<Vec<u8>> {
-        let mut values = Vec::new();
-        for &row in rows {
-            let (file, local) = self.files.place(row);
-            let value = self.table(file)?.column_value(local, field, &mut values);
-            value.map_err(|error| error.at_record(row))?;
+    /// Appends the values of column `field` to `values`.
+    fn numbers(&self, spots: &[Spot<'_>], field: usize, values: &mut Vec<u8>) -> Result<()> {
+        let bytes = spots.len().saturating_mul(self.width(field));
+        let room = values.try_reserve(bytes);
+        room.map_err(|_| Error::memory(self.files.name(), bytes as u64))?;
+        for &Spot { row, local, stack, .. } in spots {
+            match self.origin(stack, field, FieldKind::Column)? {
+                Some((table, _, own)) => {
+                    let value = table.column_value(local, own, values);
+                    value.map_err(|error| error.at_record(row))?;
+                }
+                None => values.resize(values.len() + self.width(field), 0),
+            }
         }
-        Ok(values)
+        Ok(())
+    }
+
+    /// Bytes of a value of a column.
+    fn width(&self, field: usize) -> usize {
+        self.schema.fields().get(field).and_then(|field| field.width).unwrap_or(0) as usize
     }
 }
 
@@ -295,74 +372,5 @@ fn table_of(file: &dyn Container) -> Result<&dyn Table> {
 impl Files for BTreeMap<u32, &dyn Stored> {
     fn file(&self, number: u32) -> &dyn Stored {
         self[&number]
-    }
-}
-
-/// Fetches what was found in several data sets in one go: the values of each field into one
-/// buffer, one after the other. `room` returns a buffer of at least this many bytes, if there is
-/// memory for it.
-pub fn fetch_found(
-    parts: &[(&Rows, Vec<Found>)],
-    mut room: impl FnMut(usize) -> Option<Vec<u8>>,
-) -> Result<Vec<Vec<Vec<u8>>>> {
-    let mut together = Together { parts: Vec::with_capacity(parts.len()), ends: Vec::new() };
-    let mut bases = Vec::with_capacity(parts.len());
-    let mut buffers = Vec::with_capacity(parts.len());
-    for (rows, found) in parts {
-        check_growth(&*rows.files, found.iter().flat_map(Found::cells))?;
-        bases.push(together.base_of(&rows.files));
-        let lens = found.iter().map(|one| one.cells().iter().map(|cell| cell.raw).sum());
-        let of_part = lens.map(|bytes: u64| {
-            room(bytes as usize).ok_or_else(|| Error::memory(rows.files.name(), bytes))
-        });
-        buffers.push(of_part.collect::<Result<Vec<Vec<u8>>>>()?);
-    }
-    let mut values: Vec<(Cell, &mut [u8])> = Vec::new();
-    for (((_, found), buffers), base) in parts.iter().zip(&mut buffers).zip(bases) {
-        for (one, buffer) in found.iter().zip(buffers) {
-            let mut rest = &mut buffer[..];
-            values.extend(one.cells().iter().map(|cell| {
-                let value = rest.split_off_mut(..cell.raw as usize).expect("sized for all");
-                (Cell { file: base + cell.file, ..*cell }, value)
-            }));
-        }
-    }
-    // Cells of a row are neighbours in the file.
-    if !values.is_sorted_by_key(|(cell, _)| cell.row) {
-        values.sort_by_key(|(cell, _)| cell.row);
-    }
-    let (cells, mut bufs): (Vec<Cell>, Vec<&mut [u8]>) = values.into_iter().unzip();
-    together.fetch(&cells, &mut bufs)?;
-    Ok(buffers)
-}
-
-/// The files of several data sets, numbered consecutively.
-struct Together<'r> {
-    parts: Vec<&'r Sequence>,
-    ends: Vec<u32>,
-}
-
-impl<'r> Together<'r> {
-    /// Returns the number of the first file of a data set, and adds it if it is new.
-    fn base_of(&mut self, files: &'r Sequence) -> u32 {
-        let known = self.parts.iter().position(|part| std::ptr::eq(*part, files));
-        let place = known.unwrap_or(self.parts.len());
-        let base = place.checked_sub(1).map_or(0, |before| self.ends[before]);
-        if known.is_none() {
-            self.parts.push(files);
-            self.ends.push(base + files.num_files() as u32);
-        }
-        base
-    }
-}
-
-impl Files for Together<'_> {
-    fn file(&self, number: u32) -> &dyn Stored {
-        if let [files] = self.parts[..] {
-            return files.file(number);
-        }
-        let part = self.ends.partition_point(|&end| end <= number);
-        let base = part.checked_sub(1).map_or(0, |before| self.ends[before]);
-        self.parts[part].file(number - base)
     }
 }

@@ -1,18 +1,21 @@
-//! One or more files of records as one sequence.
+//! One or more shards of records as one sequence.
 
 use std::ops::Range;
 use std::path::Path;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 use super::cache::Pin;
-use super::container::{Cell, Container, Stats, Stored, Table};
+use super::container::{Cell, Container, Stats, Stored};
 use super::fetch::Files;
 use super::listing::Listed;
 use super::locate;
 use super::open::{Mode, open};
+use super::shards::{OPENING, Shards, Spot};
 use super::source::Watch;
-use super::verification::{Damage, Verification};
+use super::stack::Stack;
+use super::verification::Verification;
 use crate::error::{Error, Result};
+use crate::format::ingot::Schema;
 use crate::pool::Pool;
 use crate::process;
 
@@ -22,25 +25,14 @@ const AHEAD: usize = 8;
 /// Rows that are located together once a part of an index must be loaded.
 const TOGETHER: usize = 1024;
 
-/// Files that are opened at the same time. A list of no more than these is opened at once, so
-/// that its readers keep their files if these are replaced later.
-const OPENING: usize = 64;
-
-/// Files one after the other: row 0 is the first record of the first file. A snapshot of
-/// what was there when it was opened. Safe to use from several threads at once.
+/// Shards one after the other: row 0 is the first record of the first one that is not deleted. A
+/// snapshot of what was there when it was opened. Safe to use from several threads at once.
 ///
-/// Files that a list describes are opened when they are needed, and stay open.
+/// A shard is a file of rows, and may have files of columns and deleted rows; see [`Listed`]. Files
+/// that a list describes are opened when they are needed, and stay open.
 pub struct Sequence {
-    files: Vec<Slot>,
-    /// Number of the row after the last of each file.
-    ends: Vec<u64>,
+    shards: Shards,
     generation: u64,
-}
-
-/// A file, open or not yet.
-struct Slot {
-    listed: Option<Listed>,
-    file: OnceLock<Arc<dyn Container>>,
 }
 
 impl Sequence {
@@ -64,88 +56,76 @@ impl Sequence {
         Ok(files.into_iter().collect())
     }
 
-    /// Returns the files of a list, all of which must have the fields of the first. Of a long
-    /// list only the first is opened yet.
-    pub fn listed(files: Vec<Listed>) -> Result<Sequence> {
-        let first = match files.first() {
-            Some(first) => Some(first.open(None)?),
-            None => None,
-        };
-        let ends = ends_of(files.iter().map(|file| file.rows));
-        let files =
-            files.into_iter().map(|file| Slot { listed: Some(file), file: OnceLock::new() });
-        let files: Vec<Slot> = files.collect();
-        if let (Some(slot), Some(first)) = (files.first(), first) {
-            slot.file.get_or_init(|| first);
-        }
-        let listed = Sequence { files, ends, generation: process::generation() };
-        if listed.num_files() <= OPENING {
-            listed.open_files()?;
-        }
-        Ok(listed)
+    /// Returns the shards of a list, which have the fields of `schema`, or else those of the first
+    /// file. Of a long list only the first shard is opened yet.
+    pub fn listed(shards: Vec<Listed>, schema: Option<Schema>) -> Result<Sequence> {
+        Ok(Sequence::of(Shards::listed(shards, schema)?))
     }
 
-    /// Number of files.
+    pub(super) fn of(shards: Shards) -> Sequence {
+        Sequence { shards, generation: process::generation() }
+    }
+
+    /// Returns the shards.
+    #[inline]
+    pub(super) fn shards(&self) -> &Shards {
+        &self.shards
+    }
+
+    /// Number of shards: files of rows.
     pub fn num_files(&self) -> usize {
-        self.files.len()
+        self.shards.len()
     }
 
-    /// Returns a file, and opens it if need be.
+    /// Returns the file of rows of a shard, and opens it if need be.
     #[inline]
     pub fn open_file(&self, number: usize) -> Result<&Arc<dyn Container>> {
-        match self.files[number].file.get() {
-            Some(file) => Ok(file),
-            None => self.open_slot(number),
-        }
+        self.shards.stack(number).map(Stack::rows)
     }
 
-    #[cold]
-    fn open_slot(&self, number: usize) -> Result<&Arc<dyn Container>> {
-        let slot = &self.files[number];
-        let first = self.files[0].file.get().and_then(|first| first.table());
-        let listed = slot.listed.as_ref().expect("others are open from the start");
-        let opened = listed.open(first.map(Table::schema))?;
-        Ok(slot.file.get_or_init(|| opened))
-    }
-
-    /// Returns all files, and opens those that are not open, many at a time.
+    /// Returns all files of rows, and opens shards that are not open, many at a time.
     pub fn open_files(&self) -> Result<Vec<&Arc<dyn Container>>> {
-        let closed = (0..self.files.len()).filter(|&k| self.files[k].file.get().is_none());
-        let closed: Vec<usize> = closed.collect();
-        for some in closed.chunks(OPENING) {
-            let opened = Pool::blocking().map(some.len(), &|k| self.open_file(some[k]).map(|_| ()));
-            opened.into_iter().collect::<Result<()>>()?;
-        }
-        (0..self.files.len()).map(|k| self.open_file(k)).collect()
+        self.shards.open_all()?;
+        (0..self.num_files()).map(|k| self.open_file(k)).collect()
     }
 
     /// Returns the id of each file that the list knows, or that is in the file, as
-    /// [`Container::fingerprint`] does.
+    /// [`Container::fingerprint`] does: those of a shard one after the other, its file of rows
+    /// first.
     pub fn fingerprints(&self) -> Result<Vec<Vec<u8>>> {
-        let listed = |slot: &Slot| slot.listed.as_ref().and_then(|file| file.id);
-        if self.files.iter().all(|slot| listed(slot).is_some()) {
-            return Ok(self.files.iter().filter_map(listed).map(|id| id.to_vec()).collect());
+        let shards: Vec<Option<&Listed>> =
+            (0..self.num_files()).map(|k| self.shards.entry(k)).collect();
+        let listed = |shard: &Option<&Listed>| shard.and_then(|shard| shard.id);
+        if !shards.iter().all(|shard| listed(shard).is_some()) {
+            self.shards.open_all()?;
         }
-        self.open_files()?.into_iter().map(|file| file.fingerprint()).collect()
+        let mut ids = Vec::with_capacity(shards.len());
+        for (k, shard) in shards.into_iter().enumerate() {
+            ids.push(match listed(&shard) {
+                Some(id) => id.to_vec(),
+                None => self.open_file(k)?.fingerprint()?,
+            });
+            ids.extend(shard.into_iter().flat_map(Listed::other_ids).map(|id| id.to_vec()));
+        }
+        Ok(ids)
     }
 
-    /// Number of rows of each file.
+    /// Number of rows of each shard, without those that are deleted.
     pub fn row_counts(&self) -> impl Iterator<Item = u64> {
-        let starts = std::iter::once(0).chain(self.ends.iter().copied());
-        self.ends.iter().zip(starts).map(|(end, start)| end - start)
+        let ends = self.shards.ends();
+        let starts = std::iter::once(0).chain(ends.iter().copied());
+        ends.iter().zip(starts).map(|(end, start)| end - start)
     }
 
     /// Returns what errors call this sequence.
     pub fn name(&self) -> &str {
-        self.files
-            .first()
-            .and_then(|slot| slot.file.get())
-            .map_or("no files", |file| file.source().name)
+        let first = if self.num_files() > 0 { self.shards.get(0) } else { None };
+        first.map_or("no files", |stack| stack.rows().source().name)
     }
 
     /// Number of records.
     pub fn num_rows(&self) -> u64 {
-        self.ends.last().copied().unwrap_or(0)
+        self.shards.num_rows()
     }
 
     /// The process generation this sequence was made in; see [`process::generation`].
@@ -156,18 +136,7 @@ impl Sequence {
     /// Returns the same sequence for the child of a fork.
     #[must_use]
     pub fn after_fork(&self) -> Sequence {
-        let files = self.files.iter().map(|slot| {
-            let file = slot.file.get().map(|file| file.after_fork());
-            Slot {
-                listed: slot.listed.clone(),
-                file: file.map_or_else(OnceLock::new, OnceLock::from),
-            }
-        });
-        Sequence {
-            files: files.collect(),
-            ends: self.ends.clone(),
-            generation: process::generation(),
-        }
+        Sequence::of(self.shards.after_fork())
     }
 
     /// Returns the error for an index that is out of range.
@@ -175,36 +144,26 @@ impl Sequence {
         Error::Index { path: self.name().to_owned(), index, rows: self.num_rows() }
     }
 
-    /// Returns the file that holds `row`, and the row's number in it.
-    #[inline]
-    pub(super) fn place(&self, row: u64) -> (usize, u64) {
-        if let [_] = self.files[..] {
-            return (0, row);
-        }
-        let file = self.ends.partition_point(|&end| end <= row);
-        (file, row - self.first_row(file))
-    }
-
-    /// Number of the first row of a file.
-    pub(super) fn first_row(&self, file: usize) -> u64 {
-        file.checked_sub(1).map_or(0, |before| self.ends[before])
-    }
-
-    /// Returns where record `row`, which must exist, is.
+    /// Returns where record `row`, which must exist, is. It is in a file of rows: this is not for
+    /// rows of several fields.
     pub fn locate(&self, row: u64) -> Result<Cell> {
         self.locate_pinned(row, &mut Vec::new())
     }
 
     fn locate_pinned(&self, row: u64, pins: &mut Vec<Pin>) -> Result<Cell> {
-        let (file, local) = self.place(row);
-        in_file(locate::find_pinned(&**self.open_file(file)?, local, pins), file, row)
+        let (shard, position) = self.shards.place(row);
+        let stack = self.shards.stack(shard)?;
+        let found = locate::find_pinned(&**stack.rows(), stack.row(position), pins);
+        in_file(found, self.shards.numbers().first(shard), row)
     }
 
     /// As [`Sequence::locate`], but returns `None` instead of reading from the storage.
     #[inline]
     pub fn locate_loaded(&self, row: u64) -> Option<Result<Cell>> {
-        let (file, local) = self.place(row);
-        self.files[file].file.get()?.find(local).map(|found| in_file(found, file, row))
+        let (shard, position) = self.shards.place(row);
+        let stack = self.shards.get(shard)?;
+        let found = stack.rows().find(stack.row(position))?;
+        Some(in_file(found, self.shards.numbers().first(shard), row))
     }
 
     /// Appends to `cells` where the records at `rows` are, up to the first that cannot be
@@ -235,26 +194,49 @@ impl Sequence {
         Ok(())
     }
 
-    /// Opens the files of rows, which must exist, and loads what it takes to locate them, in
+    /// Opens the files of rows, which must exist, and loads what it takes to locate records, in
     /// one go. It stays in memory for as long as the pins are held. Files and parts that cannot
     /// be read are left out: locating their rows returns the error.
     pub fn prepare(&self, rows: &[u64]) -> Vec<Pin> {
-        let mut places: Vec<(usize, u64)> = rows.iter().map(|&row| self.place(row)).collect();
-        places.sort_unstable();
-        let groups: Vec<&[(usize, u64)]> = places.chunk_by(|a, b| a.0 == b.0).collect();
-        let is_open = |group: &&[(usize, u64)]| self.files[group[0].0].file.get().is_some();
-        if groups.iter().filter(|group| !is_open(group)).count() > 1 {
-            Pool::blocking().run(groups.len(), &|k| {
-                let _ = self.open_file(groups[k][0].0);
-            });
+        self.load(&self.shards.spots(rows).0, |_, places| places.push(0))
+    }
+
+    /// As [`Sequence::prepare`], for fields of the data set. Returns where the rows are, too.
+    pub(super) fn prepare_fields(
+        &self,
+        rows: &[u64],
+        fields: impl Iterator<Item = usize> + Clone,
+    ) -> Result<(Vec<Spot<'_>>, Vec<Pin>)> {
+        let (spots, outcome) = self.shards.spots(rows);
+        outcome?;
+        let pins = self.load(&spots, |stack, places| {
+            let origins = fields.clone().filter_map(|field| stack.origin(field));
+            places.extend(origins.map(|(place, _)| place));
+            places.sort_unstable();
+            places.dedup();
+        });
+        Ok((spots, pins))
+    }
+
+    /// Loads what it takes to find rows in files of their stacks, which `choose` appends by their
+    /// places.
+    fn load(
+        &self,
+        spots: &[Spot<'_>],
+        mut choose: impl FnMut(&Stack, &mut Vec<usize>),
+    ) -> Vec<Pin> {
+        let mut rows: Vec<(u32, u64)> = spots.iter().map(|spot| (spot.first, spot.local)).collect();
+        rows.sort_unstable();
+        let mut wanted: Vec<(&dyn Container, Vec<u64>)> = Vec::new();
+        let mut places = Vec::new();
+        for group in rows.chunk_by(|a, b| a.0 == b.0) {
+            let (shard, _) = self.shards.numbers().place(group[0].0);
+            let Some(stack) = self.shards.get(shard) else { continue };
+            choose(stack, &mut places);
+            for place in places.drain(..) {
+                wanted.push((&**stack.file(place), group.iter().map(|&(_, row)| row).collect()));
+            }
         }
-        let wanted: Vec<(&dyn Container, Vec<u64>)> = groups
-            .iter()
-            .filter_map(|group| {
-                let file = self.open_file(group[0].0).ok()?;
-                Some((&**file, group.iter().map(|&(_, row)| row).collect()))
-            })
-            .collect();
         locate::prepare(&wanted)
     }
 
@@ -267,9 +249,9 @@ impl Sequence {
         }
         let first = if k == 0 { 0 } else { k + AHEAD };
         for &row in rows.iter().take(k + 2 * AHEAD).skip(first) {
-            let (file, local) = self.place(row);
-            if let Some(file) = self.files[file].file.get() {
-                file.touch(local);
+            let (shard, position) = self.shards.place(row);
+            if let Some(stack) = self.shards.get(shard) {
+                stack.rows().touch(stack.row(position));
             }
         }
     }
@@ -288,25 +270,19 @@ impl Sequence {
 
     /// Returns figures about all files together.
     pub fn stats(&self) -> Result<Stats> {
-        let each = self.open_files()?.into_iter().map(|file| file.stats());
-        Ok(each.reduce(|sum, next| sum.and(&next)).unwrap_or_default())
+        self.shards.open_all()?;
+        let each = (0..self.num_files()).map(|k| self.shards.stack(k).map(Stack::stats));
+        let each = each.collect::<Result<Vec<_>>>()?;
+        Ok(each.into_iter().reduce(|sum, next| sum.and(&next)).unwrap_or_default())
     }
 
     /// Checks every byte of every file. `progress` is called with the records done and may
     /// stop the work by returning an error.
     pub fn verify(&self, progress: &mut dyn FnMut(u64) -> Result<()>) -> Result<Verification> {
         let mut found = Verification::default();
-        for k in 0..self.files.len() {
-            let (file, first) = (self.open_file(k)?, self.first_row(k));
-            let mut one = file.verify(&mut |done| progress(first + done))?;
-            one.damaged.extend(cut_of(&**file));
-            for damage in &mut one.damaged {
-                if let Some(record) = damage.record {
-                    let (here, there) = (format!("record {record}: "), first + record);
-                    damage.reason = damage.reason.replacen(&here, &format!("record {there}: "), 1);
-                    damage.record = Some(there);
-                }
-            }
+        for k in 0..self.num_files() {
+            let (stack, first) = (self.shards.stack(k)?, self.shards.first_row(k));
+            let one = stack.verify(self.shards.entry(k), first, progress)?;
             found.rows += one.rows;
             found.damaged.extend(one.damaged);
         }
@@ -314,45 +290,25 @@ impl Sequence {
     }
 }
 
-/// Returns the damage of a file that is shorter than it was when it was opened: the end of a
-/// mapped page shows zeros then, or what was there before.
-fn cut_of(file: &dyn Container) -> Option<Damage> {
-    let source = file.source();
-    let (size, expected) = (source.storage.size().ok()?, file.stats().file_bytes);
-    let reason =
-        || format!("{}: the file was truncated from {expected} to {size} bytes", source.name);
-    (size < expected).then(|| Damage::elsewhere((size, reason())))
-}
-
 /// Returns what was found in a file as a row of the sequence.
-pub(super) fn in_file(found: Result<Cell>, file: usize, row: u64) -> Result<Cell> {
+pub(super) fn in_file(found: Result<Cell>, file: u32, row: u64) -> Result<Cell> {
     match found {
-        Ok(cell) => Ok(Cell { row, file: file as u32, ..cell }),
+        Ok(cell) => Ok(Cell { row, file, ..cell }),
         Err(error) => Err(error.at_record(row)),
     }
 }
 
-fn ends_of(rows: impl Iterator<Item = u64>) -> Vec<u64> {
-    let mut end = 0_u64;
-    let ends = rows.map(|rows| {
-        end = end.saturating_add(rows);
-        end
-    });
-    ends.collect()
-}
-
 impl FromIterator<Arc<dyn Container>> for Sequence {
     fn from_iter<I: IntoIterator<Item = Arc<dyn Container>>>(files: I) -> Self {
-        let files: Vec<Arc<dyn Container>> = files.into_iter().collect();
-        let ends = ends_of(files.iter().map(|file| file.num_rows()));
-        let slots = files.into_iter().map(|file| Slot { listed: None, file: OnceLock::from(file) });
-        Sequence { files: slots.collect(), ends, generation: process::generation() }
+        Sequence::of(files.into_iter().map(Stack::from).collect())
     }
 }
 
 impl Files for Sequence {
+    #[inline]
     fn file(&self, number: u32) -> &dyn Stored {
-        let file = self.files[number as usize].file.get();
-        &**file.expect("located cells are in open files")
+        let (shard, place) = self.shards.numbers().place(number);
+        let stack = self.shards.get(shard);
+        &**stack.expect("located cells are in open files").file(place)
     }
 }

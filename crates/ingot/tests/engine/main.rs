@@ -9,6 +9,7 @@ mod crash_consistency;
 mod decisions;
 mod ffrecord;
 mod hdf5;
+mod layers;
 mod many_files;
 mod picture;
 mod rows;

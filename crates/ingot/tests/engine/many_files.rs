@@ -234,16 +234,43 @@ fn a_column_of_many_pages_is_read_in_few_waits() {
 }
 
 #[test]
+fn a_column_of_consecutive_rows_is_that_part_of_the_whole() {
+    let schema = fields_schema();
+    let field = schema.fields().iter().position(|field| field.width.is_some()).unwrap();
+    let rows = fields_rows(60, 5);
+    let file = |rows: &[support::Row]| {
+        let storage = Memory::new();
+        let mut writer = create(storage.clone(), &schema, options(Compression::None));
+        for some in rows.chunks(7) {
+            append_rows(&mut writer, some);
+            writer.flush().unwrap();
+        }
+        writer.close().unwrap();
+        open(storage, "part")
+    };
+    let files = [&rows[..20], &rows[20..20], &rows[20..25], &rows[25..]].map(file);
+    let set = Rows::of(Arc::new(files.into_iter().collect())).unwrap();
+    for start in 0..=60 {
+        for stop in start..=60 {
+            let found = set.column(field, start as u64..stop as u64).unwrap();
+            assert_eq!(found, support::column_of(&rows[start..stop], field), "{start}..{stop}");
+        }
+    }
+    assert!(set.column(field, 0..61).is_err());
+    assert!(set.column(field, 70..71).is_err());
+}
+
+#[test]
 fn listed_files_are_opened_when_they_are_needed() {
     let folder = tempfile::tempdir().unwrap();
     let listed: Vec<Listed> = (0..100)
         .map(|file| {
             let path = folder.path().join(format!("{file}.ingot"));
             std::fs::write(&path, records(file, 0..10).bytes()).unwrap();
-            Listed { path, rows: 10, id: None }
+            Listed::plain(path, 10, None)
         })
         .collect();
-    let files = Sequence::listed(listed.clone()).unwrap();
+    let files = Sequence::listed(listed.clone(), None).unwrap();
     for file in 1..100 {
         std::fs::remove_file(folder.path().join(format!("{file}.ingot"))).unwrap();
     }
@@ -257,7 +284,7 @@ fn listed_files_are_opened_when_they_are_needed() {
     assert!(error.contains("9 rows") && error.contains("says 10"), "{error}");
 
     let other = Listed { id: Some([7; 16]), ..listed[0].clone() };
-    let error = Sequence::listed(vec![other]).err().unwrap().to_string();
+    let error = Sequence::listed(vec![other], None).err().unwrap().to_string();
     assert!(error.contains("another file is in its place"), "{error}");
 }
 

@@ -4,6 +4,7 @@
 // Each test binary uses a part of this.
 #![allow(dead_code, unused_imports)]
 
+pub mod layers;
 mod samples;
 
 use std::ops::Range;

@@ -98,8 +98,9 @@ class Directory:
             message = f"{self.folder}: no rows are committed in this data set yet"
             raise FormatError(message, str(self.folder))
         if (odd := self.listing.odd(str(self.folder))) is not None:
-            number, found = odd
-            raise Shard(*self.listing.shard(number)).misfit(self.folder, found)
+            number, name, nbytes, found = odd
+            shard = Shard(*self.listing.shard(number))
+            raise shard._replace(name=name, nbytes=nbytes).misfit(self.folder, found)
         native = NativeRows.listed(str(self.folder), self.listing)
         first = str(self.folder / self.listing.shard(0)[0])
         source = IngotSource.of(native, first, self, spec=spec, allow_pickle=allow_pickle)

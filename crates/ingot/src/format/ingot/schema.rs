@@ -31,6 +31,15 @@ pub struct Field {
     pub type_name: Option<String>,
 }
 
+impl Field {
+    /// Returns the name of the field that this one says the presence of, if it is named and
+    /// stored as the column of an optional field is.
+    pub fn optional(&self) -> Option<&str> {
+        let is_flag = self.kind == FieldKind::Column && self.width == Some(1);
+        self.name.strip_suffix('?').filter(|_| is_flag)
+    }
+}
+
 /// The fields of a file and where each stands in a row.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Schema {

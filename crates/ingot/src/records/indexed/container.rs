@@ -8,6 +8,7 @@ use crate::error::{Error, Result};
 use crate::format::ingot::{FieldKind, Schema};
 use crate::records::cache::Pin;
 use crate::records::container::{Cell, Container, Form, Stats, Stored, Table};
+use crate::records::live::Live;
 use crate::records::locate::Missing;
 use crate::records::source::Source;
 use crate::records::verification::{Verification, verify_records};
@@ -192,9 +193,15 @@ impl Table for Indexed {
         self.looked_up(self.table().column_value(row, field + 1, values))
     }
 
-    fn append_column(&self, field: usize, values: &mut Vec<u8>) -> Result<()> {
+    fn append_column(
+        &self,
+        field: usize,
+        rows: Range<u64>,
+        live: Option<&Live>,
+        values: &mut Vec<u8>,
+    ) -> Result<()> {
         self.check(field, FieldKind::Column)?;
-        self.looked_up(self.table().append_column(field + 1, values))
+        self.looked_up(self.table().append_column(field + 1, rows, live, values))
     }
 }
 

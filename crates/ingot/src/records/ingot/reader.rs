@@ -168,7 +168,7 @@ impl Reader {
     /// Returns the values of column `field` in all rows, from the index pages alone.
     pub fn column(&self, field: usize) -> Result<Vec<u8>> {
         let mut values = Vec::new();
-        self.append_column(field, &mut values)?;
+        self.append_column(field, 0..self.num_rows(), None, &mut values)?;
         Ok(values)
     }
 

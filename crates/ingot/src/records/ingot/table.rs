@@ -3,6 +3,7 @@
 use std::ops::Range;
 
 use super::super::container::{Cell, Table};
+use super::super::live::Live;
 use super::super::locate::prepare;
 use super::reader::Reader;
 use crate::error::{Error, Result};
@@ -65,15 +66,39 @@ impl Table for Reader {
         })
     }
 
-    fn append_column(&self, field: usize, values: &mut Vec<u8>) -> Result<()> {
+    fn append_column(
+        &self,
+        field: usize,
+        rows: Range<u64>,
+        live: Option<&Live>,
+        values: &mut Vec<u8>,
+    ) -> Result<()> {
         self.check_field(field, FieldKind::Column)?;
-        let pages: Vec<usize> = (0..self.pages().entries().len()).collect();
+        if rows.is_empty() {
+            return Ok(());
+        }
+        let width = self.schema().fields()[field].width.unwrap_or(0) as usize;
+        let rows_of = |page: usize| {
+            let first = self.pages().first_row(page);
+            let held = first..first + u64::from(self.pages().entries()[page].rows);
+            (held.start.max(rows.start)..held.end.min(rows.end), first)
+        };
+        let ends = (self.pages().find(rows.start), self.pages().find(rows.end - 1));
+        let is_wanted = |page: &usize| live.is_none_or(|live| live.has_any(rows_of(*page).0));
+        let pages: Vec<usize> = (ends.0..=ends.1).filter(is_wanted).collect();
         for some in pages.chunks(COLUMN_PAGES) {
             let firsts = some.iter().map(|&page| self.pages().first_row(page)).collect();
             let _pins = prepare(&[(self, firsts)]);
             for &page in some {
-                self.pages().with(page, &self.loader(), |page| {
-                    values.extend_from_slice(page.column(self.schema(), field));
+                let (wanted, first) = rows_of(page);
+                let from = (wanted.start - first) as usize * width;
+                let to = (wanted.end - first) as usize * width;
+                self.pages().with(page, &self.loader(), |loaded| {
+                    let column = &loaded.column(self.schema(), field)[from..to];
+                    match live {
+                        None => values.extend_from_slice(column),
+                        Some(live) => live.append_values(wanted.clone(), width, column, values),
+                    }
                 })?;
             }
         }
