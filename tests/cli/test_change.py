@@ -37,6 +37,25 @@ def test_convert_takes_fields_and_a_format(data, ingot_cli, tmp_path):
     assert "checked against the source" in ran.out
 
 
+def test_convert_copies_the_rows_that_meet_a_condition(data, ingot_cli, tmp_path):
+    for name in ("out.jsonl", "out"):
+        target = tmp_path / name
+        where = ["--where", "label == 1 and glob(caption, 'picture 1*')"]
+        ran = ingot_cli("convert", "rows", target, "-f", "caption", *where, "--json", cwd=data)
+        assert (ran.code, ran.err) == (0, "")
+        assert json.loads(ran.out)["rows"] == 3
+        found = ingot.open(target).column("caption").tolist()
+        assert found == [f"picture {k} \u00e9" for k in (11, 14, 17)]
+
+
+def test_convert_reads_the_types_of_the_source_before_it_chooses_rows(ingot_cli, tmp_path):
+    (tmp_path / "x.csv").write_text("a\n1\n2\n30\n", encoding="utf-8")
+    options = ["--spec", "a=utf8", "--where", "len(a) == 1"]
+    ran = ingot_cli("convert", "x.csv", "y.jsonl", *options, cwd=tmp_path)
+    assert ran.code == 0, ran.err
+    assert (tmp_path / "y.jsonl").read_text(encoding="utf-8") == '{"a":"1"}\n{"a":"2"}\n'
+
+
 def test_merge_writes_several_sources_as_one(data, ingot_cli, tmp_path):
     target = tmp_path / "both.bag"
     ran = ingot_cli("merge", "records.ingot", "records.ingot", target, cwd=data)

@@ -100,6 +100,24 @@ def test_head_and_cat_print_a_json_value_per_row_of_every_container(data, ingot_
     assert [one["value"] for one in lines[:2]] == values
 
 
+@pytest.mark.parametrize("name", ROW_CONTAINERS)
+def test_head_and_cat_print_the_rows_that_meet_a_condition(data, ingot_cli, name):
+    def found(command, where, *more):
+        ran = ingot_cli(command, name, "--where", where, "--json", "-f", "label", *more, cwd=data)
+        assert (ran.code, ran.err) == (0, "")
+        lines = [json.loads(line) for line in ran.out.splitlines()]
+        assert all(one["value"] == {"label": one["row"] % 3 - 1} for one in lines)
+        return [one["row"] for one in lines]
+
+    assert found("head", "label == 1", "-n", 3) == [2, 5, 8]
+    assert found("head", "label == 1", "-n", 0) == []
+    assert found("head", "label > 1") == []
+    assert found("cat", "label == 1 and '1' in caption") == [11, 14, 17]
+    assert found("cat", "row % 10 == 0", "--start", 5) == [10, 20]
+    assert found("cat", "row % 10 == 0", "--stop", 20) == [0, 10]
+    assert found("cat", "True", "--start", 40) == []
+
+
 @pytest.mark.parametrize("name", ["rows", "rows.ingot", "rows_granular"])
 def test_head_summarizes_values_without_decoding_them(data, ingot_cli, name):
     row = json.loads(ingot_cli("head", name, "-n", 1, cwd=data).out)
@@ -185,6 +203,16 @@ def test_get_writes_a_record_to_standard_output_as_it_is(data, ingot_cli, name):
         ),
         (["get", "records.bag", "1", "-f", "label"], "these are records, which have no fields"),
         (["head", "rows", "-f", "lable"], "no field 'lable'"),
+        (
+            ["head", "rows", "--where", "lable == 3"],
+            "did you mean 'label'?\n  lable == 3\n  ^^^^^\n",
+        ),
+        (["cat", "rows", "--where", "label = 3"], "write == to compare\n  label = 3\n        ^\n"),
+        (["cat", "rows", "--where", "label == 'x'"], "a number cannot be compared with text"),
+        (["cat", "rows", "--where", "\x1b[31m"], "is not an operator"),
+        (["cat", "records.bag", "--where", "row == 3"], "leave out --where"),
+        (["convert", "records.bag", "x", "--where", "row == 3"], "leave out --where"),
+        (["convert", "rows", "x", "--where", "lable == 3"], "did you mean 'label'?"),
         (["ls", "records.ingot"], "records.ingot: "),
     ],
 )

@@ -4,8 +4,8 @@ from typing import Annotated
 
 import typer
 
-from ingot.cli.files import content_at
-from ingot.cli.options import AsJson, Fields, Full, Partial, Source
+from ingot.cli.files import content_at, rows_where
+from ingot.cli.options import AsJson, Fields, Full, Partial, Source, Where
 from ingot.cli.values import write_rows
 
 
@@ -14,6 +14,7 @@ def cat(
     start: Annotated[int, typer.Option(min=0, help="The first row.")] = 0,
     stop: Annotated[int | None, typer.Option(min=0, help="The row behind the last.")] = None,
     field: Fields = None,
+    where: Where = None,
     full: Full = False,
     partial: Partial = False,
     as_json: AsJson = False,
@@ -25,4 +26,5 @@ def cat(
     """
     with content_at(path, field, partial=partial) as content:
         last = len(content) if stop is None else min(stop, len(content))
-        write_rows(content, range(start, max(start, last)), full=full, as_json=as_json)
+        for rows in rows_where(content, where, range(start, max(start, last))):
+            write_rows(content, rows, full=full, as_json=as_json)

@@ -5,12 +5,14 @@ from typing import Annotated, Literal
 
 import typer
 
+from ingot.cli.files import source_where
 from ingot.cli.options import (
     AsJson,
     Fields,
     Overwrite,
     Quiet,
     Types,
+    Where,
     progress,
     shown,
     types_of,
@@ -48,6 +50,7 @@ def convert(
         typer.Option(help=f"Of the target: {', '.join(_WRITTEN)}."),
     ] = None,
     field: Fields = None,
+    where: Where = None,
     spec: Types = None,
     shard_bytes: ShardBytes = "1GB",
     compression: Compress = "auto",
@@ -64,20 +67,21 @@ def convert(
 
     A DST without a suffix is a data set directory.
     """
-    done = convert_source(
-        src,
-        dst,
-        format=format,
-        names=field,
-        spec=types_of(spec),
-        shard_bytes=shard_bytes,
-        compression=None if compression == "none" else compression,
-        check=check,
-        workers=workers,
-        overwrite=overwrite,
-        resume=resume,
-        progress=progress(quiet=quiet),
-    )
+    with source_where(src, where, types_of(spec)) as (source, types):
+        done = convert_source(
+            source,
+            dst,
+            format=format,
+            names=field,
+            spec=types,
+            shard_bytes=shard_bytes,
+            compression=None if compression == "none" else compression,
+            check=check,
+            workers=workers,
+            overwrite=overwrite,
+            resume=resume,
+            progress=progress(quiet=quiet),
+        )
     tell_conversion(done, as_json=as_json, quiet=quiet)
 
 

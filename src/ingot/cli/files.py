@@ -8,10 +8,18 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
+import numpy as np
+
+from ingot.dataset import Dataset
 from ingot.dataset.atomic import writing
-from ingot.formats.base.content import Records, Rows, content_of
+from ingot.dataset.read.dataset import selection_of
+from ingot.dataset.read.expression import Expression
+from ingot.dataset.read.selection import Selection
+from ingot.dataset.spec import SpecLike
+from ingot.formats.base.content import Content, Records, Rows, content_of
 from ingot.opening import open as open_any
 from ingot.records import Reader
+from ingot.records.indices import Numbers
 
 
 @contextmanager
@@ -30,9 +38,46 @@ def content_at(
         yield content_of(found, names or None)
 
 
-def without_fields(path: str) -> ValueError:
+def without_fields(path: str, option: str = "--field") -> ValueError:
     """Return the error for fields of records."""
-    return ValueError(f"{path}: these are records, which have no fields; leave out --field")
+    return ValueError(f"{path}: these are records, which have no fields; leave out {option}")
+
+
+def rows_where(content: Content, where: str | None, rows: range) -> Iterator[range | Numbers]:
+    """Yield the numbers of those rows that meet a condition, as they are found.
+
+    The condition may name any field, whichever of them are printed. Without one, yield all.
+
+    Raises:
+        KeyError, TypeError, ValueError: It is not a condition on these rows.
+    """
+    if where is None:
+        yield rows
+        return
+    if not isinstance(content, Rows):
+        raise without_fields(content.path, "--where")
+    chosen = selection_of(content.dataset)
+    whole = Selection(chosen.source, tuple(chosen.source.spec), chosen.rows)
+    for places, truths in Expression(where).scan(whole, rows):
+        yield places.start + np.flatnonzero(truths)
+
+
+@contextmanager
+def source_where(
+    path: str, where: str | None, spec: SpecLike | None
+) -> Iterator[tuple[str | Dataset, SpecLike | None]]:
+    """Return what to convert, and the types of its fields: a path, or its rows that are chosen.
+
+    Raises:
+        KeyError, TypeError, ValueError: It is not a condition on these rows.
+    """
+    if where is None:
+        yield path, spec
+        return
+    with open_any(path, spec=spec) as found:
+        if isinstance(found, Reader):
+            raise without_fields(path, "--where")
+        yield found.where(where), None
 
 
 def write_file(path: str, data: bytes, *, overwrite: bool) -> None:

@@ -4,8 +4,8 @@ from typing import Annotated
 
 import typer
 
-from ingot.cli.files import content_at
-from ingot.cli.options import AsJson, Fields, Full, Partial, Source
+from ingot.cli.files import content_at, rows_where
+from ingot.cli.options import AsJson, Fields, Full, Partial, Source, Where
 from ingot.cli.values import write_rows
 
 
@@ -13,6 +13,7 @@ def head(
     path: Source,
     count: Annotated[int, typer.Option("--count", "-n", min=0, help="How many rows.")] = 5,
     field: Fields = None,
+    where: Where = None,
     full: Full = False,
     partial: Partial = False,
     as_json: AsJson = False,
@@ -23,4 +24,8 @@ def head(
     {"row": 0, "value": ...}.
     """
     with content_at(path, field, partial=partial) as content:
-        write_rows(content, range(min(count, len(content))), full=full, as_json=as_json)
+        for rows in rows_where(content, where, range(len(content))):
+            write_rows(content, rows[:count], full=full, as_json=as_json)
+            count -= len(rows[:count])
+            if count == 0:
+                return

@@ -19,6 +19,10 @@ Full: TypeAlias = Annotated[
 Fields: TypeAlias = Annotated[
     list[str] | None, typer.Option("--field", "-f", help="A field to use; may be repeated.")
 ]
+Where: TypeAlias = Annotated[
+    str | None,
+    typer.Option(metavar="CONDITION", help="Only rows that meet this, such as 'label == 3'."),
+]
 Types: TypeAlias = Annotated[
     list[str] | None,
     typer.Option(

@@ -11,6 +11,7 @@ from ingot.cli.options import write_json
 from ingot.dataset.nested import deep
 from ingot.dataset.spec import Field
 from ingot.formats.base.content import MEDIA, Content
+from ingot.records.indices import Numbers
 
 _TEXT = 200
 _BYTES = 16
@@ -18,19 +19,19 @@ _ELEMENTS = 8
 _ROWS = 64
 
 
-def write_rows(content: Content, rows: range, *, full: bool, as_json: bool) -> None:
+def write_rows(content: Content, rows: range | Numbers, *, full: bool, as_json: bool) -> None:
     """Print records or rows, one JSON value per line; with their numbers for `--json`."""
     for number, value in _rows_of(content, rows, full=full):
         write_json({"row": number, "value": value} if as_json else value)
 
 
-def _rows_of(content: Content, rows: range, *, full: bool) -> Iterator[tuple[int, Any]]:
-    """Yield numbers and values of consecutive records or rows, as JSON has them."""
-    for start in range(rows.start, rows.stop, _ROWS):
-        some = range(start, min(start + _ROWS, rows.stop))
+def _rows_of(content: Content, rows: range | Numbers, *, full: bool) -> Iterator[tuple[int, Any]]:
+    """Yield numbers and values of records or rows, as JSON has them."""
+    for start in range(0, len(rows), _ROWS):
+        some = rows[start : start + _ROWS]
         piece = content.read(some)
         for place, number in enumerate(some):
-            yield number, _row(content, piece, place, full=full)
+            yield int(number), _row(content, piece, place, full=full)
 
 
 def _row(content: Content, piece: Any, place: int, *, full: bool) -> Any:

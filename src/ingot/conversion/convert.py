@@ -126,7 +126,7 @@ def convert(
 
     Example:
         >>> ingot.convert("train.array_record", "train.ingot")  # doctest: +SKIP
-        >>> ingot.convert(ds.where(ds.column("label") == 3), "threes.jsonl")  # doctest: +SKIP
+        >>> ingot.convert(ds.where("label == 3"), "threes.jsonl")  # doctest: +SKIP
     """
     target = absolute(dst)
     chosen = target_format(target, format)

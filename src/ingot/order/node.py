@@ -23,7 +23,7 @@ from ingot.order.description import (
 )
 from ingot.order.pictures import Pictures
 
-Condition = Callable[..., Any] | npt.NDArray[np.bool_]
+Condition = str | Callable[..., Any] | npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True, eq=False)

@@ -287,16 +287,16 @@ class Order(Sequence[Any]):
         return Order(nodes.Map(self._node, function, number, takes_rng(function)))
 
     def filter(self, condition: Condition, *names: str) -> "Order":
-        """Keep the rows that meet a condition on their numbers, as `Dataset.where` does.
+        """Keep the rows that meet a condition, as `Dataset.where` does.
 
         The sources must be data sets. Steps that depend on how many samples there are (slices,
         `shard`, `take`, `skip`, `batch`, `window`, `pack`) go after it. It sees the stored values,
         not those that maps return.
 
         Args:
-            condition: A function that takes the columns `names` and returns a boolean for each
-                row, or such booleans.
-            names: Fields that are numbers.
+            condition: An expression such as `label == 3`; or a function that takes the columns
+                `names` and returns a boolean for each row, or such booleans.
+            names: Fields that are numbers, for a function.
         """
         return Order(self._node.filtered(condition, names))
 

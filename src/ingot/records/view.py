@@ -52,6 +52,9 @@ class RecordVerbs(Verbs["View"]):
         Example:
             >>> r.where(r.lengths() > 0)  # doctest: +SKIP
         """
+        given: object = mask
+        if isinstance(given, str):
+            raise TypeError("records have no fields for an expression to name; pass booleans")
         view = self._view()
         return view.take(chosen_by(mask, len(view)))
 

@@ -2,7 +2,7 @@
 
 from abc import abstractmethod
 from bisect import bisect_right
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import accumulate, pairwise
 from typing import Any, Self, TypeAlias
@@ -225,10 +225,19 @@ class Chain(Compound):
             shares.append((part, mine, part.numbers(own)))
         return shares
 
+    def _consecutive(self, numbers: range) -> Iterator[tuple[Selection, Rows]]:
+        """Yield the parts of consecutive rows, and their numbers in the sources of these."""
+        for part, end in zip(self.parts, self._ends, strict=True):
+            first = end - len(part)
+            own = part.rows[max(0, numbers.start - first) : max(0, numbers.stop - first)]
+            if len(own):
+                yield part, own
+
     def _ask(self, name: str, numbers: Rows, of_part: _Ask) -> npt.NDArray[Any]:
         del name  # Every part has the field.
-        if isinstance(numbers, range) and numbers == range(len(self)):
-            return np.concatenate([of_part(part.source, part.rows) for part in self.parts])
+        if isinstance(numbers, range) and numbers.step == 1 and len(numbers):
+            runs = self._consecutive(numbers)
+            return np.concatenate([of_part(part.source, own) for part, own in runs])
         shares = self._shares(np.asarray(numbers, np.int64))
         found = np.concatenate([of_part(part.source, own) for part, _, own in shares])
         return found[back([mine for _, mine, _ in shares])]
@@ -311,8 +320,9 @@ class Zipped(Compound):
 
     def _ask(self, name: str, numbers: Rows, of_part: _Ask) -> npt.NDArray[Any]:
         part = self._owners[name]
-        is_all = isinstance(numbers, range) and numbers == range(len(self))
-        return of_part(part.source, part.rows if is_all else part.numbers(numbers))
+        if isinstance(numbers, range) and numbers.step == 1:
+            return of_part(part.source, part.rows[numbers.start : numbers.stop])
+        return of_part(part.source, part.numbers(numbers))
 
     def verify(self, progress: Progress) -> Verification:
         """Verify all files."""

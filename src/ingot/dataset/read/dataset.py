@@ -13,6 +13,7 @@ from ingot.dataset.nested import DOT, deep, deep_each
 from ingot.dataset.read import iteration
 from ingot.dataset.read.column import Member, column_of
 from ingot.dataset.read.compound import Chain, Zipped
+from ingot.dataset.read.expression import Expression
 from ingot.dataset.read.html import html_of
 from ingot.dataset.read.selection import (
     Mask,
@@ -206,20 +207,37 @@ class Dataset(Verbs["Dataset"], Closable, Sequence[Row]):
         )
         return Dataset(self._selection.source, tuple(chosen), self._selection.rows)
 
-    def where(self, condition: Callable[..., Truths] | Truths, *names: str) -> "Dataset":
-        """Return a data set of the rows that meet a condition on their numbers.
+    def where(self, condition: str | Callable[..., Truths] | Truths, *names: str) -> "Dataset":
+        """Return a data set of the rows that meet a condition.
 
-        Rows in which one of `names` is missing are left out.
+        An expression is compared, counted and combined as in Python, but Python never evaluates
+        it: `ds.where("label == 3 and len(frames) > 10")`. The guide lists what it may contain. A
+        comparison with a missing value is neither true nor false, so that neither `score > 1` nor
+        `not score > 1` chooses a row without a score. Only the columns that the expression names
+        are read, some rows at a time.
 
         Args:
-            condition: A boolean for each row, or a function that takes the columns `names` as
-                arrays and returns such booleans.
-            names: Fields that are numbers or text, or members of JSON such as `meta.lang`.
+            condition: An expression; or a boolean for each row; or a function that takes the
+                columns `names` as arrays and returns such booleans. With a function, rows in which
+                one of `names` is missing are left out.
+            names: Fields that are numbers or text, or members of JSON such as `meta.lang`, for a
+                function.
+
+        Raises:
+            KeyError: There is no such field.
+            TypeError: A field cannot be used like this, or values cannot be compared.
+            ValueError: The text is not an expression, or there is not one boolean per row.
 
         Example:
+            >>> ds.where("label == 3 or 'cat' in caption")  # doctest: +SKIP
             >>> ds.where(lambda label: label == 3, "label")  # doctest: +SKIP
         """
-        if callable(condition):
+        if isinstance(condition, str):
+            if names:
+                raise TypeError("an expression contains the names of its fields; pass it alone")
+            self._check_open()
+            condition = Expression(condition).mask(self._selection)
+        elif callable(condition):
             if not names:
                 raise TypeError(
                     "a callable condition requires the names of the fields whose columns it takes, "
@@ -233,7 +251,7 @@ class Dataset(Verbs["Dataset"], Closable, Sequence[Row]):
             chosen = chosen[self.present(name)[chosen]]
         return self.take(chosen)
 
-    def filter(self, condition: Callable[..., Truths] | Truths, *names: str) -> "Dataset":
+    def filter(self, condition: str | Callable[..., Truths] | Truths, *names: str) -> "Dataset":
         """Return a data set of the rows that meet a condition; the same as `where`."""
         return self.where(condition, *names)
 
@@ -343,7 +361,7 @@ class Dataset(Verbs["Dataset"], Closable, Sequence[Row]):
                 copied.
 
         Example:
-            >>> ds.where(ds.column("label") == 3).save("threes")  # doctest: +SKIP
+            >>> ds.where("label == 3").save("threes")  # doctest: +SKIP
         """
         from ingot.dataset.write.writer import DatasetWriter  # noqa: PLC0415 -- it imports this module
 

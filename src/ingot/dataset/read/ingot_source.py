@@ -268,8 +268,11 @@ class IngotSource(Source):
 
     def _numbers(self, name: str, numbers: Rows, dtype: np.dtype[Any]) -> npt.NDArray[Any]:
         """Return the numbers that are stored in a column, from the index alone."""
-        is_all = isinstance(numbers, range) and numbers == range(len(self))
-        found = self.native.column(self._places[name], None if is_all else numbers)
+        place = self._places[name]
+        if isinstance(numbers, range) and numbers.step == 1:
+            found = self.native.column(place, numbers.start, numbers.start + len(numbers))
+        else:
+            found = self.native.values(np.asarray(numbers, np.int64), place)
         return np.frombuffer(found, dtype)
 
     def lengths(self, name: str, numbers: Rows) -> npt.NDArray[np.int64]:

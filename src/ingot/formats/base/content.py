@@ -20,6 +20,7 @@ from ingot.dataset.write import columns
 from ingot.dataset.write.packed import PackedRows, packed
 from ingot.locks import cached_property
 from ingot.records import Batch, Reader, View
+from ingot.records.indices import Rows as Numbers
 
 Columns: TypeAlias = dict[str, Any]
 """The values of each field in some rows; images, audio and video as encoded bytes."""
@@ -72,8 +73,8 @@ class Content(ABC):
         return len(self._origin)
 
     @abstractmethod
-    def read(self, rows: range) -> Piece:
-        """Read consecutive records or rows."""
+    def read(self, rows: Numbers) -> Piece:
+        """Read records or rows."""
 
     def packed(self, spec: Spec, rows: range) -> list[PackedRows] | None:
         """Read rows as they are stored; None if they must be decoded for this specification."""
@@ -95,7 +96,7 @@ class Records(Content):
         super().__init__(records)
         self._records = records
 
-    def read(self, rows: range) -> list[bytes]:
+    def read(self, rows: Numbers) -> list[bytes]:
         """Read records."""
         return self._records[list(rows)]
 
@@ -134,7 +135,7 @@ class Rows(Content):
             found.append((files, dict.fromkeys(media)))
         return found
 
-    def read(self, rows: range) -> Columns:
+    def read(self, rows: Numbers) -> Columns:
         """Read the fields of rows."""
         found: Columns = {}
         for selection, wanted in self._parts:
@@ -159,7 +160,7 @@ class RecordsAsRows(Content):
         self._name = name
         self.fields = {name: Field(name, codec_of("bytes"))}
 
-    def read(self, rows: range) -> Columns:
+    def read(self, rows: Numbers) -> Columns:
         """Read records."""
         return {self._name: self._records.read(rows)}
 
@@ -190,7 +191,7 @@ class RowsAsRecords(Content):
             )
             raise ValueError(message)
 
-    def read(self, rows: range) -> list[bytes]:
+    def read(self, rows: Numbers) -> list[bytes]:
         """Read the values of rows."""
         return [bytes_of(one) for one in self._rows.read(rows)[self._name]]
 
