@@ -86,15 +86,15 @@ opened = prepare()
 # Modules are loaded before the limit: the subject is the work, not the interpreter's import.
 assert ingot.DatasetWriter
 limit()
+failure = None
 try:
     run(opened)
-except (MemoryError, ingot.StorageError) as error:
-    sys.stdout.write(f"{type(error).__name__}")
-except SystemError as error:
+except (MemoryError, ingot.StorageError, SystemError) as error:
+    # The frames hold what has filled the memory: nothing can be said before they are gone.
+    failure = error.with_traceback(None)
+if isinstance(failure, SystemError):
     # Where the interpreter itself runs out of memory, it forgets to say so.
-    said = str(error)
-    if FORGOTTEN[0] not in said and FORGOTTEN[1] not in said:
-        raise
-    sys.stdout.write("MemoryError")
-else:
-    sys.stdout.write("done")
+    if not any(words in str(failure) for words in FORGOTTEN):
+        raise failure
+    failure = MemoryError()
+sys.stdout.write("done" if failure is None else type(failure).__name__)
